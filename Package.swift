@@ -1,0 +1,82 @@
+// swift-tools-version:6.2
+import PackageDescription
+
+let settings: [SwiftSetting] = [
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    // Spans handed out by a decoder name what they borrow from; swift-nio depends on the same feature.
+    .enableExperimentalFeature("Lifetimes"),
+    .treatAllWarnings(as: .error),
+]
+
+let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
+let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+
+let package = Package(
+    name: "xmpptap",
+    products: [
+        .executable(name: "xmpptap", targets: ["xmpptap"]),
+        .library(name: "XMPPCore", targets: ["XMPPCore"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+    ],
+    targets: [
+        // System libraries: a module map and inline wrappers for macros, nothing else.
+        .systemLibrary(name: "CLibXML2", pkgConfig: "libxml-2.0", providers: [.apt(["libxml2-dev"])]),
+        .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+
+        // The core: no socket, no clock, no file, no thread, no Foundation.
+        .target(name: "XMPPCore", dependencies: ["CLibXML2"], swiftSettings: settings),
+        .target(name: "TapCore", dependencies: ["XMPPCore"], swiftSettings: settings),
+
+        // One target per foreign library.
+        .target(
+            name: "TapSecurity", dependencies: ["COpenSSL", "TapCore", "XMPPCore"], swiftSettings: settings),
+        .target(name: "TapCapture", dependencies: ["TapCore", "XMPPCore"], swiftSettings: settings),
+        .target(
+            name: "TapNetwork",
+            dependencies: ["TapCore", "TapSecurity", "XMPPCore", nioCore, nioPosix, logging, lifecycle],
+            swiftSettings: settings),
+
+        // Wiring only.
+        .executableTarget(
+            name: "xmpptap",
+            dependencies: [
+                "TapCapture", "TapCore", "TapNetwork", "TapSecurity", "XMPPCore", "CLibXML2", nioCore, nioPosix,
+                logging, lifecycle,
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            swiftSettings: settings),
+
+        // Tests.
+        .target(
+            name: "TapTestKit",
+            dependencies: ["TapCore", "XMPPCore"],
+            path: "Tests/TapTestKit",
+            swiftSettings: settings),
+        .testTarget(name: "XMPPCoreTests", dependencies: ["XMPPCore", "TapTestKit"], swiftSettings: settings),
+        .testTarget(name: "TapCoreTests", dependencies: ["TapCore", "XMPPCore", "TapTestKit"], swiftSettings: settings),
+        .testTarget(
+            name: "TapSecurityTests",
+            dependencies: ["TapSecurity", "TapCore", "XMPPCore", "TapTestKit"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "TapCaptureTests",
+            dependencies: ["TapCapture", "TapCore", "XMPPCore", "TapTestKit"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "TapNetworkTests",
+            dependencies: ["TapNetwork", "TapCore", "XMPPCore", "TapTestKit", nioCore, nioPosix],
+            swiftSettings: settings),
+        .testTarget(
+            name: "EndToEndTests", dependencies: ["TapTestKit", "TapCore", "XMPPCore"], swiftSettings: settings),
+    ],
+    swiftLanguageModes: [.v6]
+)

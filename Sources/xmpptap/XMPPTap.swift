@@ -1,0 +1,4 @@
+@main
+struct XMPPTap {
+    static func main() {}
+}
