@@ -1,0 +1,66 @@
+/// A run of bytes inside an item: offsets from the item's first byte, `end` excluded.
+///
+/// The bytes themselves stay where the item is; whoever holds the item can read them.
+public struct ByteRange: Sendable, Hashable, BitwiseCopyable {
+    /// Offset of the first byte.
+    public var start: Int32
+    /// Offset behind the last byte.
+    public var end: Int32
+
+    /// The run from `start` up to `end`.
+    public init(_ start: Int, _ end: Int) {
+        self.start = Int32(truncatingIfNeeded: start)
+        self.end = Int32(truncatingIfNeeded: end)
+    }
+
+    /// The empty run at the beginning.
+    public static let empty = ByteRange(0, 0)
+
+    /// Number of bytes.
+    public var count: Int { Int(end) - Int(start) }
+    /// Whether there are no bytes.
+    public var isEmpty: Bool { end <= start }
+    /// The same as a range of integers; empty when `end` lies before `start`.
+    public var range: Range<Int> { Int(start)..<Int(max(start, end)) }
+}
+
+extension Span where Element == UInt8 {
+    /// Whether these bytes are just the text.
+    @inline(__always)
+    public func equals(_ text: StaticString) -> Bool {
+        guard text.utf8CodeUnitCount == count, text.hasPointerRepresentation else { return false }
+        let other = text.utf8Start
+        for index in indices where unsafe self[unchecked: index] != other[index] { return false }
+        return true
+    }
+
+    /// Whether these bytes are the same as `other`.
+    @inline(__always)
+    public func equals(_ other: borrowing Span<UInt8>) -> Bool {
+        guard other.count == count else { return false }
+        for index in indices where unsafe self[unchecked: index] != other[unchecked: index] { return false }
+        return true
+    }
+
+    /// The bytes of `range`, cut to those that there are.
+    @inline(__always)
+    @_lifetime(copy self)
+    public func slice(_ range: ByteRange) -> Span<UInt8> {
+        let start = Swift.max(0, Swift.min(Int(range.start), count))
+        let end = Swift.max(start, Swift.min(Int(range.end), count))
+        return extracting(start..<end)
+    }
+
+    /// The bytes as text; what is not UTF-8 becomes U+FFFD.
+    public func string() -> String {
+        withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }
+    }
+}
+
+extension [UInt8] {
+    /// Appends the bytes of `span` in one copy.
+    @inline(__always)
+    public mutating func append(_ span: borrowing Span<UInt8>) {
+        span.withUnsafeBufferPointer { append(contentsOf: $0) }
+    }
+}

@@ -1,0 +1,133 @@
+/// A namespace xmpptap knows by name; every other one is ``other`` and is told by its URI.
+///
+/// Streams are read by namespace and local name, never by prefix (RFC 6120 §4.8.5).
+public enum Namespace: UInt8, Sendable, CaseIterable, BitwiseCopyable {
+    /// A namespace that is not in this table.
+    case other
+    /// No namespace at all (`xmlns=''`, or an attribute without a prefix).
+    case none
+
+    case xml, xmlns
+    case streams, client, server, componentAccept, componentConnect
+    case streamErrors, stanzaErrors
+    case tls, sasl, sasl2, saslChannelBinding, bind, bind2, bind2Legacy, session, fast, isr
+    case iqAuth, iqAuthFeature, register, registerFeature, compression, compressionFeature
+    case dialback, streamManagement, streamManagement2, clientState, framing
+    case roster, discoInfo, discoItems, version, ping, time, lastActivity, privateStorage, vCard
+    case delay, carbons, forward, archive, hints, stanzaID, correction
+    case chatStates, receipts, markers, capabilities, dataForms, outOfBand, serviceDiscoveryExternal
+    case muc, mucUser, mucOwner, mucAdmin, conference, bookmarksStorage, bookmarks
+    case pubsub, pubsubEvent, push, httpUpload, blocking
+    case jingle, jingleICE, jingleRawUDP, httpAuth, omemo, scramUpgrade, search, preauth
+
+    /// The namespace name as it stands in an `xmlns` attribute; empty for ``none`` and ``other``.
+    public var uri: StaticString {
+        switch self {
+        case .other, .none: ""
+        case .xml: "http://www.w3.org/XML/1998/namespace"
+        case .xmlns: "http://www.w3.org/2000/xmlns/"
+        case .streams: "http://etherx.jabber.org/streams"
+        case .client: "jabber:client"
+        case .server: "jabber:server"
+        case .componentAccept: "jabber:component:accept"
+        case .componentConnect: "jabber:component:connect"
+        case .streamErrors: "urn:ietf:params:xml:ns:xmpp-streams"
+        case .stanzaErrors: "urn:ietf:params:xml:ns:xmpp-stanzas"
+        case .tls: "urn:ietf:params:xml:ns:xmpp-tls"
+        case .sasl: "urn:ietf:params:xml:ns:xmpp-sasl"
+        case .sasl2: "urn:xmpp:sasl:2"
+        case .saslChannelBinding: "urn:xmpp:sasl-cb:0"
+        case .bind: "urn:ietf:params:xml:ns:xmpp-bind"
+        case .bind2: "urn:xmpp:bind:0"
+        case .bind2Legacy: "urn:xmpp:bind2:1"
+        case .session: "urn:ietf:params:xml:ns:xmpp-session"
+        case .fast: "urn:xmpp:fast:0"
+        case .isr: "https://xmpp.org/extensions/isr/0"
+        case .iqAuth: "jabber:iq:auth"
+        case .iqAuthFeature: "http://jabber.org/features/iq-auth"
+        case .register: "jabber:iq:register"
+        case .registerFeature: "http://jabber.org/features/iq-register"
+        case .compression: "http://jabber.org/protocol/compress"
+        case .compressionFeature: "http://jabber.org/features/compress"
+        case .dialback: "jabber:server:dialback"
+        case .streamManagement: "urn:xmpp:sm:3"
+        case .streamManagement2: "urn:xmpp:sm:2"
+        case .clientState: "urn:xmpp:csi:0"
+        case .framing: "urn:ietf:params:xml:ns:xmpp-framing"
+        case .roster: "jabber:iq:roster"
+        case .discoInfo: "http://jabber.org/protocol/disco#info"
+        case .discoItems: "http://jabber.org/protocol/disco#items"
+        case .version: "jabber:iq:version"
+        case .ping: "urn:xmpp:ping"
+        case .time: "urn:xmpp:time"
+        case .lastActivity: "jabber:iq:last"
+        case .privateStorage: "jabber:iq:private"
+        case .vCard: "vcard-temp"
+        case .delay: "urn:xmpp:delay"
+        case .carbons: "urn:xmpp:carbons:2"
+        case .forward: "urn:xmpp:forward:0"
+        case .archive: "urn:xmpp:mam:2"
+        case .hints: "urn:xmpp:hints"
+        case .stanzaID: "urn:xmpp:sid:0"
+        case .correction: "urn:xmpp:message-correct:0"
+        case .chatStates: "http://jabber.org/protocol/chatstates"
+        case .receipts: "urn:xmpp:receipts"
+        case .markers: "urn:xmpp:chat-markers:0"
+        case .capabilities: "http://jabber.org/protocol/caps"
+        case .dataForms: "jabber:x:data"
+        case .outOfBand: "jabber:x:oob"
+        case .serviceDiscoveryExternal: "urn:xmpp:extdisco:2"
+        case .muc: "http://jabber.org/protocol/muc"
+        case .mucUser: "http://jabber.org/protocol/muc#user"
+        case .mucOwner: "http://jabber.org/protocol/muc#owner"
+        case .mucAdmin: "http://jabber.org/protocol/muc#admin"
+        case .conference: "jabber:x:conference"
+        case .bookmarksStorage: "storage:bookmarks"
+        case .bookmarks: "urn:xmpp:bookmarks:1"
+        case .pubsub: "http://jabber.org/protocol/pubsub"
+        case .pubsubEvent: "http://jabber.org/protocol/pubsub#event"
+        case .push: "urn:xmpp:push:0"
+        case .httpUpload: "urn:xmpp:http:upload:0"
+        case .blocking: "urn:xmpp:blocking"
+        case .jingle: "urn:xmpp:jingle:1"
+        case .jingleICE: "urn:xmpp:jingle:transports:ice-udp:1"
+        case .jingleRawUDP: "urn:xmpp:jingle:transports:raw-udp:1"
+        case .httpAuth: "http://jabber.org/protocol/http-auth"
+        case .omemo: "urn:xmpp:omemo:2"
+        case .scramUpgrade: "urn:xmpp:scram-upgrade:0"
+        case .search: "jabber:iq:search"
+        case .preauth: "urn:xmpp:pars:0"
+        }
+    }
+
+    /// The namespace whose URI is `bytes`; ``none`` for no bytes, ``other`` for one that is not in the table.
+    public init(uri bytes: Span<UInt8>) {
+        guard !bytes.isEmpty else {
+            self = .none
+            return
+        }
+        for candidate in Self.byLength[min(bytes.count, Self.longest)] where bytes.equals(candidate.uri) {
+            self = candidate
+            return
+        }
+        self = .other
+    }
+
+    /// Whether stanzas of this namespace are the stream's own content: client, server or component.
+    public var isContent: Bool {
+        switch self {
+        case .client, .server, .componentAccept, .componentConnect: true
+        default: false
+        }
+    }
+
+    private static let longest = 63
+
+    private static let byLength: [[Namespace]] = {
+        var table = [[Namespace]](repeating: [], count: longest + 1)
+        for namespace in allCases where namespace.uri.utf8CodeUnitCount > 0 {
+            table[min(namespace.uri.utf8CodeUnitCount, longest)].append(namespace)
+        }
+        return table
+    }()
+}

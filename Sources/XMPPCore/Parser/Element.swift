@@ -1,0 +1,163 @@
+/// An XML element of a parsed item: name, namespace, attributes, children and text, read in place.
+///
+/// A value that refers to the item's flat storage and keeps it alive; copying it costs a reference. Names are compared
+/// by namespace and local name, never by prefix.
+public struct Element: @unchecked Sendable {
+    // Sendable because an arena does not change once an element of it is out (see ElementArena).
+    let arena: ElementArena
+    let index: Int
+
+    private var node: ElementArena.Node { arena.nodes[index] }
+
+    /// Local name.
+    public var name: String { arena.text(node.name) }
+    /// Namespace, ``Namespace/other`` for one that is not in the table.
+    public var namespace: Namespace { node.namespace }
+    /// Namespace URI; empty for none.
+    public var namespaceURI: String { arena.text(node.uri) }
+
+    /// Whether this is the element `name` of `namespace`.
+    public func matches(_ name: StaticString, _ namespace: Namespace) -> Bool {
+        node.namespace == namespace && arena.equals(node.name, name)
+    }
+
+    /// Whether the local name is `name`, in whatever namespace.
+    public func isNamed(_ name: StaticString) -> Bool { arena.equals(node.name, name) }
+
+    /// The value of the attribute `name` without a prefix; nil where it is absent.
+    public func attribute(_ name: StaticString) -> String? { attribute(name, .none) }
+
+    /// The value of the attribute `name` of `namespace`; nil where it is absent.
+    public func attribute(_ name: StaticString, _ namespace: Namespace) -> String? {
+        for position in attributeIndices {
+            let attribute = arena.attributes[position]
+            if attribute.namespace == namespace, arena.equals(attribute.name, name) {
+                return arena.text(attribute.value)
+            }
+        }
+        return nil
+    }
+
+    /// An attribute with its namespace URI, empty for none.
+    public struct Attribute: Sendable, Hashable {
+        /// Namespace URI; empty for an attribute without a prefix.
+        public var namespaceURI: String
+        /// Local name.
+        public var name: String
+        /// The value, references replaced and white space normalised.
+        public var value: String
+    }
+
+    /// All attributes in the order of the document, namespace declarations left out.
+    public var attributes: [Attribute] {
+        attributeIndices.map { position in
+            let attribute = arena.attributes[position]
+            return Attribute(
+                namespaceURI: arena.text(attribute.uri),
+                name: arena.text(attribute.name),
+                value: arena.text(attribute.value)
+            )
+        }
+    }
+
+    private var attributeIndices: Range<Int> {
+        let node = self.node
+        return Int(node.firstAttribute)..<Int(node.firstAttribute + node.attributeCount)
+    }
+
+    /// What an element holds, in order.
+    public enum Content: Sendable {
+        case element(Element)
+        case text(String)
+    }
+
+    /// Child elements and text, in order.
+    public var contents: [Content] {
+        var contents: [Content] = []
+        forEachChild { index, isText in
+            contents.append(
+                isText ? .text(arena.text(arena.nodes[index].name)) : .element(Element(arena: arena, index: index))
+            )
+            return true
+        }
+        return contents
+    }
+
+    /// Child elements, in order.
+    public var children: [Element] {
+        var children: [Element] = []
+        forEachChild { index, isText in
+            if !isText { children.append(Element(arena: arena, index: index)) }
+            return true
+        }
+        return children
+    }
+
+    /// The first child element; of an iq its payload.
+    public var firstChild: Element? { firstChild { _ in true } }
+
+    /// The first child `name` of `namespace`; nil where there is none.
+    public func child(_ name: StaticString, _ namespace: Namespace) -> Element? {
+        firstChild { $0.matches(name, namespace) }
+    }
+
+    /// The first child that `matches` accepts; nil where there is none.
+    public func firstChild(where matches: (Element) -> Bool) -> Element? {
+        var found: Element?
+        forEachChild { index, isText in
+            guard !isText else { return true }
+            let child = Element(arena: arena, index: index)
+            if matches(child) { found = child }
+            return found == nil
+        }
+        return found
+    }
+
+    /// The children `name` of `namespace`.
+    public func children(_ name: StaticString, _ namespace: Namespace) -> [Element] {
+        children.filter { $0.matches(name, namespace) }
+    }
+
+    /// The character data directly inside, joined.
+    public var text: String {
+        var text = ""
+        forEachChild { index, isText in
+            if isText { text += arena.text(arena.nodes[index].name) }
+            return true
+        }
+        return text
+    }
+
+    /// The text of the first child `name` of `namespace`; nil where there is no such child.
+    public func childText(_ name: StaticString, _ namespace: Namespace) -> String? {
+        child(name, namespace)?.text
+    }
+
+    private func forEachChild(_ body: (_ index: Int, _ isText: Bool) -> Bool) {
+        let end = Int(node.end)
+        var position = index + 1
+        while position < end {
+            let child = arena.nodes[position]
+            guard body(position, child.isText) else { return }
+            position = max(Int(child.end), position + 1)
+        }
+    }
+}
+
+extension Element: Equatable {
+    /// Whether both mean the same XML: names, attributes in any order, contents in order; prefixes do not count.
+    public static func == (left: Element, right: Element) -> Bool {
+        guard left.name == right.name, left.namespaceURI == right.namespaceURI,
+            Set(left.attributes) == Set(right.attributes)
+        else { return false }
+        let (leftContents, rightContents) = (left.contents, right.contents)
+        guard leftContents.count == rightContents.count else { return false }
+        return zip(leftContents, rightContents).allSatisfy { pair in
+            switch pair {
+            case (.element(let one), .element(let other)): one == other
+            case (.text(let one), .text(let other)): one == other
+            default: false
+            }
+        }
+    }
+}

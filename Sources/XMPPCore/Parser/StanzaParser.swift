@@ -1,0 +1,68 @@
+internal import CLibXML2
+
+/// Turns whole items into ``Element`` trees with libxml2's SAX2 push parser, for those who must look inside.
+///
+/// Belongs to one event loop and is shared by its sessions. libxml2 contexts are kept for the few most recent sets of
+/// namespace declarations that stream headers made, each with its root open, and are fed one whole item per call: a
+/// shared context is two to three times as fast as one a session, and an idle session costs nothing. A context is
+/// dropped after an error, or when its dictionary of names has grown, since libxml2 never forgets a name.
+///
+/// What is acceptable is the scanner's decision. If libxml2 refuses an item that the scanner accepted, the error says
+/// so; that is a fault of this program or of libxml2, never a reason to stop a stream.
+public final class StanzaParser {
+    /// Why libxml2 refused an item.
+    public struct Failure: Error, Sendable, Hashable {
+        /// libxml2's error number (xmlParserErrors), or 0 where it gave none.
+        public var code: Int
+        /// libxml2's words, one line.
+        public var message: String
+    }
+
+    /// Distinct names after which a context is dropped: beyond some 20,000 the dictionary's chains cost time.
+    private static let dictionaryLimit = 20_000
+    private static let poolSize = 4
+
+    private var pool: [ParserContext] = []
+    private var arena = ElementArena()
+
+    /// A parser without contexts; they are made as streams come.
+    public init() {}
+
+    /// Number of contexts in the pool, for tests and metrics.
+    public var contextCount: Int { pool.count }
+
+    /// Parses the last event of `decoder`, which must be a whole element.
+    public func parse(_ decoder: borrowing StreamDecoder) throws(Failure) -> Element {
+        var root: [UInt8] = []
+        decoder.forEachDeclaration { prefix, uri in ParserContext.appendDeclaration(prefix, uri, to: &root) }
+        return try parse(decoder.bytes, root: root)
+    }
+
+    /// Parses one element that stands in a stream with the namespace declarations `root`: what stands between
+    /// `<stream` and `>` in the header, as ``StreamDecoder/forEachDeclaration(_:)`` tells them.
+    public func parse(_ item: Span<UInt8>, root: [UInt8]) throws(Failure) -> Element {
+        if !isKnownUniquelyReferenced(&arena) { arena = ElementArena() }
+        arena.reset()
+        let context = try takeContext(root)
+        let failure = context.parse(item, into: arena)
+        if let failure {
+            pool.removeAll { $0 === context }
+            throw failure
+        }
+        if context.dictionarySize > Self.dictionaryLimit { pool.removeAll { $0 === context } }
+        return Element(arena: arena, index: 0)
+    }
+
+    private func takeContext(_ root: [UInt8]) throws(Failure) -> ParserContext {
+        if let position = pool.firstIndex(where: { $0.root == root }) {
+            if position > 0 { pool.swapAt(0, position) }
+            return pool[0]
+        }
+        guard let context = ParserContext(root: root) else {
+            throw Failure(code: 0, message: "libxml2 did not accept the stream's namespace declarations")
+        }
+        pool.insert(context, at: 0)
+        if pool.count > Self.poolSize { pool.removeLast() }
+        return context
+    }
+}

@@ -1,0 +1,120 @@
+/// Why bytes are not an acceptable XMPP stream: the rule broken, and where.
+public struct ScanFault: Error, Sendable, Hashable {
+    /// The rule that was broken. The raw value is stable: logs, captures and tests hold on to it.
+    public enum Code: String, Sendable, CaseIterable {
+        case notXML = "not-xml"
+        case notAStream = "not-a-stream"
+        case malformedTag = "malformed-tag"
+        case malformedName = "malformed-name"
+        case malformedDeclaration = "malformed-declaration"
+        case mismatchedTag = "mismatched-tag"
+        case duplicateAttribute = "duplicate-attribute"
+        case unboundPrefix = "unbound-prefix"
+        case reservedPrefix = "reserved-prefix"
+        case invalidUTF8 = "invalid-utf-8"
+        case invalidCharacter = "invalid-character"
+        case invalidReference = "invalid-reference"
+        case entityReference = "entity-reference"
+        case textOutsideStanza = "text-outside-stanza"
+        case sectionEndInText = "cdata-end-in-text"
+        case comment
+        case processingInstruction = "processing-instruction"
+        case documentType = "doctype"
+        case unsupportedEncoding = "unsupported-encoding"
+        case unsupportedXMLVersion = "unsupported-xml-version"
+        case afterStreamEnd = "after-stream-end"
+        case tooDeep = "limit-depth"
+        case tooManyAttributes = "limit-attributes"
+        case nameTooLong = "limit-name"
+        case tagTooLong = "limit-tag"
+        case itemTooLong = "limit-item"
+    }
+
+    /// The rule that was broken.
+    public var code: Code
+    /// Offset of the offending byte from the beginning of the epoch.
+    public var offset: UInt64
+    /// The limit that was passed, in its own unit; 0 where no limit is meant.
+    public var limit: Int
+
+    /// A fault at `offset` of the epoch.
+    public init(_ code: Code, at offset: UInt64, limit: Int = 0) {
+        self.code = code
+        self.offset = offset
+        self.limit = limit
+    }
+
+    /// The stream error a receiver owes the sender for this (RFC 6120 §4.9.3).
+    public var condition: StreamErrorCondition {
+        switch code {
+        case .comment, .processingInstruction, .documentType, .entityReference: .restrictedXML
+        case .unboundPrefix, .reservedPrefix: .badNamespacePrefix
+        case .unsupportedEncoding: .unsupportedEncoding
+        case .notAStream: .invalidNamespace
+        case .tooDeep, .tooManyAttributes, .nameTooLong, .tagTooLong, .itemTooLong: .policyViolation
+        case .textOutsideStanza, .afterStreamEnd: .badFormat
+        default: .notWellFormed
+        }
+    }
+
+    /// One clause that says what is wrong, for people.
+    public var explanation: String {
+        switch code {
+        case .notXML: "the bytes are not XML: a stream begins with '<'"
+        case .notAStream: "the first element is not a stream of http://etherx.jabber.org/streams"
+        case .malformedTag: "malformed tag"
+        case .malformedName: "malformed element or attribute name"
+        case .malformedDeclaration: "malformed XML declaration"
+        case .mismatchedTag: "the end tag does not match the open element"
+        case .duplicateAttribute: "the same attribute twice in one tag"
+        case .unboundPrefix: "a prefix without a namespace"
+        case .reservedPrefix: "wrong use of the reserved prefix xml or xmlns"
+        case .invalidUTF8: "invalid UTF-8"
+        case .invalidCharacter: "a character that XML 1.0 forbids"
+        case .invalidReference: "malformed character reference"
+        case .entityReference: "a reference to an undeclared entity"
+        case .textOutsideStanza: "text between stanzas"
+        case .sectionEndInText: "']]>' in text"
+        case .comment: "a comment, which RFC 6120 §11.1 forbids"
+        case .processingInstruction: "a processing instruction, which RFC 6120 §11.1 forbids"
+        case .documentType: "a document type declaration, which RFC 6120 §11.1 forbids"
+        case .unsupportedEncoding: "an encoding other than UTF-8"
+        case .unsupportedXMLVersion: "an XML version other than 1.0"
+        case .afterStreamEnd: "bytes after the end of the stream"
+        case .tooDeep: "elements nested deeper than \(limit)"
+        case .tooManyAttributes: "more than \(limit) attributes in one tag"
+        case .nameTooLong: "a name longer than \(limit) bytes"
+        case .tagTooLong: "a tag longer than \(limit) bytes"
+        case .itemTooLong: "an item longer than \(limit) bytes"
+        }
+    }
+}
+
+/// A stream error condition of RFC 6120 §4.9.3; the raw value is the element's name.
+public enum StreamErrorCondition: String, Sendable, CaseIterable {
+    case badFormat = "bad-format"
+    case badNamespacePrefix = "bad-namespace-prefix"
+    case conflict
+    case connectionTimeout = "connection-timeout"
+    case hostGone = "host-gone"
+    case hostUnknown = "host-unknown"
+    case improperAddressing = "improper-addressing"
+    case internalServerError = "internal-server-error"
+    case invalidFrom = "invalid-from"
+    case invalidNamespace = "invalid-namespace"
+    case invalidXML = "invalid-xml"
+    case notAuthorized = "not-authorized"
+    case notWellFormed = "not-well-formed"
+    case policyViolation = "policy-violation"
+    case remoteConnectionFailed = "remote-connection-failed"
+    case reset
+    case resourceConstraint = "resource-constraint"
+    case restrictedXML = "restricted-xml"
+    case seeOtherHost = "see-other-host"
+    case systemShutdown = "system-shutdown"
+    case undefinedCondition = "undefined-condition"
+    case unsupportedEncoding = "unsupported-encoding"
+    case unsupportedFeature = "unsupported-feature"
+    case unsupportedStanzaType = "unsupported-stanza-type"
+    case unsupportedVersion = "unsupported-version"
+}

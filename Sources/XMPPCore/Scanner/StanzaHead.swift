@@ -1,0 +1,49 @@
+/// What relaying, a log's info line and the pairing of iqs need to know of an item, without parsing it.
+///
+/// All texts are offsets into the item; nothing is copied. Attribute values are as written: where
+/// ``Attribute/needsDecoding`` is set, ``AttributeValue/decode(_:into:)`` gives what they mean.
+public struct StanzaHead: Sendable, Hashable {
+    /// The value of an attribute as it stands between its quotes.
+    public struct Attribute: Sendable, Hashable {
+        /// Offsets of the value in the item.
+        public var range: ByteRange
+        /// Whether the value holds a reference or white space other than spaces.
+        public var needsDecoding: Bool
+    }
+
+    /// The three stanzas (RFC 6120 §8), in the stream's content namespace, and everything else.
+    public enum Kind: Sendable, Hashable {
+        case iq, message, presence
+        /// An element at depth 1 that is no stanza: SASL, TLS, stream management, an error of the stream.
+        case nonza
+    }
+
+    /// Which stanza it is.
+    public var kind = Kind.nonza
+    /// Local name.
+    public var name = ByteRange.empty
+    /// Namespace of the name.
+    public var namespace = NamespaceName(.none)
+    /// The attributes every stanza and stream header may have.
+    public var id: Attribute?
+    /// The `type` attribute.
+    public var type: Attribute?
+    /// The `from` attribute.
+    public var from: Attribute?
+    /// The `to` attribute.
+    public var to: Attribute?
+    /// The `version` attribute; of a stream header only.
+    public var version: Attribute?
+    /// Local name of the first child, if there is a child.
+    public var payloadName: ByteRange?
+    /// Namespace of the first child.
+    public var payloadNamespace = NamespaceName(.none)
+    /// The item holds an element or attribute whose name is in the redaction catalogue, or a character reference
+    /// inside a tag, which could hide one: it must go through redaction before anybody sees it.
+    public var mayHoldSecret = false
+    /// The element had no content: `<presence/>`.
+    public var isEmptyElement = false
+
+    /// An empty head.
+    public init() {}
+}

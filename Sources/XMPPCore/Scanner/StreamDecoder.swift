@@ -1,0 +1,248 @@
+/// One direction of a stream: bytes in as they arrive, events out, one for each top-level item.
+///
+/// Deterministic and pure: no socket, no clock, no thread. Bytes are appended, events pulled until there are none:
+/// "need more bytes" is `nil`, never an error. The bytes of an event can be read through ``bytes`` until the next call.
+public struct StreamDecoder {
+    /// The stream's number within the leg: 1 for the first, one more at each restart; 0 before anything was seen.
+    public private(set) var epoch = 0
+    /// Offset from the beginning of the leg of the first byte that belongs to no event yet.
+    public private(set) var position: UInt64 = 0
+
+    private var scanner: StanzaScanner
+    private var storage: [UInt8] = []
+    /// Bytes at the beginning of `storage` that belong to past events.
+    private var consumed = 0
+    /// Where in `storage` the bytes of the last event stand.
+    private var current = 0..<0
+    private var epochStart: UInt64 = 0
+    /// Positions at which reads ended inside an item that was incomplete then.
+    private var boundaries: [UInt64] = []
+    private var oversize: Oversize?
+    /// The bytes the head of an oversize item refers to.
+    private var headBytes: [UInt8] = []
+    private var isFinished = false
+
+    /// An item beyond the limit, followed to its end without being kept.
+    private struct Oversize {
+        var start: UInt64
+        var head: StanzaHead
+        var end: StanzaScanner.Item?
+        /// Its event has been given out.
+        var isTold = false
+    }
+
+    /// A decoder for one direction of a leg, with nothing read yet.
+    public init(limits: StreamLimits = .unauthenticated) {
+        scanner = StanzaScanner(limits: limits)
+    }
+
+    /// The limits in force; change them at an event.
+    public var limits: StreamLimits {
+        get { scanner.limits }
+        set { scanner.limits = newValue }
+    }
+
+    /// The namespace of the stream's content, once the header has been seen.
+    public var contentNamespace: Namespace { scanner.contentNamespace }
+
+    /// Bytes that have arrived and belong to no event yet.
+    public var pendingCount: Int { storage.count - consumed }
+
+    /// The bytes of the last event: of a whole item the item, of a fragment the fragment, of a truncated item as much
+    /// as its head refers to, of a fault or a torn end all that is left. Valid until the next call.
+    public var bytes: Span<UInt8> {
+        @_lifetime(borrow self)
+        get {
+            if oversize?.isTold == true { return headBytes.span }
+            return storage.span.extracting(current)
+        }
+    }
+
+    /// Takes the bytes of one read.
+    public mutating func append(_ input: Span<UInt8>) {
+        guard !input.isEmpty else { return }
+        forgetTruncated()
+        if consumed == storage.count {
+            // Nothing is pending: an idle stream keeps no buffer that a burst has made large.
+            if storage.capacity > 16 << 10 { storage = [] } else { storage.removeAll(keepingCapacity: true) }
+        } else {
+            if consumed > 0 { storage.removeFirst(consumed) }
+            boundaries.append(position + UInt64(storage.count))
+        }
+        consumed = 0
+        current = 0..<0
+        storage.append(input)
+    }
+
+    /// The next event; nil when more bytes are needed.
+    public mutating func next() -> StreamEvent? {
+        forgetTruncated()
+        guard !isFinished else { return nil }
+        if let item = oversize?.end { return endOversize(item) }
+        // The scanner changes while it looks at the storage: two parts of one struct need a name of their own.
+        let storage = self.storage
+        let step = scanner.next(storage.span.extracting(consumed..<storage.count))
+        switch step {
+        case .incomplete: return oversize == nil ? beginOversize() : fragment(scanner.discardable)
+        case .fault(let code, let at, let limit): return fault(code, at: at, limit: limit)
+        case .item(let item):
+            if oversize != nil || item.length > limits.itemBytes && item.kind != .whitespace {
+                if oversize == nil { openOversize(item.head) }
+                oversize?.end = item
+                return fragment(item.length)
+            }
+            return event(item)
+        }
+    }
+
+    /// The end of the input: what is left of an item that never became complete, or nil where nothing is.
+    public mutating func finish() -> StreamEvent? {
+        guard !isFinished, pendingCount > 0 || oversize != nil else { return nil }
+        let storage = self.storage
+        if case .fault(let code, let at, let limit) = scanner.finish(storage.span.extracting(consumed..<storage.count))
+        {
+            return fault(code, at: at, limit: limit)
+        }
+        isFinished = true
+        current = consumed..<storage.count
+        var event = makeEvent(.torn, length: pendingCount)
+        event.head = oversize?.head ?? scanner.partialHead
+        return event
+    }
+
+    /// Appends the URI of a name in the head of the last event.
+    public func appendURI(of name: NamespaceName, to output: inout [UInt8]) {
+        scanner.appendURI(of: name, item: bytes, to: &output)
+    }
+
+    /// Calls `body` with each prefix (empty for the default) and URI that the stream header declared.
+    public func forEachDeclaration(_ body: (_ prefix: Span<UInt8>, _ uri: Span<UInt8>) -> Void) {
+        scanner.forEachDeclaration(body)
+    }
+
+    // MARK: Events
+
+    private mutating func event(_ item: StanzaScanner.Item) -> StreamEvent {
+        if item.beginsEpoch {
+            epoch += 1
+            epochStart = position
+        }
+        var event = makeEvent(.item(item.kind), length: item.length)
+        event.head = item.head
+        take(item.length, into: &event)
+        return event
+    }
+
+    private func makeEvent(_ kind: StreamEvent.Kind, length: Int) -> StreamEvent {
+        StreamEvent(kind: kind, epoch: epoch, offset: position - epochStart, position: position, length: UInt64(length))
+    }
+
+    private mutating func take(_ count: Int, into event: inout StreamEvent) {
+        current = consumed..<(consumed + count)
+        consumed += count
+        let start = position
+        position += UInt64(count)
+        guard !boundaries.isEmpty else { return }
+        event.chunks = boundaries.filter { $0 > start && $0 < position }.map { $0 - start }
+        boundaries.removeAll { $0 <= position }
+    }
+
+    private mutating func fault(_ code: ScanFault.Code, at: Int, limit: Int) -> StreamEvent {
+        isFinished = true
+        current = consumed..<storage.count
+        let offset = position - epochStart + UInt64(max(0, at))
+        return makeEvent(.fault(ScanFault(code, at: offset, limit: limit)), length: pendingCount)
+    }
+
+    // MARK: Items beyond the limit
+
+    private mutating func beginOversize() -> StreamEvent? {
+        guard pendingCount > limits.itemBytes, scanner.isInsideElement else { return nil }
+        openOversize(scanner.partialHead)
+        return fragment(scanner.discardable)
+    }
+
+    private mutating func openOversize(_ head: StanzaHead) {
+        let end = min(storage.count, consumed + head.extent)
+        headBytes = Array(storage[consumed..<end])
+        oversize = Oversize(start: position, head: head, end: nil)
+    }
+
+    private mutating func fragment(_ count: Int) -> StreamEvent? {
+        guard count > 0 else { return nil }
+        if oversize?.end == nil { scanner.discard(count) }
+        var event = makeEvent(.fragment(isFirst: oversize?.start == position), length: count)
+        event.head = oversize?.head ?? StanzaHead()
+        take(count, into: &event)
+        event.chunks = []
+        return event
+    }
+
+    private mutating func endOversize(_ item: StanzaScanner.Item) -> StreamEvent? {
+        guard let start = oversize?.start, let head = oversize?.head else { return nil }
+        oversize?.isTold = true
+        current = 0..<0
+        var event = StreamEvent(
+            kind: .item(item.kind),
+            epoch: epoch,
+            offset: start - epochStart,
+            position: start,
+            length: position - start
+        )
+        event.head = head
+        event.isTruncated = true
+        return event
+    }
+
+    /// A truncated item's head bytes live until the call after the one that gave it.
+    private mutating func forgetTruncated() {
+        guard oversize?.isTold == true else { return }
+        oversize = nil
+        headBytes = []
+    }
+}
+
+/// What happened in one direction of a stream.
+public struct StreamEvent: Sendable {
+    /// What happened.
+    public enum Kind: Sendable {
+        /// A whole top-level item.
+        case item(StanzaScanner.Item.Kind)
+        /// A piece of an item beyond the size limit; the item itself follows, truncated, when it ends.
+        case fragment(isFirst: Bool)
+        /// The bytes are not acceptable; no event follows.
+        case fault(ScanFault)
+        /// The input ended inside an item; no event follows.
+        case torn
+    }
+
+    /// What happened.
+    public var kind: Kind
+    /// The stream's number within the leg.
+    public var epoch: Int
+    /// Offset of the first byte from the beginning of the epoch.
+    public var offset: UInt64
+    /// Offset of the first byte from the beginning of the leg.
+    public var position: UInt64
+    /// Number of bytes on the wire.
+    public var length: UInt64
+    /// Of a header or element, whole or not.
+    public var head = StanzaHead()
+    /// Offsets within the item at which reads ended.
+    public var chunks: [UInt64] = []
+    /// The item was beyond the size limit: only its head is known.
+    public var isTruncated = false
+}
+
+extension StanzaHead {
+    /// Number of bytes at the beginning of the item that hold all the head refers to.
+    var extent: Int {
+        var end = Int(name.end)
+        for attribute in [id, type, from, to, version] { end = max(end, Int(attribute?.range.end ?? 0)) }
+        end = max(end, Int(payloadName?.end ?? 0))
+        for namespace in [self.namespace, payloadNamespace] {
+            if case .item(let range) = namespace.source { end = max(end, Int(range.end)) }
+        }
+        return end
+    }
+}

@@ -1,0 +1,196 @@
+/// One tag, taken apart: offsets of its parts in the bytes it was read from. Reused from tag to tag.
+struct Tag {
+    /// An attribute or namespace declaration as it stands in the tag.
+    struct Attribute {
+        /// The qualified name.
+        var name: ByteRange
+        /// Offset of the colon in the name, or -1.
+        var colon: Int32
+        /// The value between the quotes.
+        var value: ByteRange
+        /// The value as written is not the value meant: it holds a reference, or white space other than spaces.
+        var needsDecoding: Bool
+        /// `xmlns` or `xmlns:…`.
+        var isDeclaration: Bool
+        /// The value holds a reference.
+        var hasReference: Bool
+    }
+
+    enum Kind { case start, empty, end }
+
+    var kind = Kind.start
+    var name = ByteRange.empty
+    var colon: Int32 = -1
+    /// Offset behind the `>`.
+    var end = 0
+    var attributes: [Attribute] = []
+    var hasDeclarations = false
+    var hasReference = false
+
+    /// The local part of the name.
+    var localName: ByteRange { colon < 0 ? name : ByteRange(Int(colon) + 1, Int(name.end)) }
+
+    enum Outcome {
+        case complete
+        case incomplete
+        case fault(ScanFault.Code, at: Int, limit: Int)
+    }
+
+    /// Takes the tag apart whose `<` is at `start`. The bytes may end before it does.
+    mutating func read(_ bytes: Span<UInt8>, at start: Int, limits: StreamLimits) -> Outcome {
+        attributes.removeAll(keepingCapacity: true)
+        hasDeclarations = false
+        hasReference = false
+        var index = start &+ 1
+        guard index < bytes.count else { return .incomplete }
+        let isEnd = bytes[index] == 0x2F
+        if isEnd { index &+= 1 }
+
+        switch Self.readName(bytes, from: index, limit: limits.nameBytes) {
+        case .name(let range, let colon):
+            name = range
+            self.colon = colon
+            index = Int(range.end)
+        case .incomplete: return .incomplete
+        case .fault(let code, let at, let limit): return .fault(code, at: at, limit: limit)
+        }
+
+        while true {
+            let afterWhitespace = Self.skipWhitespace(bytes, from: index)
+            guard afterWhitespace < bytes.count else { return .incomplete }
+            let hadWhitespace = afterWhitespace > index
+            index = afterWhitespace
+            switch bytes[index] {
+            case 0x3E:
+                kind = isEnd ? .end : .start
+                end = index &+ 1
+                return .complete
+            case 0x2F where !isEnd:
+                guard index &+ 1 < bytes.count else { return .incomplete }
+                guard bytes[index &+ 1] == 0x3E else { return .fault(.malformedTag, at: index, limit: 0) }
+                kind = .empty
+                end = index &+ 2
+                return .complete
+            default:
+                guard !isEnd, hadWhitespace else { return .fault(.malformedTag, at: index, limit: 0) }
+            }
+            guard attributes.count < limits.attributes else {
+                return .fault(.tooManyAttributes, at: index, limit: limits.attributes)
+            }
+            switch readAttribute(bytes, at: &index, limits: limits) {
+            case .complete: break
+            case let other: return other
+            }
+        }
+    }
+
+    private mutating func readAttribute(_ bytes: Span<UInt8>, at index: inout Int, limits: StreamLimits) -> Outcome {
+        let attributeName: ByteRange
+        let attributeColon: Int32
+        switch Self.readName(bytes, from: index, limit: limits.nameBytes) {
+        case .name(let range, let colon): (attributeName, attributeColon) = (range, colon)
+        case .incomplete: return .incomplete
+        case .fault(let code, let at, let limit): return .fault(code, at: at, limit: limit)
+        }
+        index = Self.skipWhitespace(bytes, from: Int(attributeName.end))
+        guard index < bytes.count else { return .incomplete }
+        guard bytes[index] == 0x3D else { return .fault(.malformedTag, at: index, limit: 0) }
+        index = Self.skipWhitespace(bytes, from: index &+ 1)
+        guard index < bytes.count else { return .incomplete }
+        let quote = bytes[index]
+        guard quote == 0x22 || quote == 0x27 else { return .fault(.malformedTag, at: index, limit: 0) }
+        let valueStart = index &+ 1
+        // Most values are plain: one pass finds the closing quote and nothing else.
+        var decoding = (reference: false, whitespace: false)
+        let plain = TextScan.skipPlain(bytes, from: valueStart, quote: quote)
+        if plain < bytes.count, bytes[plain] == quote {
+            index = plain &+ 1
+        } else {
+            switch TextScan.scan(bytes, from: plain, place: .attribute(quote: quote)) {
+            case .end: return .incomplete
+            case .fault(let code, let at): return .fault(code, at: at, limit: 0)
+            case .special(let stop):
+                guard bytes[stop] == quote else { return .fault(.malformedTag, at: stop, limit: 0) }
+                index = stop &+ 1
+            }
+            decoding = Self.decoding(bytes.extracting(valueStart..<(index &- 1)))
+        }
+        let value = ByteRange(valueStart, index &- 1)
+        let nameBytes = bytes.extracting(attributeName.range)
+        let isDeclaration =
+            nameBytes.count >= 5 && nameBytes.extracting(0..<5).equals("xmlns")
+            && (nameBytes.count == 5 || nameBytes[5] == 0x3A)
+        hasDeclarations = hasDeclarations || isDeclaration
+        hasReference = hasReference || decoding.reference
+        attributes.append(
+            Attribute(
+                name: attributeName,
+                colon: attributeColon,
+                value: value,
+                needsDecoding: decoding.reference || decoding.whitespace,
+                isDeclaration: isDeclaration,
+                hasReference: decoding.reference
+            )
+        )
+        return .complete
+    }
+
+    private static func decoding(_ value: Span<UInt8>) -> (reference: Bool, whitespace: Bool) {
+        var reference = false
+        var whitespace = false
+        for index in value.indices {
+            let byte = value[index]
+            reference = reference || byte == 0x26
+            whitespace = whitespace || byte < 0x20
+        }
+        return (reference, whitespace)
+    }
+
+    @inline(__always)
+    private static func skipWhitespace(_ bytes: Span<UInt8>, from index: Int) -> Int {
+        var index = index
+        while index < bytes.count, XMLCharacters.isWhitespace(bytes[index]) { index &+= 1 }
+        return index
+    }
+
+    private enum NameOutcome {
+        case name(ByteRange, colon: Int32)
+        case incomplete
+        case fault(ScanFault.Code, at: Int, limit: Int)
+    }
+
+    /// Reads a qualified name: one colon at most, neither first nor last, both parts beginning like a name.
+    private static func readName(_ bytes: Span<UInt8>, from start: Int, limit: Int) -> NameOutcome {
+        var index = start
+        var colon: Int32 = -1
+        var atPartStart = true
+        while index < bytes.count {
+            guard index &- start <= limit else { return .fault(.nameTooLong, at: start, limit: limit) }
+            let byte = bytes[index]
+            if byte == 0x3A {
+                guard colon < 0, !atPartStart else { return .fault(.malformedName, at: index, limit: 0) }
+                colon = Int32(truncatingIfNeeded: index)
+                atPartStart = true
+                index &+= 1
+            } else if byte < 0x80 {
+                guard atPartStart ? XMLCharacters.isNameStart(byte) : XMLCharacters.isName(byte) else { break }
+                atPartStart = false
+                index &+= 1
+            } else {
+                switch XMLCharacters.decode(bytes, at: index) {
+                case .incomplete: return .incomplete
+                case .invalid: return .fault(.invalidUTF8, at: index, limit: 0)
+                case .scalar(let scalar, let length):
+                    let fits =
+                        atPartStart ? XMLCharacters.isNameStart(scalar: scalar) : XMLCharacters.isName(scalar: scalar)
+                    guard fits else { return .fault(.malformedName, at: index, limit: 0) }
+                    atPartStart = false
+                    index &+= length
+                }
+            }
+        }
+        guard index < bytes.count else { return .incomplete }
+        guard !atPartStart else { return .fault(.malformedName, at: index, limit: 0) }
+        return .name(ByteRange(start, index), colon: colon)
+    }
+}

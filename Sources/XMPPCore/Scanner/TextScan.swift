@@ -1,0 +1,187 @@
+/// What stopped a scan over character data.
+enum TextStop {
+    /// The end of the bytes: everything before the offset is accepted; from there more bytes are needed.
+    case end(Int)
+    /// A byte the caller has to look at: `<`, a quote, or `]`.
+    case special(Int)
+    case fault(ScanFault.Code, at: Int)
+}
+
+/// Scans over character data: text, attribute values and CDATA differ only in the bytes they stop at.
+enum TextScan {
+    /// Where character data stands.
+    enum Place {
+        case text
+        case attribute(quote: UInt8)
+        case section
+    }
+
+    private static let ones: UInt64 = 0x0101_0101_0101_0101
+    private static let highs: UInt64 = 0x8080_8080_8080_8080
+
+    /// Bits set (the top one of a byte) at least where a byte equals `value`; nothing set means there is none.
+    @inline(__always)
+    private static func equal(_ word: UInt64, _ value: UInt8) -> UInt64 {
+        let mixed = word ^ (ones &* UInt64(value))
+        return (mixed &- ones) & ~mixed & highs
+    }
+
+    /// The first offset from `index` on at which the byte is none of plain ASCII text, or the end.
+    ///
+    /// Eight bytes a step: a control character, a byte beyond ASCII, `<`, `&`, `]` and the quote stop it.
+    @inline(__always)
+    static func skipPlain(_ bytes: Span<UInt8>, from index: Int, quote: UInt8) -> Int {
+        var index = index
+        let count = bytes.count
+        let raw = bytes.bytes
+        while index &+ 8 <= count {
+            let word = raw.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
+            let below = (word &- ones &* 0x20) & ~word & highs
+            let found = below | (word & highs) | equal(word, 0x3C) | equal(word, 0x26) | equal(word, quote)
+            if found != 0 {
+                // A borrow can only mark bytes behind a true find, so the lowest mark is right.
+                return index &+ found.trailingZeroBitCount &>> 3
+            }
+            index &+= 8
+        }
+        while index < count {
+            let byte = bytes[index]
+            if byte < 0x20 || byte >= 0x80 || byte == 0x3C || byte == 0x26 || byte == quote { return index }
+            index &+= 1
+        }
+        return index
+    }
+
+    /// Whether accepted text holds `#` or `=`, without which it can hold no key in a URL (`aesgcm://…#`, `;preauth=`).
+    @inline(__always)
+    static func mayHoldKey(_ bytes: Span<UInt8>, from start: Int, to end: Int) -> Bool {
+        var index = start
+        let raw = bytes.bytes
+        while index &+ 8 <= end {
+            let word = raw.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
+            if equal(word, 0x23) | equal(word, 0x3D) != 0 { return true }
+            index &+= 8
+        }
+        while index < end {
+            if bytes[index] == 0x23 || bytes[index] == 0x3D { return true }
+            index &+= 1
+        }
+        return false
+    }
+
+    /// Scans from `index` until something special.
+    static func scan(_ bytes: Span<UInt8>, from start: Int, place: Place) -> TextStop {
+        var index = start
+        let stop: UInt8
+        switch place {
+        case .text, .section: stop = 0x5D
+        case .attribute(let quote): stop = quote
+        }
+        while true {
+            index = skipPlain(bytes, from: index, quote: stop)
+            guard index < bytes.count else { return .end(index) }
+            let byte = bytes[index]
+            switch byte {
+            case stop: return .special(index)
+            case 0x3C:
+                if case .section = place { index &+= 1 } else { return .special(index) }
+            case 0x26:
+                if case .section = place {
+                    index &+= 1
+                    continue
+                }
+                switch reference(bytes, at: index) {
+                case .end: return .end(index)
+                case .special(let next): index = next
+                case .fault(let code, let at): return .fault(code, at: at)
+                }
+            case 0x09, 0x0A, 0x0D: index &+= 1
+            case 0..<0x20: return .fault(.invalidCharacter, at: index)
+            case 0x80...:
+                switch XMLCharacters.decode(bytes, at: index) {
+                case .scalar(let scalar, let length):
+                    guard XMLCharacters.isCharacter(scalar) else { return .fault(.invalidCharacter, at: index) }
+                    index &+= length
+                case .incomplete: return .end(index)
+                case .invalid: return .fault(.invalidUTF8, at: index)
+                }
+            default: index &+= 1
+            }
+        }
+    }
+
+    /// The longest reference followed: `&#x0010FFFF;` with room for zeros in front, which nobody needs more of.
+    private static let longestReference = 32
+
+    /// Checks the reference whose `&` is at `index`; `special` gives the offset behind its `;`.
+    static func reference(_ bytes: Span<UInt8>, at index: Int) -> TextStop {
+        var end = index &+ 1
+        while end < bytes.count, bytes[end] != 0x3B {
+            let byte = bytes[end]
+            guard XMLCharacters.isName(byte) || byte == 0x23, end &- index < longestReference else {
+                return .fault(.invalidReference, at: index)
+            }
+            end &+= 1
+        }
+        guard end < bytes.count else { return .end(index) }
+        let body = bytes.extracting((index &+ 1)..<end)
+        guard let first = body.isEmpty ? nil : body[0] else { return .fault(.invalidReference, at: index) }
+        guard first == 0x23 else {
+            return Entity(body) != nil ? .special(end &+ 1) : .fault(.entityReference, at: index)
+        }
+        guard let scalar = characterReference(body) else { return .fault(.invalidReference, at: index) }
+        guard XMLCharacters.isCharacter(scalar) else { return .fault(.invalidCharacter, at: index) }
+        return .special(end &+ 1)
+    }
+
+    /// The scalar of `#65` or `#x41`; nil when malformed. Values too large for a scalar saturate.
+    static func characterReference(_ body: Span<UInt8>) -> UInt32? {
+        let isHexadecimal = body.count > 1 && body[1] == 0x78
+        let digits = body.extracting(min(isHexadecimal ? 2 : 1, body.count)..<body.count)
+        guard !digits.isEmpty else { return nil }
+        var value: UInt32 = 0
+        for index in digits.indices {
+            let digit: UInt32
+            switch digits[index] {
+            case let byte where byte >= 0x30 && byte <= 0x39: digit = UInt32(byte &- 0x30)
+            case let byte where isHexadecimal && (byte | 0x20) >= 0x61 && (byte | 0x20) <= 0x66:
+                digit = UInt32((byte | 0x20) &- 0x61 &+ 10)
+            default: return nil
+            }
+            value = min(value &* (isHexadecimal ? 16 : 10) &+ digit, 0x110000)
+        }
+        return value
+    }
+
+    /// One of the five entities XML declares itself.
+    enum Entity {
+        case ampersand, lessThan, greaterThan, apostrophe, quote
+
+        init?(_ name: Span<UInt8>) {
+            if name.equals("amp") {
+                self = .ampersand
+            } else if name.equals("lt") {
+                self = .lessThan
+            } else if name.equals("gt") {
+                self = .greaterThan
+            } else if name.equals("apos") {
+                self = .apostrophe
+            } else if name.equals("quot") {
+                self = .quote
+            } else {
+                return nil
+            }
+        }
+
+        /// The character it stands for.
+        var byte: UInt8 {
+            switch self {
+            case .ampersand: 0x26
+            case .lessThan: 0x3C
+            case .greaterThan: 0x3E
+            case .apostrophe: 0x27
+            case .quote: 0x22
+            }
+        }
+    }
+}

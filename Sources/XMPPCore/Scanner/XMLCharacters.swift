@@ -1,0 +1,91 @@
+/// Character classes of XML 1.0 (fifth edition) and strict UTF-8 (RFC 3629), on bytes.
+enum XMLCharacters {
+    // One bit per ASCII character: a test costs a shift, and no table has to be in the cache.
+    private static let nameLow: UInt64 = 0x07FF_6000_0000_0000  // - . 0-9 :
+    private static let nameHigh: UInt64 = 0x07FF_FFFE_87FF_FFFE  // A-Z _ a-z
+    private static let startLow: UInt64 = 0x0400_0000_0000_0000  // :
+
+    /// Whether an ASCII byte may stand in a name.
+    @inline(__always)
+    static func isName(_ byte: UInt8) -> Bool {
+        let mask = byte < 64 ? nameLow : nameHigh
+        return byte < 128 && (mask >> UInt64(byte & 63)) & 1 == 1
+    }
+
+    /// Whether an ASCII byte may begin a name.
+    @inline(__always)
+    static func isNameStart(_ byte: UInt8) -> Bool {
+        let mask = byte < 64 ? startLow : nameHigh
+        return byte < 128 && (mask >> UInt64(byte & 63)) & 1 == 1
+    }
+
+    /// Space, tab, line feed or carriage return.
+    @inline(__always)
+    static func isWhitespace(_ byte: UInt8) -> Bool {
+        byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09
+    }
+
+    /// Whether a scalar may stand in a document at all (production 2).
+    static func isCharacter(_ scalar: UInt32) -> Bool {
+        switch scalar {
+        case 0x9, 0xA, 0xD, 0x20...0xD7FF, 0xE000...0xFFFD, 0x10000...0x10FFFF: true
+        default: false
+        }
+    }
+
+    /// Whether a scalar beyond ASCII may begin a name (production 4).
+    static func isNameStart(scalar: UInt32) -> Bool {
+        switch scalar {
+        case 0xC0...0xD6, 0xD8...0xF6, 0xF8...0x2FF, 0x370...0x37D, 0x37F...0x1FFF, 0x200C...0x200D, 0x2070...0x218F,
+            0x2C00...0x2FEF, 0x3001...0xD7FF, 0xF900...0xFDCF, 0xFDF0...0xFFFD, 0x10000...0xEFFFF:
+            true
+        default: false
+        }
+    }
+
+    /// Whether a scalar beyond ASCII may stand in a name (production 4a).
+    static func isName(scalar: UInt32) -> Bool {
+        switch scalar {
+        case 0xB7, 0x300...0x36F, 0x203F...0x2040: true
+        default: isNameStart(scalar: scalar)
+        }
+    }
+
+    /// What stands at an offset where a sequence of several bytes should begin.
+    enum Sequence {
+        case scalar(UInt32, length: Int)
+        /// The bytes so far are well-formed, more are needed.
+        case incomplete
+        case invalid
+    }
+
+    /// Decodes the sequence at `index`, whose first byte is not ASCII. Overlong forms, surrogates and what lies beyond
+    /// U+10FFFF are invalid, told as early as the bytes allow.
+    static func decode(_ bytes: Span<UInt8>, at index: Int) -> Sequence {
+        let first = bytes[index]
+        let length: Int
+        var low: UInt8 = 0x80
+        var high: UInt8 = 0xBF
+        var scalar: UInt32
+        switch first {
+        case 0xC2...0xDF: (length, scalar) = (2, UInt32(first & 0x1F))
+        case 0xE0...0xEF:
+            (length, scalar) = (3, UInt32(first & 0x0F))
+            if first == 0xE0 { low = 0xA0 }
+            if first == 0xED { high = 0x9F }
+        case 0xF0...0xF4:
+            (length, scalar) = (4, UInt32(first & 0x07))
+            if first == 0xF0 { low = 0x90 }
+            if first == 0xF4 { high = 0x8F }
+        default: return .invalid
+        }
+        for step in 1..<length {
+            guard index + step < bytes.count else { return .incomplete }
+            let byte = bytes[index + step]
+            guard byte >= low, byte <= high else { return .invalid }
+            scalar = scalar << 6 | UInt32(byte & 0x3F)
+            (low, high) = (0x80, 0xBF)
+        }
+        return .scalar(scalar, length: length)
+    }
+}

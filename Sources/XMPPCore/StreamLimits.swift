@@ -1,0 +1,35 @@
+/// How large the parts of a stream may be. Each limit has a name that errors and flags use.
+///
+/// Defaults follow what servers do: Prosody's 1 MiB for a stanza, RFC 6120 §13.12 asking for 10,000 bytes at least.
+public struct StreamLimits: Sendable, Hashable {
+    /// Bytes of one item (a stanza, a header). Default 1 MiB.
+    public var itemBytes: Int
+    /// Bytes of one tag with its attributes. Default 64 KiB.
+    public var tagBytes: Int
+    /// Elements inside one another, the stream's root counted. Default 256.
+    public var depth: Int
+    /// Attributes of one element, namespace declarations counted. Default 256.
+    public var attributes: Int
+    /// Bytes of one element or attribute name. Default 1 KiB.
+    public var nameBytes: Int
+
+    /// Limits as given; see each for its default.
+    public init(
+        itemBytes: Int = 1 << 20,
+        tagBytes: Int = 64 << 10,
+        depth: Int = 256,
+        attributes: Int = 256,
+        nameBytes: Int = 1 << 10
+    ) {
+        self.itemBytes = itemBytes
+        self.tagBytes = tagBytes
+        self.depth = depth
+        self.attributes = attributes
+        self.nameBytes = nameBytes
+    }
+
+    /// The limits of a session that has authenticated.
+    public static let authenticated = StreamLimits()
+    /// The limits before authentication: 64 KiB an item, so that a stranger costs little memory.
+    public static let unauthenticated = StreamLimits(itemBytes: 64 << 10)
+}

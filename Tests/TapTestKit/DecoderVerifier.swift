@@ -1,0 +1,135 @@
+public import XMPPCore
+
+/// What a decoder says of one direction, in a form that can be compared: one line an event, pieces joined.
+public struct DecoderTranscript: Equatable, CustomStringConvertible {
+    /// One line an event.
+    public var lines: [String] = []
+
+    /// The lines, one under the other.
+    public var description: String { lines.joined(separator: "\n") }
+
+    /// Runs a decoder over `input`, cut at `cuts` (ascending offsets).
+    public init(_ input: [UInt8], cuts: [Int] = [], limits: StreamLimits = .unauthenticated) {
+        var decoder = StreamDecoder(limits: limits)
+        var start = 0
+        var whitespace: (epoch: Int, offset: UInt64, length: UInt64)?
+        var fragments: UInt64 = 0
+
+        func flush(_ lines: inout [String]) {
+            if let run = whitespace { lines.append("\(run.epoch)/\(run.offset)+\(run.length) whitespace") }
+            whitespace = nil
+        }
+
+        func note(_ event: StreamEvent, _ decoder: borrowing StreamDecoder, _ lines: inout [String]) {
+            if case .item(.whitespace) = event.kind {
+                whitespace =
+                    whitespace.map { ($0.epoch, $0.offset, $0.length + event.length) }
+                    ?? (event.epoch, event.offset, event.length)
+                return
+            }
+            flush(&lines)
+            if case .fragment = event.kind {
+                fragments += event.length
+                return
+            }
+            var line = "\(event.epoch)/\(event.offset)+\(event.length) "
+            switch event.kind {
+            case .item(let kind): line += "\(kind)"
+            case .fault(let fault):
+                // What follows the fault in the same read is not part of the verdict.
+                line = "\(event.epoch)/\(event.offset) fault \(fault.code.rawValue) at \(fault.offset) \(fault.limit)"
+            case .torn: line += "torn"
+            case .fragment: break
+            }
+            line += Self.describe(event, decoder)
+            if event.isTruncated {
+                line += " truncated \(fragments)"
+                fragments = 0
+            }
+            if case .fault = event.kind {} else if !event.isTruncated { line += " " + decoder.bytes.string() }
+            lines.append(line)
+        }
+
+        for end in cuts + [input.count] {
+            decoder.append(input.span.extracting(start..<end))
+            start = end
+            while let event = decoder.next() { note(event, decoder, &lines) }
+        }
+        if let event = decoder.finish() { note(event, decoder, &lines) }
+        flush(&lines)
+    }
+
+    private static func describe(_ event: StreamEvent, _ decoder: borrowing StreamDecoder) -> String {
+        guard case .item(let kind) = event.kind, kind == .header || kind == .element else { return "" }
+        let head = event.head
+        let bytes = decoder.bytes
+        var line = " \(head.kind)"
+        func name(_ range: ByteRange, _ namespace: NamespaceName) -> String {
+            var uri: [UInt8] = []
+            decoder.appendURI(of: namespace, to: &uri)
+            return " {" + String(decoding: uri, as: UTF8.self) + "}" + bytes.slice(range).string()
+        }
+        line += name(head.name, head.namespace)
+        let attributes = [
+            ("id", head.id), ("type", head.type), ("from", head.from), ("to", head.to), ("version", head.version),
+        ]
+        for (label, attribute) in attributes {
+            guard let attribute else { continue }
+            line += " \(label)=" + bytes.slice(attribute.range).string() + (attribute.needsDecoding ? "&" : "")
+        }
+        if let payload = head.payloadName { line += " payload" + name(payload, head.payloadNamespace) }
+        if head.mayHoldSecret { line += " secret?" }
+        if head.isEmptyElement { line += " empty" }
+        return line
+    }
+}
+
+/// Checks that every way to cut `input` gives the same events; returns the first cut that does not.
+public enum DecoderVerifier {
+    /// A cut that gave other events.
+    public struct Difference: CustomStringConvertible {
+        /// Where the input was cut.
+        public var cuts: [Int]
+        /// The events of the input in one piece.
+        public var whole: DecoderTranscript
+        /// The events of the input in pieces.
+        public var cut: DecoderTranscript
+
+        /// Both transcripts.
+        public var description: String { "cut at \(cuts):\n\(cut)\nbut in one piece:\n\(whole)" }
+    }
+
+    /// Cuts at each byte boundary in turn, and at all of them at once.
+    public static func checkEachBoundary(_ input: [UInt8], limits: StreamLimits = .unauthenticated) -> Difference? {
+        let whole = DecoderTranscript(input, limits: limits)
+        let all = Array(1..<max(1, input.count))
+        for cuts in [all] + all.map({ [$0] }) {
+            let cut = DecoderTranscript(input, cuts: cuts, limits: limits)
+            if cut != whole { return Difference(cuts: cuts, whole: whole, cut: cut) }
+        }
+        return nil
+    }
+
+    /// Cuts at random places, `rounds` times.
+    public static func checkRandom(
+        _ input: [UInt8],
+        rounds: Int,
+        limits: StreamLimits = .unauthenticated,
+        using generator: inout some RandomNumberGenerator
+    ) -> Difference? {
+        let whole = DecoderTranscript(input, limits: limits)
+        for _ in 0..<rounds {
+            var cuts: [Int] = []
+            var position = 0
+            let largest = Int.random(in: 1...max(1, min(64, input.count)), using: &generator)
+            while true {
+                position += Int.random(in: 1...largest, using: &generator)
+                guard position < input.count else { break }
+                cuts.append(position)
+            }
+            let cut = DecoderTranscript(input, cuts: cuts, limits: limits)
+            if cut != whole { return Difference(cuts: cuts, whole: whole, cut: cut) }
+        }
+        return nil
+    }
+}
