@@ -1,0 +1,87 @@
+/// How much a log shows, from nothing to everything; each level shows what the ones before it show.
+///
+/// The raw value is the order, so `record.level <= filter.level` is the question "is it shown?".
+public enum Level: UInt8, Sendable, Hashable, Comparable, CaseIterable {
+    /// Nothing at all.
+    case off
+    /// Stream errors, failed TLS, failed logins with their diagnosis, unparsable streams, refused peers.
+    case error
+    /// Stanza errors, suspicious input, limits near, dropped records.
+    case warn
+    /// The life of sessions and streams, and one summary line per stanza.
+    case info
+    /// SEND and RECV with the whole XML.
+    case verbose
+    /// Chunks, TLS records, the steps of scanner and rules.
+    case trace
+
+    /// The level of that name as a log specification spells it, or `nil`; names are lower case.
+    public init?(name: some StringProtocol) {
+        guard let level = Level.allCases.first(where: { $0.name == name }) else { return nil }
+        self = level
+    }
+
+    /// The name in specifications, records and log lines: `off`, `error`, `warn`, `info`, `verbose`, `trace`.
+    public var name: String { String(describing: literal) }
+
+    /// ``name`` as a literal, for appending without a string.
+    public var literal: StaticString {
+        switch self {
+        case .off: "off"
+        case .error: "error"
+        case .warn: "warn"
+        case .info: "info"
+        case .verbose: "verbose"
+        case .trace: "trace"
+        }
+    }
+
+    /// Whether a record of this level is told less readily than `other`.
+    public static func < (lhs: Level, rhs: Level) -> Bool { lhs.rawValue < rhs.rawValue }
+}
+
+/// The part of the program that a record speaks for; a log can be given a level for each.
+public enum Part: UInt8, Sendable, Hashable, CaseIterable {
+    /// Streams, stanzas, sessions: whatever no other part claims.
+    case session
+    /// Authentication.
+    case sasl
+    /// TLS of either leg.
+    case tls
+    /// Rules and filters.
+    case rules
+    /// What the tap itself puts into a stream.
+    case inject
+    /// Sockets, listeners, name resolution.
+    case net
+    /// Log and capture files and what reads them.
+    case capture
+    /// Replaying recorded sessions.
+    case replay
+    /// Control of the running program.
+    case control
+
+    /// The part of that name as a log specification spells it, or `nil`; names are lower case.
+    public init?(name: some StringProtocol) {
+        guard let part = Part.allCases.first(where: { $0.name == name }) else { return nil }
+        self = part
+    }
+
+    /// The name in specifications and log lines, as the case is spelled here.
+    public var name: String { String(describing: literal) }
+
+    /// ``name`` as a literal, for appending without a string.
+    public var literal: StaticString {
+        switch self {
+        case .session: "session"
+        case .sasl: "sasl"
+        case .tls: "tls"
+        case .rules: "rules"
+        case .inject: "inject"
+        case .net: "net"
+        case .capture: "capture"
+        case .replay: "replay"
+        case .control: "control"
+        }
+    }
+}

@@ -1,0 +1,67 @@
+/// Numbers in decimal, without a string in between.
+extension LineBuffer {
+    /// Appends an integer.
+    public mutating func append(decimal value: Int) {
+        if value < 0 { append(0x2D) }
+        append(magnitude: UInt64(value.magnitude))
+    }
+
+    /// Appends an integer.
+    public mutating func append(decimal value: Int64) {
+        if value < 0 { append(0x2D) }
+        append(magnitude: value.magnitude)
+    }
+
+    /// Appends an integer.
+    public mutating func append(decimal value: UInt64) {
+        append(magnitude: value)
+    }
+
+    /// Appends an integer with leading zeros up to `width` digits; a longer one is written whole.
+    public mutating func append(decimal value: UInt64, width: Int) {
+        var digits = 1
+        var rest = value / 10
+        while rest > 0 {
+            digits += 1
+            rest /= 10
+        }
+        for _ in 0..<max(0, width - digits) { append(0x30) }
+        append(magnitude: value)
+    }
+
+    /// Appends nanoseconds as decimal seconds, without the zeros that say nothing: `12.000250000` as `12.00025`.
+    ///
+    /// ``JSONReader/nanoseconds(_:)`` reads it back exactly, which a binary fraction would not.
+    public mutating func append(seconds nanoseconds: Int64) {
+        if nanoseconds < 0 { append(0x2D) }
+        let (seconds, fraction) = nanoseconds.magnitude.quotientAndRemainder(dividingBy: 1_000_000_000)
+        append(magnitude: seconds)
+        guard fraction > 0 else { return }
+        append(0x2E)
+        var width = 9
+        var digits = fraction
+        while digits.isMultiple(of: 10) {
+            digits /= 10
+            width -= 1
+        }
+        append(decimal: digits, width: width)
+    }
+
+    private mutating func append(magnitude: UInt64) {
+        guard magnitude >= 10 else { return append(0x30 &+ UInt8(truncatingIfNeeded: magnitude)) }
+        // UInt64.max has twenty digits; written from the end into the tail, then moved to the front.
+        append(atMost: 20) { start in
+            var rest = magnitude
+            var position = 20
+            while rest > 0 {
+                let (quotient, digit) = rest.quotientAndRemainder(dividingBy: 10)
+                position -= 1
+                start[position] = 0x30 &+ UInt8(truncatingIfNeeded: digit)
+                rest = quotient
+            }
+            let count = 20 - position
+            start.update(from: start + position, count: count)
+            return count
+        }
+    }
+}

@@ -1,0 +1,210 @@
+/// Escaping of text from the wire, so that one record is one line and no byte of it can act on a terminal or a reader.
+///
+/// What is escaped, in both forms: every control character (C0, DEL, C1: with them ESC, CSI, OSC and DCS), the
+/// bidirectional controls (U+061C, U+200E/F, U+202A–E, U+2066–9), the line and paragraph separators U+2028/9, and
+/// characters without any width that serve no script (U+200B, U+2060–5, U+206A–F, U+FEFF, U+FFF9–B, the tags
+/// U+E0000–7F). The joiners U+200C/D and variation selectors stay: emoji, Persian and Indic text need them.
+///
+/// The log form writes `\n`, `\r`, `\t`, `\\`, `\u{1b}` for a character and `\xNN` for a byte that is not UTF-8. As
+/// the backslash itself is doubled, every line can be turned back into exactly the bytes it stands for; XML, where a
+/// backslash is rare, reads as it is. The JSON form (RFC 8259 §7) writes `\uNNNN` instead, in pairs above U+FFFF.
+enum Escape {
+    /// The form that is written.
+    enum Form {
+        /// Text logs and terminals.
+        case log
+        /// The inside of a JSON string.
+        case json
+    }
+
+    /// How much input is escaped per reservation of output.
+    static let block = 2048
+
+    /// How many bytes of output `count` bytes of input can become: `\u{1b}` and `\u001b` are six for one; the last
+    /// character of a block may reach beyond it, and words are stored eight bytes at a time.
+    static func worstCase(_ count: Int) -> Int { count * 6 + 32 }
+
+    /// Escapes the characters of `source` that begin in `start..<end`.
+    ///
+    /// `output` has room for ``worstCase(_:)`` of that range.
+    /// - Returns: where the next character begins, how much was written, and whether all of it was UTF-8; the JSON
+    ///   form stops at the first byte that is not.
+    @inline(__always)
+    static func escape(
+        _ source: UnsafeRawBufferPointer,
+        _ start: Int,
+        _ end: Int,
+        into output: UnsafeMutablePointer<UInt8>,
+        _ form: Form
+    ) -> (next: Int, written: Int, isValid: Bool) {
+        let raw = UnsafeMutableRawPointer(output)
+        var offset = start
+        var written = 0
+        while offset < end {
+            // Clean runs, eight bytes at a time: stored first, then counted up to the first byte that is not clean.
+            while offset + 8 <= end {
+                let word = UInt64(littleEndian: source.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+                raw.storeBytes(of: word.littleEndian, toByteOffset: written, as: UInt64.self)
+                let marks = marks(word, form)
+                guard marks == 0 else {
+                    let clean = marks.trailingZeroBitCount >> 3
+                    offset += clean
+                    written += clean
+                    break
+                }
+                offset += 8
+                written += 8
+            }
+            guard offset < end else { break }
+
+            let (value, length) = UTF8Scan.scalar(in: source, at: offset)
+            if length == 0 {
+                guard form == .log else { return (offset, written, false) }
+                written += writeByte(source[offset], to: output + written)
+                offset += 1
+            } else if isEscaped(value, form) {
+                written += form == .log ? writeLog(value, to: output + written) : writeJSON(value, to: output + written)
+                offset += length
+            } else {
+                for index in 0..<length { output[written + index] = source[offset + index] }
+                written += length
+                offset += length
+            }
+        }
+        return (offset, written, true)
+    }
+
+    /// Whether a character is shown by an escape.
+    @inline(__always)
+    static func isEscaped(_ value: UInt32, _ form: Form) -> Bool {
+        if value < 0x7F { return value < 0x20 || value == 0x5C || (form == .json && value == 0x22) }
+        if value < 0xA0 { return true }
+        if value < 0x2000 { return value == 0x061C }
+        switch value {
+        case 0x200B, 0x200E...0x200F, 0x2028...0x202E, 0x2060...0x206F, 0xFEFF, 0xFFF9...0xFFFB, 0xE0000...0xE007F:
+            return true
+        default: return false
+        }
+    }
+
+    /// The high bit of each byte that needs a closer look; the lowest set one is exact.
+    @inline(__always)
+    private static func marks(_ word: UInt64, _ form: Form) -> UInt64 {
+        let ones: UInt64 = 0x0101_0101_0101_0101
+        let highs: UInt64 = 0x8080_8080_8080_8080
+        let controls = (word &- ones &* 0x20) & ~word
+        let backslash = word ^ (ones &* 0x5C)
+        let delete = word ^ (ones &* 0x7F)
+        var marks = word | controls | ((backslash &- ones) & ~backslash) | ((delete &- ones) & ~delete)
+        if form == .json {
+            let quote = word ^ (ones &* 0x22)
+            marks |= (quote &- ones) & ~quote
+        }
+        return marks & highs
+    }
+
+    private static func writeLog(_ value: UInt32, to output: UnsafeMutablePointer<UInt8>) -> Int {
+        output[0] = 0x5C
+        switch value {
+        case 0x0A: output[1] = 0x6E
+        case 0x0D: output[1] = 0x72
+        case 0x09: output[1] = 0x74
+        case 0x5C: output[1] = 0x5C
+        default:
+            output[1] = 0x75
+            output[2] = 0x7B
+            let digits = max(1, (35 - value.leadingZeroBitCount) / 4)
+            writeHexadecimal(value, digits: digits, to: output + 3)
+            output[3 + digits] = 0x7D
+            return 4 + digits
+        }
+        return 2
+    }
+
+    private static func writeJSON(_ value: UInt32, to output: UnsafeMutablePointer<UInt8>) -> Int {
+        if value > 0xFFFF {
+            let offset = value - 0x1_0000
+            return writeJSON(0xD800 + offset >> 10, to: output) + writeJSON(0xDC00 + offset & 0x3FF, to: output + 6)
+        }
+        output[0] = 0x5C
+        switch value {
+        case 0x22: output[1] = 0x22
+        case 0x5C: output[1] = 0x5C
+        case 0x08: output[1] = 0x62
+        case 0x09: output[1] = 0x74
+        case 0x0A: output[1] = 0x6E
+        case 0x0C: output[1] = 0x66
+        case 0x0D: output[1] = 0x72
+        default:
+            output[1] = 0x75
+            writeHexadecimal(value, digits: 4, to: output + 2)
+            return 6
+        }
+        return 2
+    }
+
+    private static func writeByte(_ byte: UInt8, to output: UnsafeMutablePointer<UInt8>) -> Int {
+        output[0] = 0x5C
+        output[1] = 0x78
+        writeHexadecimal(UInt32(byte), digits: 2, to: output + 2)
+        return 4
+    }
+
+    private static func writeHexadecimal(_ value: UInt32, digits: Int, to output: UnsafeMutablePointer<UInt8>) {
+        for index in 0..<digits {
+            let digit = UInt8(truncatingIfNeeded: value >> (4 * UInt32(digits - 1 - index)) & 0xF)
+            output[index] = digit < 10 ? 0x30 &+ digit : 0x57 &+ digit
+        }
+    }
+}
+
+extension LineBuffer {
+    /// Appends text from the wire in the log form of ``Escape``: safe on a terminal, one line, reversible.
+    public mutating func appendEscaped(_ text: RawSpan) {
+        text.withUnsafeBytes { _ = append($0, .log) }
+    }
+
+    /// Appends text from the wire in the log form of ``Escape``.
+    public mutating func appendEscaped(_ text: String) {
+        appendEscaped(text.utf8Span.span.bytes)
+    }
+
+    /// Appends text as a JSON string with its quotes, if it is UTF-8.
+    ///
+    /// - Returns: `false`, with nothing appended, where it is not; such bytes go into a record as base64.
+    public mutating func appendJSONString(_ text: RawSpan) -> Bool {
+        let start = count
+        append(0x22)
+        guard text.withUnsafeBytes({ append($0, .json) }) else {
+            truncate(to: start)
+            return false
+        }
+        append(0x22)
+        return true
+    }
+
+    /// Appends text as a JSON string with its quotes.
+    public mutating func appendJSONString(_ text: String) {
+        // A String is always well-formed.
+        _ = appendJSONString(text.utf8Span.span.bytes)
+    }
+
+    private mutating func append(_ source: UnsafeRawBufferPointer, _ form: Escape.Form) -> Bool {
+        var offset = 0
+        var isValid = true
+        while offset < source.count, isValid {
+            let end = min(source.count, offset + Escape.block)
+            append(atMost: Escape.worstCase(end - offset)) { output in
+                let result =
+                    switch form {
+                    case .log: Escape.escape(source, offset, end, into: output, .log)
+                    case .json: Escape.escape(source, offset, end, into: output, .json)
+                    }
+                offset = result.next
+                isValid = result.isValid
+                return result.written
+            }
+        }
+        return isValid
+    }
+}

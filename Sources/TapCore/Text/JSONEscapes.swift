@@ -1,0 +1,148 @@
+/// Why a JSON text was refused, and at which byte.
+public struct JSONError: Error, Sendable, Hashable {
+    /// What is wrong.
+    public enum Code: Sendable, Hashable {
+        /// A byte that cannot stand where it stands.
+        case unexpectedByte
+        /// The input ends within a value.
+        case unexpectedEnd
+        /// Something after the value.
+        case trailingData
+        /// A number that JSON does not know, such as `01` or `1.`.
+        case badNumber
+        /// An unknown escape, or half of a surrogate pair.
+        case badEscape
+        /// A control character within a text.
+        case controlCharacter
+        /// A text that is not UTF-8.
+        case notUTF8
+        /// Deeper nesting than ``JSONReader/maximumDepth``.
+        case tooDeep
+    }
+
+    /// What is wrong.
+    public let code: Code
+    /// The byte, counted from 0.
+    public let offset: Int
+
+    init(_ code: Code, at offset: Int) {
+        self.code = code
+        self.offset = offset
+    }
+}
+
+extension JSONError: CustomStringConvertible {
+    /// One line for people: `not JSON at byte 17: a control character within a text`.
+    public var description: String {
+        let reason =
+            switch code {
+            case .unexpectedByte: "a byte that cannot stand there"
+            case .unexpectedEnd: "it ends too early"
+            case .trailingData: "more after the end of the value"
+            case .badNumber: "a number that JSON does not know"
+            case .badEscape: "an escape that JSON does not know"
+            case .controlCharacter: "a control character within a text"
+            case .notUTF8: "a text that is not UTF-8"
+            case .tooDeep: "nested deeper than \(JSONReader.maximumDepth)"
+            }
+        return "not JSON at byte \(offset): \(reason)"
+    }
+}
+
+/// The inside of JSON strings: checked once while scanning, resolved when the value is wanted.
+enum JSONEscapes {
+    /// Finds the closing quote of a text that begins at `start`.
+    ///
+    /// - Returns: its offset and whether there are escapes, or the offset of the fault and the fault.
+    static func scan(
+        _ input: UnsafeRawBufferPointer,
+        from start: Int
+    ) -> (end: Int, hasEscapes: Bool, fault: JSONError.Code?) {
+        var offset = start
+        var hasEscapes = false
+        while offset < input.count {
+            let byte = input[offset]
+            switch byte {
+            case 0x22: return (offset, hasEscapes, nil)
+            case 0x5C:
+                hasEscapes = true
+                let (length, _, fault) = escape(input, at: offset)
+                if let fault { return (offset + length, hasEscapes, fault) }
+                offset += length
+            case 0..<0x20: return (offset, hasEscapes, .controlCharacter)
+            case 0x20..<0x80: offset += 1
+            default:
+                let length = UTF8Scan.scalar(in: input, at: offset).length
+                guard length > 0 else { return (offset, hasEscapes, .notUTF8) }
+                offset += length
+            }
+        }
+        return (offset, hasEscapes, .unexpectedEnd)
+    }
+
+    /// The value of a text that ``scan(_:from:)`` has accepted.
+    static func resolve(_ text: UnsafeRawBufferPointer) -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(text.count)
+        var offset = 0
+        while offset < text.count {
+            guard text[offset] == 0x5C else {
+                bytes.append(text[offset])
+                offset += 1
+                continue
+            }
+            let (length, scalar, _) = escape(text, at: offset)
+            bytes.append(contentsOf: UTF8.encode(scalar) ?? UTF8.encodedReplacementCharacter)
+            offset += max(1, length)
+        }
+        return bytes
+    }
+
+    /// The escape whose backslash is at `start`: how long it is and what it stands for, or how far into it the fault is.
+    private static func escape(
+        _ input: UnsafeRawBufferPointer,
+        at start: Int
+    ) -> (length: Int, scalar: Unicode.Scalar, fault: JSONError.Code?) {
+        guard start + 1 < input.count else { return (1, "\0", .unexpectedEnd) }
+        switch input[start + 1] {
+        case 0x22: return (2, "\"", nil)
+        case 0x5C: return (2, "\\", nil)
+        case 0x2F: return (2, "/", nil)
+        case 0x62: return (2, "\u{8}", nil)
+        case 0x66: return (2, "\u{C}", nil)
+        case 0x6E: return (2, "\n", nil)
+        case 0x72: return (2, "\r", nil)
+        case 0x74: return (2, "\t", nil)
+        case 0x75: break
+        default: return (1, "\0", .badEscape)
+        }
+        guard let first = unit(input, at: start + 2) else {
+            return start + 6 <= input.count ? (0, "\0", .badEscape) : (input.count - start, "\0", .unexpectedEnd)
+        }
+        if let scalar = Unicode.Scalar(first) { return (6, scalar, nil) }
+        // What is no scalar is half of a pair: a high half must come first, with a low half right after it.
+        guard first < 0xDC00, start + 7 < input.count, input[start + 6] == 0x5C, input[start + 7] == 0x75,
+            let second = unit(input, at: start + 8), second >= 0xDC00, second < 0xE000,
+            let scalar = Unicode.Scalar(0x1_0000 + (first - 0xD800) << 10 + (second - 0xDC00))
+        else { return (0, "\0", .badEscape) }
+        return (12, scalar, nil)
+    }
+
+    /// The four hexadecimal digits at `start`.
+    private static func unit(_ input: UnsafeRawBufferPointer, at start: Int) -> UInt32? {
+        guard start + 4 <= input.count else { return nil }
+        var value: UInt32 = 0
+        for index in start..<start + 4 {
+            let digit =
+                switch input[index] {
+                case 0x30...0x39: input[index] - 0x30
+                case 0x41...0x46: input[index] - 0x41 + 10
+                case 0x61...0x66: input[index] - 0x61 + 10
+                default: UInt8.max
+                }
+            guard digit < 16 else { return nil }
+            value = value << 4 | UInt32(digit)
+        }
+        return value
+    }
+}

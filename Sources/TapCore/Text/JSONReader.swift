@@ -1,0 +1,293 @@
+/// A strict pull parser for one JSON text (RFC 8259) over borrowed bytes.
+///
+/// ``next()`` gives one token at a time and allocates nothing; texts and numbers come as slices of the input, which
+/// ``string(_:)``, ``integer(_:)`` and the like turn into values when somebody wants them. Strict means: UTF-8 without
+/// a byte order mark, no control character in a text, no lone surrogate, no leading zero, no comma too many, nothing
+/// after the value. Nesting is bounded by ``maximumDepth`` and costs no call stack. Equal names within one object are
+/// not looked for. After an error the reader is of no further use.
+public struct JSONReader: ~Escapable {
+    /// What the input consists of.
+    public enum Token: Sendable, Hashable {
+        /// `{`
+        case objectStart
+        /// `}`
+        case objectEnd
+        /// `[`
+        case arrayStart
+        /// `]`
+        case arrayEnd
+        /// The name of a field; its value follows.
+        case name(Slice)
+        /// A text.
+        case text(Slice)
+        /// A number.
+        case number(Slice)
+        /// `true` or `false`
+        case bool(Bool)
+        /// `null`
+        case null
+        /// The end of the input, after one whole value.
+        case end
+    }
+
+    /// A text (without its quotes) or a number in the input.
+    public struct Slice: Sendable, Hashable {
+        /// Byte offsets in the input.
+        public let range: Range<Int>
+        /// Whether the text holds escapes, so that its bytes are not yet its value.
+        let hasEscapes: Bool
+    }
+
+    /// How deep objects and arrays may be nested.
+    public static let maximumDepth = 64
+
+    private enum Expectation {
+        case value, valueOrArrayEnd, name, nameOrObjectEnd, commaOrEnd, end
+    }
+
+    private let input: RawSpan
+    /// How far the input has been read.
+    public private(set) var offset = 0
+    private var expectation = Expectation.value
+    /// How many objects and arrays are open.
+    public private(set) var depth = 0
+    /// One bit for each open level, the innermost lowest: set for an object.
+    private var isObject: UInt64 = 0
+
+    /// A reader at the beginning of `input`, which holds one JSON text.
+    @_lifetime(copy input)
+    public init(_ input: RawSpan) {
+        self.input = input
+    }
+
+    /// The next token.
+    public mutating func next() throws(JSONError) -> Token {
+        while true {
+            skipSpace()
+            guard offset < input.byteCount else {
+                guard expectation == .end else { throw JSONError(.unexpectedEnd, at: offset) }
+                return .end
+            }
+            let byte = self.byte(offset)
+            switch expectation {
+            case .end: throw JSONError(.trailingData, at: offset)
+            case .commaOrEnd:
+                if byte == 0x2C {
+                    offset += 1
+                    expectation = isInObject ? .name : .value
+                    continue
+                }
+                return try close(byte)
+            case .nameOrObjectEnd where byte == 0x7D, .valueOrArrayEnd where byte == 0x5D: return try close(byte)
+            case .name, .nameOrObjectEnd:
+                guard byte == 0x22 else { throw JSONError(.unexpectedByte, at: offset) }
+                let name = try scanText()
+                skipSpace()
+                guard offset < input.byteCount else { throw JSONError(.unexpectedEnd, at: offset) }
+                guard self.byte(offset) == 0x3A else { throw JSONError(.unexpectedByte, at: offset) }
+                offset += 1
+                expectation = .value
+                return .name(name)
+            case .value, .valueOrArrayEnd: return try value(byte)
+            }
+        }
+    }
+
+    /// Passes over the value that comes next, whatever it holds, and tells where it stood.
+    public mutating func skipValue() throws(JSONError) -> Range<Int> {
+        skipSpace()
+        let start = offset
+        let outside = depth
+        repeat { _ = try next() } while depth > outside
+        return start..<offset
+    }
+
+    /// Whether a text is exactly `literal`, which is ASCII.
+    public func matches(_ slice: Slice, _ literal: StaticString) -> Bool {
+        if slice.hasEscapes { return string(slice) == literal.description }
+        guard literal.utf8CodeUnitCount == slice.range.count else { return false }
+        for index in 0..<slice.range.count where byte(slice.range.lowerBound + index) != literal.utf8Start[index] {
+            return false
+        }
+        return true
+    }
+
+    /// The value of a text.
+    public func string(_ slice: Slice) -> String {
+        String(decoding: bytes(slice), as: UTF8.self)
+    }
+
+    /// The value of a text, as UTF-8.
+    public func bytes(_ slice: Slice) -> [UInt8] {
+        let source = input.extracting(slice.range)
+        return source.withUnsafeBytes { slice.hasEscapes ? JSONEscapes.resolve($0) : Array($0) }
+    }
+
+    /// The bytes of any part of the input as they stand there.
+    public func raw(_ range: Range<Int>) -> [UInt8] {
+        input.extracting(range).withUnsafeBytes { Array($0) }
+    }
+
+    /// The value of a number without fraction and exponent, or `nil` where it has one or is out of range.
+    public func integer(_ slice: Slice) -> Int64? {
+        Int64(string(slice))
+    }
+
+    /// The value of a number without sign, fraction and exponent, or `nil` where it has one or is out of range.
+    public func unsigned(_ slice: Slice) -> UInt64? {
+        UInt64(string(slice))
+    }
+
+    /// The value of a number, rounded to the nearest that can be held; infinite where it is out of range.
+    public func double(_ slice: Slice) -> Double {
+        Double(string(slice)) ?? .infinity
+    }
+
+    /// The value of a number that means seconds, exactly, in nanoseconds; digits beyond the ninth are cut.
+    ///
+    /// `nil` where it is written with an exponent or out of range.
+    public func nanoseconds(_ slice: Slice) -> Int64? {
+        var rest = slice.range
+        let isNegative = byte(rest.lowerBound) == 0x2D
+        if isNegative { rest = rest.lowerBound + 1..<rest.upperBound }
+        var value: Int64 = 0
+        var fractionDigits: Int?
+        for index in rest {
+            let byte = byte(index)
+            if byte == 0x2E {
+                fractionDigits = 0
+                continue
+            }
+            guard byte >= 0x30, byte <= 0x39 else { return nil }
+            if let digits = fractionDigits {
+                guard digits < 9 else { continue }
+                fractionDigits = digits + 1
+            }
+            guard let next = value.shifted(by: Int64(byte - 0x30)) else { return nil }
+            value = next
+        }
+        for _ in (fractionDigits ?? 0)..<9 {
+            guard let next = value.shifted(by: 0) else { return nil }
+            value = next
+        }
+        return isNegative ? -value : value
+    }
+
+    private var isInObject: Bool { isObject & 1 == 1 }
+
+    private func byte(_ offset: Int) -> UInt8 {
+        input.unsafeLoad(fromByteOffset: offset, as: UInt8.self)
+    }
+
+    private mutating func skipSpace() {
+        while offset < input.byteCount {
+            switch byte(offset) {
+            case 0x20, 0x09, 0x0A, 0x0D: offset += 1
+            default: return
+            }
+        }
+    }
+
+    private mutating func value(_ byte: UInt8) throws(JSONError) -> Token {
+        switch byte {
+        case 0x7B:
+            try open(object: true)
+            return .objectStart
+        case 0x5B:
+            try open(object: false)
+            return .arrayStart
+        case 0x22: return .text(try finish(scanText()))
+        case 0x2D, 0x30...0x39: return .number(try finish(scanNumber()))
+        case 0x74: return try literal("true", .bool(true))
+        case 0x66: return try literal("false", .bool(false))
+        case 0x6E: return try literal("null", .null)
+        default: throw JSONError(.unexpectedByte, at: offset)
+        }
+    }
+
+    private mutating func open(object: Bool) throws(JSONError) {
+        guard depth < Self.maximumDepth else { throw JSONError(.tooDeep, at: offset) }
+        depth += 1
+        isObject = isObject << 1 | (object ? 1 : 0)
+        offset += 1
+        expectation = object ? .nameOrObjectEnd : .valueOrArrayEnd
+    }
+
+    private mutating func close(_ byte: UInt8) throws(JSONError) -> Token {
+        guard byte == (isInObject ? 0x7D : 0x5D) else { throw JSONError(.unexpectedByte, at: offset) }
+        let token = isInObject ? Token.objectEnd : .arrayEnd
+        depth -= 1
+        isObject >>= 1
+        offset += 1
+        expectation = depth == 0 ? .end : .commaOrEnd
+        return token
+    }
+
+    private mutating func finish(_ slice: Slice) -> Slice {
+        expectation = depth == 0 ? .end : .commaOrEnd
+        return slice
+    }
+
+    private mutating func literal(_ word: StaticString, _ token: Token) throws(JSONError) -> Token {
+        for index in 0..<word.utf8CodeUnitCount {
+            guard offset + index < input.byteCount else { throw JSONError(.unexpectedEnd, at: input.byteCount) }
+            guard byte(offset + index) == word.utf8Start[index] else {
+                throw JSONError(.unexpectedByte, at: offset + index)
+            }
+        }
+        offset += word.utf8CodeUnitCount
+        expectation = depth == 0 ? .end : .commaOrEnd
+        return token
+    }
+
+    private mutating func scanText() throws(JSONError) -> Slice {
+        let start = offset + 1
+        let (end, hasEscapes, fault) = input.withUnsafeBytes { JSONEscapes.scan($0, from: start) }
+        if let fault { throw JSONError(fault, at: end) }
+        offset = end + 1
+        return Slice(range: start..<end, hasEscapes: hasEscapes)
+    }
+
+    /// `-? (0 | [1-9][0-9]*) (. [0-9]+)? ([eE] [+-]? [0-9]+)?`
+    private mutating func scanNumber() throws(JSONError) -> Slice {
+        let start = offset
+        if byte(offset) == 0x2D { offset += 1 }
+        if offset < input.byteCount, byte(offset) == 0x30 {
+            offset += 1
+        } else {
+            try scanDigits()
+        }
+        if offset < input.byteCount, byte(offset) == 0x2E {
+            offset += 1
+            try scanDigits()
+        }
+        if offset < input.byteCount, byte(offset) | 0x20 == 0x65 {
+            offset += 1
+            if offset < input.byteCount, byte(offset) == 0x2B || byte(offset) == 0x2D { offset += 1 }
+            try scanDigits()
+        }
+        // `01` and `1x` end here with the number and fail at the byte after it, where no comma stands; at the top
+        // level they would be trailing data, which says less.
+        if offset < input.byteCount, byte(offset) >= 0x30, byte(offset) <= 0x39 {
+            throw JSONError(.badNumber, at: offset)
+        }
+        return Slice(range: start..<offset, hasEscapes: false)
+    }
+
+    private mutating func scanDigits() throws(JSONError) {
+        let start = offset
+        while offset < input.byteCount, byte(offset) >= 0x30, byte(offset) <= 0x39 { offset += 1 }
+        if offset == start {
+            throw JSONError(offset < input.byteCount ? .badNumber : .unexpectedEnd, at: offset)
+        }
+    }
+}
+
+extension Int64 {
+    /// This number with one more decimal digit, unless that is too large.
+    fileprivate func shifted(by digit: Int64) -> Int64? {
+        let (tens, overflow) = multipliedReportingOverflow(by: 10)
+        let (sum, carry) = tens.addingReportingOverflow(digit)
+        return overflow || carry ? nil : sum
+    }
+}

@@ -1,0 +1,104 @@
+/// Writing of JSON (RFC 8259) into a line: objects, arrays and fields in the order they are called.
+///
+/// There is no writer object and nothing to keep: whether a comma is due is read off the last byte. Names of fields
+/// are literals of plain ASCII without quote or backslash; a name that comes from data is written by
+/// ``field(named:)``. Whatever is opened must be closed by its caller.
+extension LineBuffer {
+    /// Opens an object as a value.
+    public mutating func openObject() {
+        separate()
+        append(0x7B)
+    }
+
+    /// Closes an object.
+    public mutating func closeObject() {
+        append(0x7D)
+    }
+
+    /// Opens an array as a value.
+    public mutating func openArray() {
+        separate()
+        append(0x5B)
+    }
+
+    /// Closes an array.
+    public mutating func closeArray() {
+        append(0x5D)
+    }
+
+    /// Writes the name of a field, whose value is what is written next.
+    public mutating func field(_ name: StaticString) {
+        separate()
+        append(0x22)
+        append(name)
+        append("\":")
+    }
+
+    /// Writes the name of a field that comes from data.
+    public mutating func field(named name: String) {
+        separate()
+        appendJSONString(name)
+        append(0x3A)
+    }
+
+    /// Writes a field with a text.
+    public mutating func field(_ name: StaticString, _ value: String) {
+        field(name)
+        appendJSONString(value)
+    }
+
+    /// Writes a field with a literal of plain ASCII without quote or backslash.
+    public mutating func field(_ name: StaticString, literal value: StaticString) {
+        field(name)
+        append(0x22)
+        append(value)
+        append(0x22)
+    }
+
+    /// Writes a field with an integer.
+    public mutating func field(_ name: StaticString, _ value: Int) {
+        field(name)
+        append(decimal: value)
+    }
+
+    /// Writes a field with an integer.
+    public mutating func field(_ name: StaticString, _ value: UInt64) {
+        field(name)
+        append(decimal: value)
+    }
+
+    /// Writes a field with a truth value.
+    public mutating func field(_ name: StaticString, _ value: Bool) {
+        field(name)
+        append(value ? "true" : "false")
+    }
+
+    /// Writes a field with decimal seconds.
+    public mutating func field(_ name: StaticString, seconds nanoseconds: Int64) {
+        field(name)
+        append(seconds: nanoseconds)
+    }
+
+    /// Writes a field with bytes: as a text under `name` where they are UTF-8, else in base64 under `fallback`.
+    public mutating func field(_ name: StaticString, _ bytes: RawSpan, orBase64 fallback: StaticString) {
+        let start = count
+        field(name)
+        if appendJSONString(bytes) { return }
+        truncate(to: start)
+        field(fallback)
+        append(0x22)
+        append(base64: bytes)
+        append(0x22)
+    }
+
+    /// Writes the comma that is due before another name or value.
+    ///
+    /// Public for values that are appended by hand, such as numbers in an array.
+    public mutating func separate() {
+        switch bytes.last {
+        // After an opening, a colon, a line's end or nothing there is no comma.
+        case nil, 0x7B, 0x5B, 0x3A, 0x0A: break
+        default: append(0x2C)
+        }
+    }
+}

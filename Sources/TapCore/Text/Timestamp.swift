@@ -1,0 +1,163 @@
+/// Wall-clock time as records carry it: nanoseconds since 1970-01-01T00:00:00Z, leap seconds not counted.
+///
+/// Reaches from 1677 to 2262. The core has no clock; whoever has one hands its time in.
+public struct Timestamp: Sendable, Hashable, Comparable {
+    /// Nanoseconds since 1970-01-01T00:00:00Z.
+    public var nanoseconds: Int64
+
+    /// The time so many nanoseconds after 1970-01-01T00:00:00Z.
+    public init(nanoseconds: Int64) {
+        self.nanoseconds = nanoseconds
+    }
+
+    /// Reads RFC 3339 in UTC: `2026-11-21T17:22:42.102Z`, with nothing, or one to nine digits, after the second.
+    ///
+    /// `nil` for anything else: another offset than `Z`, small letters, a day or second that does not exist (so a leap
+    /// second too), or a time outside the range of the type.
+    public init?(rfc3339 text: RawSpan) {
+        guard let value = text.withUnsafeBytes(Self.parse) else { return nil }
+        nanoseconds = value
+    }
+
+    /// Reads RFC 3339 in UTC; see ``init(rfc3339:)-(RawSpan)``.
+    public init?(rfc3339 text: String) {
+        self.init(rfc3339: text.utf8Span.span.bytes)
+    }
+
+    /// Whether `lhs` is earlier.
+    public static func < (lhs: Timestamp, rhs: Timestamp) -> Bool { lhs.nanoseconds < rhs.nanoseconds }
+
+    /// Whole seconds since 1970, rounded towards the past, and the nanoseconds beyond them.
+    var parts: (seconds: Int64, fraction: UInt64) {
+        let (seconds, rest) = nanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
+        return rest < 0 ? (seconds - 1, UInt64(rest + 1_000_000_000)) : (seconds, UInt64(rest))
+    }
+
+    private static func parse(_ text: UnsafeRawBufferPointer) -> Int64? {
+        guard text.count >= 20, text.count <= 30, text[text.count - 1] == 0x5A else { return nil }
+        func number(_ range: Range<Int>) -> Int64? {
+            var value: Int64 = 0
+            for index in range {
+                guard text[index] >= 0x30, text[index] <= 0x39 else { return nil }
+                value = value * 10 + Int64(text[index] - 0x30)
+            }
+            return value
+        }
+        guard text[4] == 0x2D, text[7] == 0x2D, text[10] == 0x54, text[13] == 0x3A, text[16] == 0x3A,
+            let year = number(0..<4), let month = number(5..<7), let day = number(8..<10),
+            let hour = number(11..<13), let minute = number(14..<16), let second = number(17..<19),
+            (1...12).contains(month), day >= 1, day <= CivilDate.days(inMonth: month, of: year),
+            hour < 24, minute < 60, second < 60
+        else { return nil }
+        var fraction: Int64 = 0
+        if text.count > 20 {
+            let digits = 20..<(text.count - 1)
+            guard text[19] == 0x2E, !digits.isEmpty, let value = number(digits) else { return nil }
+            fraction = value
+            for _ in digits.count..<9 { fraction *= 10 }
+        }
+        let seconds =
+            CivilDate(year: year, month: month, day: day).daysSince1970 * 86_400
+            + hour * 3600 + minute * 60 + second
+        // Towards zero before the fraction is added, so that the first second of the range can be said as well.
+        if seconds < 0, fraction > 0 {
+            let (scaled, overflow) = (seconds + 1).multipliedReportingOverflow(by: 1_000_000_000)
+            let (sum, underflow) = scaled.addingReportingOverflow(fraction - 1_000_000_000)
+            return overflow || underflow ? nil : sum
+        }
+        let (scaled, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+        let (sum, carry) = scaled.addingReportingOverflow(fraction)
+        return overflow || carry ? nil : sum
+    }
+}
+
+/// A day of the Gregorian calendar, in both directions of time.
+private struct CivilDate {
+    var year: Int64
+    var month: Int64
+    var day: Int64
+
+    init(year: Int64, month: Int64, day: Int64) {
+        (self.year, self.month, self.day) = (year, month, day)
+    }
+
+    /// Years are counted from March here, so that the leap day is the last of a year, in cycles of 400 years
+    /// (146,097 days); 719,468 days lie between 0000-03-01 and 1970-01-01.
+    init(daysSince1970: Int64) {
+        let shifted = daysSince1970 + 719_468
+        let cycle = shifted >= 0 ? shifted / 146_097 : (shifted - 146_096) / 146_097
+        let dayOfCycle = shifted - cycle * 146_097
+        let yearOfCycle = (dayOfCycle - dayOfCycle / 1460 + dayOfCycle / 36_524 - dayOfCycle / 146_096) / 365
+        let dayOfYear = dayOfCycle - (365 * yearOfCycle + yearOfCycle / 4 - yearOfCycle / 100)
+        let shiftedMonth = (5 * dayOfYear + 2) / 153
+        day = dayOfYear - (153 * shiftedMonth + 2) / 5 + 1
+        month = shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9
+        year = yearOfCycle + cycle * 400 + (month <= 2 ? 1 : 0)
+    }
+
+    var daysSince1970: Int64 {
+        let shiftedYear = month <= 2 ? year - 1 : year
+        let cycle = shiftedYear >= 0 ? shiftedYear / 400 : (shiftedYear - 399) / 400
+        let yearOfCycle = shiftedYear - cycle * 400
+        let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
+        let dayOfCycle = yearOfCycle * 365 + yearOfCycle / 4 - yearOfCycle / 100 + dayOfYear
+        return cycle * 146_097 + dayOfCycle - 719_468
+    }
+
+    static func days(inMonth month: Int64, of year: Int64) -> Int64 {
+        switch month {
+        case 2: year.isMultiple(of: 4) && (!year.isMultiple(of: 100) || year.isMultiple(of: 400)) ? 29 : 28
+        case 4, 6, 9, 11: 30
+        default: 31
+        }
+    }
+}
+
+/// Writes times into lines; remembers the last second, which most lines share with the one before.
+public struct TimestampWriter: Sendable {
+    private var second: Int64 = .min
+    /// `2026-11-21T17:22:42`, of that second.
+    private var text = LineBuffer(capacity: 19)
+
+    /// A writer that remembers nothing yet.
+    public init() {}
+
+    /// Appends RFC 3339 in UTC, always with nine digits: `2026-11-21T17:22:42.102000000Z`.
+    public mutating func append(_ time: Timestamp, to line: inout LineBuffer) {
+        let (seconds, fraction) = time.parts
+        remember(seconds)
+        line.append(bytes: text.span)
+        line.append(0x2E)
+        line.append(decimal: fraction, width: 9)
+        line.append(0x5A)
+    }
+
+    /// Appends the time of day in UTC to the millisecond, cut and not rounded: `17:22:42.102`.
+    public mutating func appendTimeOfDay(_ time: Timestamp, to line: inout LineBuffer) {
+        let (seconds, fraction) = time.parts
+        remember(seconds)
+        line.append(bytes: text.span.extracting(11..<19))
+        line.append(0x2E)
+        line.append(decimal: fraction / 1_000_000, width: 3)
+    }
+
+    private mutating func remember(_ seconds: Int64) {
+        guard seconds != second else { return }
+        second = seconds
+        let days = seconds >= 0 ? seconds / 86_400 : (seconds - 86_399) / 86_400
+        let ofDay = UInt64(seconds - days * 86_400)
+        let date = CivilDate(daysSince1970: days)
+        text.removeAll()
+        text.append(decimal: UInt64(date.year), width: 4)
+        text.append(0x2D)
+        text.append(decimal: UInt64(date.month), width: 2)
+        text.append(0x2D)
+        text.append(decimal: UInt64(date.day), width: 2)
+        text.append(0x54)
+        text.append(decimal: ofDay / 3600, width: 2)
+        text.append(0x3A)
+        text.append(decimal: ofDay / 60 % 60, width: 2)
+        text.append(0x3A)
+        text.append(decimal: ofDay % 60, width: 2)
+    }
+}
