@@ -30,20 +30,3 @@ public enum Corpus {
         return data
     }
 }
-
-/// A generator whose numbers depend on the seed alone, so that a failing case can be run again.
-public struct SeededGenerator: RandomNumberGenerator {
-    private var state: UInt64
-
-    /// Starts the sequence of `seed`.
-    public init(seed: UInt64) { state = seed }
-
-    /// The next number (splitmix64).
-    public mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
-}

@@ -1,4 +1,4 @@
-public import Synchronization
+internal import Synchronization
 
 /// What all sessions of one run of the program share: when it began, the numbers of its records and sessions.
 public final class Run: Sendable {
@@ -18,7 +18,9 @@ public final class Run: Sendable {
         /// The moment `nanoseconds` later.
         public func advanced(by nanoseconds: Int64) -> Instant {
             Instant(
-                time: Timestamp(nanoseconds: time.nanoseconds &+ nanoseconds), monotonic: monotonic &+ nanoseconds)
+                time: Timestamp(nanoseconds: time.nanoseconds &+ nanoseconds),
+                monotonic: monotonic &+ nanoseconds
+            )
         }
     }
 

@@ -1,5 +1,3 @@
-public import XMPPCore
-
 /// Something that takes every record of a run: a log, a capture, a store, a live view.
 ///
 /// A sink cannot tell which source a record came from. It is called from any event loop, often from several at once,
