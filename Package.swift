@@ -38,12 +38,16 @@ let package = Package(
 
         // One target per foreign library.
         .target(
-            name: "TapSecurity", dependencies: ["COpenSSL", "TapCore", "XMPPCore"], swiftSettings: settings),
+            name: "TapSecurity",
+            dependencies: ["COpenSSL", "TapCore", "XMPPCore"],
+            swiftSettings: settings
+        ),
         .target(name: "TapCapture", dependencies: ["TapCore", "XMPPCore"], swiftSettings: settings),
         .target(
             name: "TapNetwork",
             dependencies: ["TapCore", "TapSecurity", "XMPPCore", nioCore, nioPosix, logging, lifecycle],
-            swiftSettings: settings),
+            swiftSettings: settings
+        ),
 
         // Wiring only.
         .executableTarget(
@@ -53,30 +57,42 @@ let package = Package(
                 logging, lifecycle,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
-            swiftSettings: settings),
+            swiftSettings: settings
+        ),
 
         // Tests.
         .target(
             name: "TapTestKit",
             dependencies: ["TapCore", "XMPPCore"],
             path: "Tests/TapTestKit",
-            swiftSettings: settings),
+            swiftSettings: settings
+        ),
         .testTarget(name: "XMPPCoreTests", dependencies: ["XMPPCore", "TapTestKit"], swiftSettings: settings),
-        .testTarget(name: "TapCoreTests", dependencies: ["TapCore", "XMPPCore", "TapTestKit"], swiftSettings: settings),
+        .testTarget(
+            name: "TapCoreTests",
+            dependencies: ["TapCore", "XMPPCore", "TapTestKit"],
+            swiftSettings: settings
+        ),
         .testTarget(
             name: "TapSecurityTests",
             dependencies: ["TapSecurity", "TapCore", "XMPPCore", "TapTestKit"],
-            swiftSettings: settings),
+            swiftSettings: settings
+        ),
         .testTarget(
             name: "TapCaptureTests",
             dependencies: ["TapCapture", "TapCore", "XMPPCore", "TapTestKit"],
-            swiftSettings: settings),
+            swiftSettings: settings
+        ),
         .testTarget(
             name: "TapNetworkTests",
             dependencies: ["TapNetwork", "TapCore", "XMPPCore", "TapTestKit", nioCore, nioPosix],
-            swiftSettings: settings),
+            swiftSettings: settings
+        ),
         .testTarget(
-            name: "EndToEndTests", dependencies: ["TapTestKit", "TapCore", "XMPPCore"], swiftSettings: settings),
+            name: "EndToEndTests",
+            dependencies: ["TapTestKit", "TapCore", "XMPPCore"],
+            swiftSettings: settings
+        ),
     ],
     swiftLanguageModes: [.v6]
 )
