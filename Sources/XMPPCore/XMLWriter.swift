@@ -1,0 +1,206 @@
+/// Appends XML to a buffer of bytes: start tags, attributes, text, end tags, with every value escaped.
+///
+///     var xml = XMLWriter()
+///     xml.element("iq", ["type": "result", "id": id, "to": address]) {
+///         $0.element("query", xmlns: "jabber:iq:roster") {
+///             $0.element("item", ["jid": "juliet@example.org", "name": name])
+///         }
+///     }
+///     send(xml.take())
+///
+/// What it writes parses back to exactly the values it was given (PROTOCOL R7.7): TAB, LF and CR in an attribute and CR in
+/// text go out as character references, `>` does after `]]`. A character that XML 1.0 cannot hold at all is replaced by
+/// U+FFFD and counted in ``replacedCharacters``. Attributes are quoted with `'`, as in the examples of the RFCs, which
+/// leaves the XML readable inside JSON.
+///
+/// Names are the caller's, and are not escaped: take them from constants, or from XML that was parsed.
+public struct XMLWriter: Sendable {
+    /// What was written and not yet taken; an unfinished start tag is among it.
+    public private(set) var bytes: [UInt8] = []
+
+    /// How many characters XML cannot hold were replaced by U+FFFD since the writer was made.
+    public private(set) var replacedCharacters = 0
+
+    /// The names of the elements that are open, outermost first.
+    private var open: [String] = []
+
+    /// Whether the innermost element's start tag still lacks its `>`.
+    private var isInStartTag = false
+
+    /// How many `]` end the text so far, as far as it matters: 0, 1 or 2.
+    private var brackets = 0
+
+    /// Makes an empty writer.
+    public init() {}
+
+    /// The bytes of what `content` writes.
+    public static func bytes(_ content: (inout XMLWriter) -> Void) -> [UInt8] {
+        var writer = XMLWriter()
+        content(&writer)
+        return writer.take()
+    }
+
+    // MARK: Elements
+
+    /// Writes one element with everything in it.
+    ///
+    /// - Parameters:
+    ///   - name: The name, with its prefix if it has one.
+    ///   - xmlns: The default namespace to declare, or `nil` to stay in the parent's.
+    ///   - attributes: In this order; those that are `nil` are left out.
+    ///   - content: Writes text and child elements.
+    public mutating func element(
+        _ name: String,
+        xmlns: String? = nil,
+        _ attributes: KeyValuePairs<String, String?> = [:],
+        content: (inout XMLWriter) -> Void = { _ in }
+    ) {
+        self.start(name, xmlns: xmlns, attributes)
+        content(&self)
+        self.end()
+    }
+
+    /// Writes one element that holds nothing but text; no element at all where `text` is `nil`.
+    public mutating func element(
+        _ name: String,
+        xmlns: String? = nil,
+        _ attributes: KeyValuePairs<String, String?> = [:],
+        text: String?
+    ) {
+        guard let text else { return }
+        self.element(name, xmlns: xmlns, attributes) { $0.text(text) }
+    }
+
+    /// Opens an element. ``end()`` closes it.
+    public mutating func start(
+        _ name: String,
+        xmlns: String? = nil,
+        _ attributes: KeyValuePairs<String, String?> = [:]
+    ) {
+        self.finishStartTag()
+        self.bytes.append(UInt8(ascii: "<"))
+        self.bytes.append(contentsOf: name.utf8)
+        self.open.append(name)
+        self.isInStartTag = true
+        if let xmlns { self.attribute("xmlns", xmlns) }
+        for (name, value) in attributes {
+            if let value { self.attribute(name, value) }
+        }
+    }
+
+    /// Adds an attribute to the element that was opened last; nothing may have been written into it yet.
+    public mutating func attribute(_ name: String, _ value: String) {
+        assert(self.isInStartTag, "attribute \(name) comes after the content of its element")
+        guard self.isInStartTag else { return }
+        self.bytes.append(UInt8(ascii: " "))
+        self.bytes.append(contentsOf: name.utf8)
+        self.bytes.append(UInt8(ascii: "="))
+        self.bytes.append(UInt8(ascii: "'"))
+        self.escape(value, in: .attribute)
+        self.bytes.append(UInt8(ascii: "'"))
+    }
+
+    /// Adds character data to the element that is open.
+    public mutating func text(_ text: String) {
+        guard !text.isEmpty else { return }
+        self.finishStartTag()
+        self.escape(text, in: .text)
+    }
+
+    /// Closes the innermost open element; one without content becomes an empty-element tag.
+    public mutating func end() {
+        guard let name = self.open.popLast() else { return assertionFailure("no element is open") }
+        if self.isInStartTag {
+            self.isInStartTag = false
+            self.bytes.append(contentsOf: "/>".utf8)
+        } else {
+            self.bytes.append(contentsOf: "</".utf8)
+            self.bytes.append(contentsOf: name.utf8)
+            self.bytes.append(UInt8(ascii: ">"))
+        }
+        self.brackets = 0
+    }
+
+    /// Appends bytes as they are: XML that was checked before, such as a stanza that is passed on.
+    public mutating func verbatim(_ xml: some Sequence<UInt8>) {
+        self.finishStartTag()
+        self.bytes.append(contentsOf: xml)
+    }
+
+    /// Hands over what was written and goes on with an empty buffer.
+    ///
+    /// Elements may be open: a stream header is taken while its element stays open to the end of the stream.
+    public mutating func take() -> [UInt8] {
+        self.finishStartTag()
+        defer { self.bytes.removeAll() }
+        return self.bytes
+    }
+
+    private mutating func finishStartTag() {
+        guard self.isInStartTag else { return }
+        self.isInStartTag = false
+        self.brackets = 0
+        self.bytes.append(UInt8(ascii: ">"))
+    }
+
+    // MARK: Escaping
+
+    private enum Place { case text, attribute }
+
+    /// Copies runs that need no escape in one go; that is nearly everything.
+    private mutating func escape(_ value: String, in place: Place) {
+        var value = value
+        value.makeContiguousUTF8()
+        let source = value.utf8.span
+        var copied = 0
+        var position = 0
+        while position < source.count {
+            guard let escape = self.escape(at: position, of: source, in: place) else {
+                position += 1
+                continue
+            }
+            self.append(source.extracting(copied..<position))
+            self.bytes.append(contentsOf: escape.text.utf8)
+            position += escape.length
+            copied = position
+        }
+        self.append(source.extracting(copied..<source.count))
+    }
+
+    /// What to write instead of the character that begins at `position`, and how many bytes that character has.
+    private mutating func escape(
+        at position: Int,
+        of source: Span<UInt8>,
+        in place: Place
+    ) -> (text: String, length: Int)? {
+        let byte = source[position]
+        if place == .text {
+            let before = self.brackets
+            self.brackets = byte == UInt8(ascii: "]") ? min(before + 1, 2) : 0
+            if byte == UInt8(ascii: ">"), before == 2 { return ("&gt;", 1) }
+        }
+        return switch byte {
+        case UInt8(ascii: "&"): ("&amp;", 1)
+        case UInt8(ascii: "<"): ("&lt;", 1)
+        case UInt8(ascii: "'") where place == .attribute: ("&apos;", 1)
+        case UInt8(ascii: "\t") where place == .attribute: ("&#9;", 1)
+        case UInt8(ascii: "\n") where place == .attribute: ("&#10;", 1)
+        case UInt8(ascii: "\r"): ("&#13;", 1)
+        case UInt8(ascii: "\t"), UInt8(ascii: "\n"): nil
+        case 0..<0x20: self.replacement(length: 1)
+        // U+FFFE and U+FFFF are the only characters outside C0 that a Swift string can hold and XML cannot.
+        case 0xef where position + 2 < source.count && source[position + 1] == 0xbf && source[position + 2] >= 0xbe:
+            self.replacement(length: 3)
+        default: nil
+        }
+    }
+
+    private mutating func replacement(length: Int) -> (text: String, length: Int) {
+        self.replacedCharacters += 1
+        return ("\u{fffd}", length)
+    }
+
+    private mutating func append(_ run: Span<UInt8>) {
+        run.withUnsafeBufferPointer { self.bytes.append(contentsOf: $0) }
+    }
+}

@@ -1,0 +1,85 @@
+import Testing
+import XMPPCore
+
+@Suite struct XMLWriterTests {
+    private func written(_ content: (inout XMLWriter) -> Void) -> String {
+        String(decoding: XMLWriter.bytes(content), as: UTF8.self)
+    }
+
+    @Test func `a stanza reads in code as it does on the wire`() {
+        let xml = self.written {
+            $0.element("iq", ["type": "result", "id": "a1", "from": nil]) {
+                $0.element("query", xmlns: "jabber:iq:roster") {
+                    $0.element("item", ["jid": "juliet@example.org"])
+                    $0.element("group", text: "Friends")
+                    $0.element("note", text: nil)
+                }
+            }
+        }
+        #expect(
+            xml == """
+                <iq type='result' id='a1'><query xmlns='jabber:iq:roster'><item jid='juliet@example.org'/>\
+                <group>Friends</group></query></iq>
+                """
+        )
+    }
+
+    @Test func `a stream header is taken while its element stays open`() {
+        var writer = XMLWriter()
+        writer.start("stream:stream", ["version": "1.0"])
+        #expect(String(decoding: writer.take(), as: UTF8.self) == "<stream:stream version='1.0'>")
+        writer.element("a")
+        #expect(String(decoding: writer.take(), as: UTF8.self) == "<a/>")
+        writer.end()
+        #expect(String(decoding: writer.take(), as: UTF8.self) == "</stream:stream>")
+    }
+
+    @Test func `white space in attributes survives attribute-value normalisation`() {
+        #expect(self.written { $0.element("a", ["b": "\t1\r\n2 3"]) } == "<a b='&#9;1&#13;&#10;2 3'/>")
+    }
+
+    @Test func `markup is escaped, and only where it must be`() {
+        #expect(
+            self.written { $0.element("a", ["b": "<'\"&>"], text: "<'\"&>\t\r\n") }
+                == "<a b='&lt;&apos;\"&amp;>'>&lt;'\"&amp;>\t&#13;\n</a>"
+        )
+    }
+
+    @Test(arguments: [
+        (["]]>"], "<a>]]&gt;</a>"), (["]", "]", ">"], "<a>]]&gt;</a>"), (["]]]>"], "<a>]]]&gt;</a>"),
+        (["]>", "]]x>"], "<a>]>]]x></a>"), (["]]>>"], "<a>]]&gt;></a>"),
+    ])
+    func `the end of a CDATA section never appears in text, however the text is split`(pieces: [String], xml: String) {
+        #expect(self.written { writer in writer.element("a") { for piece in pieces { $0.text(piece) } } } == xml)
+    }
+
+    @Test func `text before and after a child is not one run`() {
+        let xml = self.written {
+            $0.element("a") {
+                $0.text("]]")
+                $0.element("b")
+                $0.text(">")
+            }
+        }
+        #expect(xml == "<a>]]<b/>></a>")
+    }
+
+    @Test func `characters XML cannot hold are replaced and counted`() {
+        var writer = XMLWriter()
+        writer.element("a", ["b": "\u{0}x\u{ffff}"], text: "\u{1b}[\u{fffe}é\u{fffd}🙂")
+        let xml = String(decoding: writer.take(), as: UTF8.self)
+        #expect(xml == "<a b='\u{fffd}x\u{fffd}'>\u{fffd}[\u{fffd}é\u{fffd}🙂</a>")
+        #expect(writer.replacedCharacters == 4)
+    }
+
+    @Test func `bytes can be passed on between elements that are written`() {
+        let xml = self.written {
+            $0.element("forwarded") { $0.verbatim("<message/>".utf8) }
+        }
+        #expect(xml == "<forwarded><message/></forwarded>")
+    }
+
+    @Test func `empty text keeps the tag short`() {
+        #expect(self.written { $0.element("a", text: "") } == "<a/>")
+    }
+}
