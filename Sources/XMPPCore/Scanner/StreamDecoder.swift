@@ -48,6 +48,12 @@ public struct StreamDecoder {
     /// Bytes that have arrived and belong to no event yet.
     public var pendingCount: Int { storage.count - consumed }
 
+    /// The bytes that have arrived and belong to no event yet. Valid until the next call.
+    public var pending: Span<UInt8> {
+        @_lifetime(borrow self)
+        get { storage.span.extracting(consumed..<storage.count) }
+    }
+
     /// The bytes of the last event: of a whole item the item, of a fragment the fragment, of a truncated item as much
     /// as its head refers to, of a fault or a torn end all that is left. Valid until the next call.
     public var bytes: Span<UInt8> {

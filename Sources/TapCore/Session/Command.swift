@@ -1,0 +1,31 @@
+/// What a session asks its driver to do. Commands come in order and are performed in order, at once.
+public enum Command: Sendable {
+    /// Writes ``Session/content`` to the leg on which `direction` leaves.
+    case forward(Direction)
+    /// Writes bytes of the proxy's own to a leg.
+    case send(Leg, [UInt8])
+    /// Hands a record to the sinks, with ``Session/content`` beside it.
+    case record(Record)
+    /// Sends no more on the leg: a FIN, after all that was written before.
+    case finish(Leg)
+    /// Ends both legs, after all that was written before. `reset` passes a reset on as a reset.
+    case close(reset: Bool)
+}
+
+/// How the bytes of a leg came to an end.
+public enum LegEnd: Sendable, Hashable {
+    /// The peer sends no more (FIN).
+    case finished
+    /// The connection was reset (RST).
+    case reset
+    /// The connection failed otherwise; words of the operating system.
+    case failed(String)
+}
+
+/// What a driver does with the bytes of a read, told by ``Session/receive(_:_:at:)``.
+public enum Disposition: Sendable, Hashable {
+    /// Pass the read on as it is, now; the session only watches.
+    case relay
+    /// Keep nothing: the session has the bytes and says by ``Command/forward(_:)`` what goes on.
+    case keep
+}

@@ -1,0 +1,60 @@
+import XMPPCore
+
+/// One direction of a session: its decoder, how far its bytes have been passed on, and by which rule.
+struct Pipe {
+    /// How bytes pass.
+    enum Mode: Equatable {
+        /// An item is passed on when it is complete and has been looked at.
+        case store
+        /// Bytes are passed on as they come, and looked at after.
+        case cutThrough
+        /// Bytes are passed on and not decoded.
+        case opaque(Opacity)
+    }
+
+    /// Why bytes are not decoded.
+    enum Opacity: Equatable {
+        case tls
+        case compression
+        /// The stream could not be parsed.
+        case unparsable
+        /// It never was XMPP.
+        case foreign
+        /// The other direction is not decoded either.
+        case paired
+    }
+
+    let direction: Direction
+    var mode = Mode.store
+    var decoder: StreamDecoder
+    /// Offset in the leg up to which bytes have been passed on.
+    var forwarded: UInt64 = 0
+    /// Bytes that have arrived.
+    var received: UInt64 = 0
+    /// Offset in the leg from which on bytes were not decoded.
+    var opaqueFrom: UInt64?
+    /// No item is looked at until the session says so: what arrives waits.
+    var isHeld = false
+    /// The decoder may have another event.
+    var hasInput = false
+    /// The stream's end tag has passed.
+    var hasClosedStream = false
+    /// No more bytes will come on the leg; told once.
+    var end: LegEnd?
+    /// The end has been passed on.
+    var hasPassedEnd = false
+
+    init(_ direction: Direction, limits: StreamLimits) {
+        self.direction = direction
+        decoder = StreamDecoder(limits: limits)
+    }
+
+    /// Bytes that have arrived and wait.
+    var waiting: Int { decoder.pendingCount }
+
+    /// Whether bytes pass without being decoded.
+    var isOpaque: Bool {
+        if case .opaque = mode { return true }
+        return false
+    }
+}

@@ -1,0 +1,151 @@
+import XMPPCore
+
+// How bytes pass: whole items, as they come, undecoded; and how their end is passed on.
+extension Session {
+    /// Passes on an item that is complete, if its bytes have not passed already.
+    mutating func forward(_ event: StreamEvent, _ direction: Direction) {
+        guard !isRefusing else { return }
+        let end = event.position + event.length
+        guard end > self[direction].forwarded, !event.isTruncated else { return }
+        self[direction].forwarded = end
+        contentSource = direction == .send ? .send : .recv
+        enqueue(.forward(direction))
+    }
+
+    /// Passes bytes as they come from now on, beginning with those of an item that is not complete yet.
+    mutating func cutThrough(_ direction: Direction) {
+        guard self[direction].mode == .store else { return }
+        self[direction].mode = .cutThrough
+        flushPending(direction)
+    }
+
+    /// Passes on what waits of an incomplete item, after the commands of the current event.
+    private mutating func flushPending(_ direction: Direction) {
+        let position = self[direction].decoder.position
+        let waiting = self[direction].waiting
+        guard waiting > 0, self[direction].forwarded <= position else { return }
+        var pending: [UInt8] = []
+        pending.append(self[direction].decoder.pending)
+        self[direction].forwarded = position + UInt64(waiting)
+        enqueue(.send(direction.destination, pending))
+    }
+
+    /// Stops decoding a direction: what waits, and all that comes, passes as it is.
+    mutating func turnOpaque(_ direction: Direction, _ why: Pipe.Opacity) {
+        guard !self[direction].isOpaque else { return }
+        let position = self[direction].decoder.position
+        flushPending(direction)
+        var rest: [UInt8] = []
+        rest.append(self[direction].decoder.pending)
+        self[direction].mode = .opaque(why)
+        self[direction].opaqueFrom = position
+        self[direction].isHeld = false
+        self[direction].decoder = StreamDecoder()
+        if !rest.isEmpty { lookIntoOpaque(direction, rest.span) }
+    }
+
+    /// Passes the end of a leg on as it came.
+    mutating func passEnd(_ direction: Direction) {
+        guard let end = self[direction].end, !self[direction].hasPassedEnd else { return }
+        self[direction].hasPassedEnd = true
+        if !self[direction].isOpaque {
+            if let event = self[direction].decoder.finish() { handle(event, direction) }
+            if !self[direction].isOpaque { flushPending(direction) }
+        }
+        judgeEnd(direction, end)
+        switch end {
+        case .finished:
+            let other = direction.opposite
+            let isOtherOver = self[other].hasPassedEnd || !isConnected
+            enqueue(.finish(direction.destination))
+            if isOtherOver { finish(reset: false) }
+        case .reset: finish(reset: true)
+        case .failed: finish(reset: true)
+        }
+    }
+
+    private mutating func judgeEnd(_ direction: Direction, _ end: LegEnd) {
+        guard facts.ending == nil else { return }
+        if direction == .send && send.hasClosedStream || direction == .recv && recv.hasClosedStream { return }
+        // Once the other side has closed its stream, a connection that just ends is not worth a word of its own.
+        if end == .finished, send.hasClosedStream || recv.hasClosedStream {
+            facts.ending = .clean(by: send.hasClosedStream ? .send : .recv)
+            return
+        }
+        facts.ending =
+            self[direction].isOpaque
+            ? .undecoded(leg: direction.source, end) : .unclean(leg: direction.source, end)
+    }
+
+    /// Ends both legs after all that has been written.
+    mutating func finish(reset: Bool) {
+        guard !isFinished else { return }
+        isFinished = true
+        enqueue(.close(reset: reset))
+    }
+}
+
+// What this program says for itself: stream errors.
+extension Session {
+    /// Whether the session only waits for the client's header to answer it with a stream error.
+    var isRefusing: Bool {
+        if case .refusing = phase { return true }
+        return false
+    }
+
+    /// Ends the session with a stream error: to the client at once if its header has come, else when it comes.
+    mutating func refuse(_ condition: StreamErrorCondition, _ text: String) {
+        guard !isFinished, !isRefusing else { return }
+        if isConnected {
+            facts.ending = .tap(condition: condition.rawValue)
+            if !recv.isOpaque, !send.isOpaque {
+                if recv.decoder.epoch > 0 {
+                    enqueue(.send(.client, Self.streamError(condition, text)))
+                } else {
+                    enqueue(.send(.client, header() + Self.streamError(condition, text)))
+                }
+                if send.decoder.epoch > 0 { enqueue(.send(.server, Array("</stream:stream>".utf8))) }
+            }
+            enqueue(.finish(.client))
+            enqueue(.finish(.server))
+            finish(reset: false)
+            return
+        }
+        phase = .refusing(condition, text)
+        if send.isOpaque { return finish(reset: false) }
+        send.hasInput = true
+        if facts.domain != nil { answerRefused() }
+    }
+
+    /// Answers the header of a client that is refused.
+    mutating func answerRefused() {
+        guard case .refusing(let condition, let text) = phase, !isFinished else { return }
+        facts.ending = .tap(condition: condition.rawValue)
+        enqueue(.send(.client, header() + Self.streamError(condition, text)))
+        enqueue(.finish(.client))
+        finish(reset: false)
+    }
+
+    private func header() -> [UInt8] {
+        var writer = XMLWriter()
+        writer.start(
+            "stream:stream",
+            xmlns: "jabber:client",
+            [
+                "xmlns:stream": "http://etherx.jabber.org/streams", "id": "xmpptap-\(number)", "from": facts.domain,
+                "version": "1.0",
+            ]
+        )
+        writer.text("")
+        return Array("<?xml version='1.0'?>".utf8) + writer.take()
+    }
+
+    static func streamError(_ condition: StreamErrorCondition, _ text: String) -> [UInt8] {
+        XMLWriter.bytes { xml in
+            xml.element("stream:error") {
+                $0.element(condition.rawValue, xmlns: "urn:ietf:params:xml:ns:xmpp-streams")
+                $0.element("text", xmlns: "urn:ietf:params:xml:ns:xmpp-streams", ["xml:lang": "en"]) { $0.text(text) }
+            }
+        } + Array("</stream:stream>".utf8)
+    }
+}

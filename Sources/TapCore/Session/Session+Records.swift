@@ -1,0 +1,199 @@
+import XMPPCore
+
+// What is told: how records are made of events.
+extension Session {
+    /// The record of an item that needs nothing beside its head.
+    mutating func recordItem(
+        _ event: StreamEvent,
+        _ direction: Direction,
+        _ kind: Record.Kind,
+        level: Level,
+        part: Part = .session
+    ) {
+        guard level <= options.level else { return }
+        emit(makeRecord(event, direction, kind, level: level, part: part))
+    }
+
+    mutating func emit(_ record: Record) {
+        guard record.level <= options.level else { return }
+        enqueue(.record(record))
+    }
+
+    /// A record of this session without content.
+    mutating func makeRecord(_ kind: Record.Kind, _ level: Level, part: Part) -> Record {
+        var record = Record(
+            sequence: run.nextSequence(),
+            time: now.time,
+            monotonic: now.monotonic,
+            kind: kind,
+            level: level,
+            part: part
+        )
+        record.session = number
+        record.jid = facts.jid
+        if facts.jid == nil { record.user = facts.user }
+        record.remote = remote
+        return record
+    }
+
+    /// A record of an item, with the item's bytes as its content: as they were, or with the secrets taken out.
+    mutating func makeRecord(
+        _ event: StreamEvent,
+        _ direction: Direction,
+        _ kind: Record.Kind,
+        level: Level,
+        part: Part = .session
+    ) -> Record {
+        var record = makeRecord(kind, level, part: part)
+        record.direction = direction
+        record.leg = direction.source
+        record.epoch = event.epoch
+        record.offset = event.offset
+        record.length = event.length
+        record.chunks = event.chunks
+        record.isTruncated = event.isTruncated
+        let head = event.head
+        record.name = head.name.isEmpty ? nil : head.name
+        record.id = head.id?.range
+        record.type = head.type?.range
+        record.from = head.from?.range
+        record.to = head.to?.range
+        record.payloadName = head.payloadName
+        record.payloadNamespace = head.payloadNamespace.namespace
+        if !event.isTruncated { record.xml = ByteRange(0, Int(truncatingIfNeeded: event.length)) }
+        contentSource = direction == .send ? .send : .recv
+        if head.mayHoldSecret || needsComposing(head) { compose(event, direction, &record) }
+        return record
+    }
+
+    private func needsComposing(_ head: StanzaHead) -> Bool {
+        if head.payloadNamespace.source != .known { return true }
+        return head.id?.needsDecoding ?? false || head.type?.needsDecoding ?? false
+            || head.from?.needsDecoding ?? false || head.to?.needsDecoding ?? false
+    }
+
+    /// Gives a record content of its own: the item with its secrets taken out, then what cannot be read off it.
+    private mutating func compose(_ event: StreamEvent, _ direction: Direction, _ record: inout Record) {
+        var bytes: [UInt8] = []
+        bytes.append(self[direction].decoder.bytes)
+
+        func meaning(_ attribute: StanzaHead.Attribute?) -> ByteRange? {
+            guard let attribute, attribute.needsDecoding else { return attribute?.range }
+            let start = bytes.count
+            var decoded: [UInt8] = []
+            AttributeValue.decode(bytes.span.slice(attribute.range), into: &decoded)
+            bytes += decoded
+            return ByteRange(start, bytes.count)
+        }
+        record.id = meaning(event.head.id)
+        record.type = meaning(event.head.type)
+        record.from = meaning(event.head.from)
+        record.to = meaning(event.head.to)
+        if event.head.payloadNamespace.source != .known {
+            let start = bytes.count
+            self[direction].decoder.appendURI(of: event.head.payloadNamespace, to: &bytes)
+            record.payloadURI = ByteRange(start, bytes.count)
+        }
+        composed = bytes
+        contentSource = .composed
+    }
+
+    // MARK: Remarks
+
+    mutating func note(
+        _ kind: Record.Kind,
+        _ level: Level,
+        code: String,
+        _ message: String,
+        condition: StreamErrorCondition? = nil,
+        direction: Direction? = nil,
+        part: Part = .session
+    ) {
+        guard level <= options.level else { return }
+        var record = makeRecord(kind, level, part: part)
+        record.code = code
+        record.message = message
+        record.condition = condition?.rawValue
+        record.direction = direction
+        record.leg = direction?.source
+        enqueue(.record(record))
+    }
+
+    mutating func noteReady(_ words: String) {
+        let elapsed = now.monotonic - facts.began.monotonic
+        var record = makeRecord(.session, .info, part: .session)
+        record.code = "session-ready"
+        record.message = "ready\(facts.jid.map { " as \($0)" } ?? ""): \(words)"
+        record.roundTrip = elapsed
+        emit(record)
+    }
+
+    mutating func traceChunk(_ direction: Direction, _ bytes: Span<UInt8>) {
+        var record = makeRecord(.chunk, .trace, part: .net)
+        record.direction = direction
+        record.leg = direction.source
+        record.offset = self[direction].received
+        record.length = UInt64(bytes.count)
+        enqueue(.record(record))
+    }
+
+    mutating func recordFault(
+        _ fault: ScanFault,
+        _ event: StreamEvent,
+        _ direction: Direction,
+        isForeign: Bool
+    ) {
+        var record = makeRecord(.error, .error, part: .session)
+        record.direction = direction
+        record.leg = direction.source
+        record.epoch = event.epoch
+        record.offset = fault.offset
+        record.length = event.length
+        record.code = fault.code.rawValue
+        record.condition = fault.condition.rawValue
+        record.message =
+            isForeign
+            ? "not XMPP; passed on without being read"
+            : "\(fault.explanation), at offset \(fault.offset) of stream \(event.epoch); "
+                + "from here on this direction is passed on without being read"
+        emit(record)
+    }
+
+    mutating func recordTorn(_ event: StreamEvent, _ direction: Direction) {
+        var record = makeRecord(.note, .warn, part: .session)
+        record.direction = direction
+        record.leg = direction.source
+        record.epoch = event.epoch
+        record.offset = event.offset
+        record.length = event.length
+        record.code = "torn"
+        record.message = "the connection ended inside an item, \(event.length) bytes into it"
+        record.isTruncated = true
+        emit(record)
+    }
+
+    /// What is to be said of the session as a whole.
+    mutating func finishRecords() {
+        contentSource = .none
+        facts.unanswered = requests.count + requests.forgotten
+        phase = .closed
+        for direction in Direction.allCases {
+            guard let from = self[direction].opaqueFrom, self[direction].mode == .opaque(.tls) else { continue }
+            var record = makeRecord(.tls, .info, part: .tls)
+            record.direction = direction
+            record.leg = direction.source
+            record.offset = from
+            record.length = self[direction].received - from
+            record.code = "tls-passed"
+            record.message = "\(record.length) bytes of TLS passed through"
+            emit(record)
+        }
+        var record = makeRecord(.session, facts.endingLevel, part: .session)
+        record.code = "session-ended"
+        record.message = facts.endingWords
+        record.condition = facts.endingCondition
+        record.roundTrip = now.monotonic - facts.began.monotonic
+        record.details = facts.summary
+        emit(record)
+    }
+}

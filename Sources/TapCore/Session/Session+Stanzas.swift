@@ -1,0 +1,137 @@
+import XMPPCore
+
+// Stanzas: counted, paired, and those of a login understood.
+extension Session {
+    mutating func handleStanza(_ event: StreamEvent, _ direction: Direction) {
+        let head = event.head
+        facts.count(head.kind, direction)
+        switch type(of: head, direction) {
+        case .error where !event.isTruncated: handleErrorStanza(event, direction)
+        case .request where head.kind == .iq: handleRequest(event, direction)
+        case .result where head.kind == .iq:
+            let request = takeRequest(event, direction)
+            var record = makeRecord(event, direction, .stanza, level: .info)
+            note(request, in: &record)
+            emit(record)
+            if let request { handleResult(event, direction, request) }
+        default: recordItem(event, direction, .stanza, level: .info)
+        }
+    }
+
+    private enum StanzaType { case request, result, error, other }
+
+    private func type(of head: StanzaHead, _ direction: Direction) -> StanzaType {
+        guard let range = head.type?.range else { return .other }
+        let type = self[direction].decoder.bytes.slice(range)
+        if type.equals("get") || type.equals("set") { return .request }
+        if type.equals("result") { return .result }
+        return type.equals("error") ? .error : .other
+    }
+
+    private mutating func handleRequest(_ event: StreamEvent, _ direction: Direction) {
+        let record = makeRecord(event, direction, .stanza, level: .info)
+        let purpose = purpose(event, direction)
+        // An id or address written with references is compared as written; both ends write their own the same way.
+        withTracker(direction) { tracker, bytes in
+            tracker.note(
+                direction,
+                id: bytes.slice(event.head.id?.range ?? .empty),
+                to: bytes.slice(event.head.to?.range ?? .empty),
+                sequence: record.sequence,
+                at: record.monotonic,
+                purpose: purpose
+            )
+        }
+        emit(record)
+    }
+
+    private mutating func takeRequest(_ event: StreamEvent, _ direction: Direction) -> IQTracker.Request? {
+        let (jid, domain) = (facts.jid, facts.domain)
+        return withTracker(direction) { tracker, bytes in
+            tracker.answer(
+                direction,
+                id: bytes.slice(event.head.id?.range ?? .empty),
+                from: bytes.slice(event.head.from?.range ?? .empty),
+                jid: jid,
+                domain: domain
+            )
+        }
+    }
+
+    /// The tracker and the decoder whose bytes it looks at are parts of one struct: it is taken out for that time.
+    private mutating func withTracker<Outcome>(
+        _ direction: Direction,
+        _ body: (inout IQTracker, Span<UInt8>) -> Outcome
+    ) -> Outcome {
+        var tracker = IQTracker()
+        swap(&tracker, &requests)
+        let outcome = body(&tracker, self[direction].decoder.bytes)
+        requests = tracker
+        return outcome
+    }
+
+    private func note(_ request: IQTracker.Request?, in record: inout Record) {
+        guard let request else { return }
+        record.answers = request.sequence
+        record.roundTrip = now.monotonic - request.monotonic
+    }
+
+    /// What a request of the login is for.
+    private mutating func purpose(_ event: StreamEvent, _ direction: Direction) -> IQTracker.Purpose {
+        guard direction == .send, facts.opened == nil, !event.isTruncated else { return .ordinary }
+        switch event.head.payloadNamespace.namespace {
+        case .bind: return .bind
+        case .register: return .registration
+        case .iqAuth:
+            guard let query = parse(direction)?.firstChild, let user = query.childText("username", .iqAuth),
+                query.child("password", .iqAuth) != nil || query.child("digest", .iqAuth) != nil
+            else { return .ordinary }
+            facts.user = user
+            facts.mechanism =
+                query.child("digest", .iqAuth) != nil ? "jabber:iq:auth digest" : "jabber:iq:auth password"
+            let resource = query.childText("resource", .iqAuth) ?? ""
+            return .legacyAuthentication(jid: facts.domain.map { "\(user)@\($0)/\(resource)" })
+        default: return .ordinary
+        }
+    }
+
+    private mutating func handleResult(_ event: StreamEvent, _ direction: Direction, _ request: IQTracker.Request) {
+        switch request.purpose {
+        case .ordinary, .registration: break
+        case .bind:
+            guard let jid = parse(direction)?.child("bind", .bind)?.childText("jid", .bind) else { return }
+            facts.jid = jid
+            becomeOpen(event, "bound")
+        case .legacyAuthentication(let jid):
+            facts.jid = jid
+            facts.authentication = .succeeded
+            becomeOpen(event, "logged in by legacy authentication")
+        }
+    }
+
+    private mutating func handleErrorStanza(_ event: StreamEvent, _ direction: Direction) {
+        let request = event.head.kind == .iq ? takeRequest(event, direction) : nil
+        let error = parse(direction)?.firstChild { $0.isNamed("error") }
+        let condition = error?.firstChild { $0.namespace == .stanzaErrors && !$0.isNamed("text") }?.name
+        var record = makeRecord(event, direction, .stanza, level: .warn)
+        record.condition = condition ?? error?.attribute("code")
+        record.code = "stanza-error"
+        record.message = error?.childText("text", .stanzaErrors)
+        note(request, in: &record)
+        emit(record)
+        guard let request else { return }
+        switch request.purpose {
+        case .legacyAuthentication:
+            facts.authentication = .failed(condition: record.condition ?? "undefined-condition")
+        case .bind:
+            note(
+                .error,
+                .error,
+                code: "bind-failed",
+                "the server refused the resource: \(record.condition ?? "no condition")",
+                direction: direction
+            )
+        case .registration, .ordinary: break
+        }
+    }
+}

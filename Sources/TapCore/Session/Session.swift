@@ -1,0 +1,220 @@
+public import XMPPCore
+
+/// One client's session through the tap: both directions, what is known of them, and what is to be done.
+///
+/// Deterministic, without sockets, clocks, files or threads. Happenings come in by the mutating methods, each with the
+/// time it happened at; commands are pulled by ``next()`` until there are none and performed in order. The bytes a
+/// command speaks of are in ``content`` until the next call.
+///
+/// Until the session is open every item is passed on whole, after it has been looked at (*store and forward*), so that
+/// nothing slips past a change of protocol; from then on bytes pass as they come (*cut-through*) and are looked at
+/// after. Bytes always pass verbatim. What cannot be decoded passes too: the direction turns *opaque*, and a record says
+/// where and why.
+public struct Session {
+    /// Number within the run.
+    public let number: UInt64
+    /// What is known so far.
+    public internal(set) var facts: SessionFacts
+
+    let run: Run
+    let options: SessionOptions
+    let parser: StanzaParser
+    let remote: String?
+    var send: Pipe
+    var recv: Pipe
+    var phase = Phase.opening
+    var now: Run.Instant
+    var requests = IQTracker()
+    var isConnected = false
+    var isFinished = false
+
+    private var queue: [Command] = []
+    private var queueHead = 0
+    var contentSource = ContentSource.none
+    var composed: [UInt8] = []
+
+    /// Where ``content`` stands.
+    enum ContentSource {
+        case none, send, recv, composed
+    }
+
+    /// A session that a client at `remote` has just begun; `parser` belongs to the event loop it runs on.
+    public init(
+        run: Run,
+        options: SessionOptions,
+        parser: StanzaParser,
+        remote: String?,
+        upstream: String,
+        at now: Run.Instant
+    ) {
+        self.run = run
+        self.options = options
+        self.parser = parser
+        self.remote = remote
+        self.now = now
+        number = run.nextSession()
+        facts = SessionFacts(began: now)
+        send = Pipe(.send, limits: options.unauthenticatedLimits)
+        recv = Pipe(.recv, limits: options.unauthenticatedLimits)
+        note(
+            .session,
+            .info,
+            code: "session-began",
+            "\(remote ?? "a client") connected, to be relayed to \(upstream)",
+            part: .net
+        )
+    }
+
+    // MARK: What happens
+
+    /// The connection to the server is up.
+    public mutating func serverConnected(_ address: String, at now: Run.Instant) {
+        self.now = now
+        isConnected = true
+        send.hasInput = send.waiting > 0
+        note(.session, .trace, code: "server-connected", "connected to \(address)", part: .net)
+    }
+
+    /// The connection to the server could not be made; the client is told so in its own terms.
+    public mutating func serverFailed(_ reason: String, at now: Run.Instant) {
+        self.now = now
+        note(.error, .error, code: "server-unreachable", reason, condition: .remoteConnectionFailed, part: .net)
+        refuse(.remoteConnectionFailed, "The server cannot be reached.")
+    }
+
+    /// Ends the session from this side, telling both ends why.
+    public mutating func abort(_ condition: StreamErrorCondition, _ text: String, at now: Run.Instant) {
+        self.now = now
+        guard !isFinished else { return }
+        note(.error, .error, code: "aborted", text, condition: condition, part: .session)
+        refuse(condition, text)
+    }
+
+    /// Bytes have arrived.
+    public mutating func receive(_ direction: Direction, _ bytes: Span<UInt8>, at now: Run.Instant) -> Disposition {
+        self.now = now
+        guard !bytes.isEmpty, !isFinished else { return .keep }
+        if options.level >= .trace { traceChunk(direction, bytes) }
+        self[direction].received += UInt64(bytes.count)
+        count(direction, bytes.count)
+        if self[direction].received == UInt64(bytes.count) { lookAtFirstBytes(direction, bytes) }
+        switch self[direction].mode {
+        case .opaque:
+            lookIntoOpaque(direction, bytes)
+            self[direction].forwarded += UInt64(bytes.count)
+            return .relay
+        case .cutThrough:
+            self[direction].decoder.append(bytes)
+            self[direction].hasInput = true
+            self[direction].forwarded += UInt64(bytes.count)
+            return .relay
+        case .store:
+            self[direction].decoder.append(bytes)
+            self[direction].hasInput = true
+            return .keep
+        }
+    }
+
+    /// No more bytes will come on a leg.
+    public mutating func ended(_ leg: Leg, _ end: LegEnd, at now: Run.Instant) {
+        self.now = now
+        let direction = leg.inbound
+        guard !isFinished, self[direction].end == nil else { return }
+        self[direction].end = end
+        self[direction].hasInput = true
+    }
+
+    /// The legs are closed: the last thing a driver tells. Records what is to be said of the session as a whole.
+    public mutating func closed(at now: Run.Instant) {
+        self.now = now
+        guard !phase.isClosed else { return }
+        finishRecords()
+    }
+
+    /// Goes on with a direction that was held.
+    public mutating func release(_ direction: Direction) {
+        self[direction].isHeld = false
+        self[direction].hasInput = true
+    }
+
+    /// Holds a direction: items that follow wait, and so does the leg once enough waits.
+    public mutating func hold(_ direction: Direction) { self[direction].isHeld = true }
+
+    /// Whether the leg may be read: false while what it brought has to wait.
+    public func wantsBytes(from leg: Leg) -> Bool {
+        let pipe = leg == .client ? send : recv
+        guard !pipe.isOpaque, pipe.mode == .store else { return true }
+        let isWaiting = pipe.isHeld || leg == .client && !isConnected && !isRefusing
+        return !isWaiting || pipe.waiting < options.waitingBytes
+    }
+
+    // MARK: What is to be done
+
+    /// The next thing to do; nil when there is nothing until something else happens.
+    public mutating func next() -> Command? {
+        while true {
+            if queueHead < queue.count {
+                defer { queueHead += 1 }
+                return queue[queueHead]
+            }
+            if queueHead > 0 {
+                queue.removeAll(keepingCapacity: queue.count <= 16)
+                queueHead = 0
+            }
+            contentSource = .none
+            if step(.recv) || step(.send) { continue }
+            return nil
+        }
+    }
+
+    /// The bytes of the last command: what to forward, or the texts of a record.
+    public var content: Span<UInt8> {
+        @_lifetime(borrow self)
+        get {
+            switch contentSource {
+            case .none, .composed: composed.span
+            case .send: send.decoder.bytes
+            case .recv: recv.decoder.bytes
+            }
+        }
+    }
+
+    /// Looks at one item of a direction; false when there is nothing to look at.
+    private mutating func step(_ direction: Direction) -> Bool {
+        guard self[direction].hasInput, !self[direction].isHeld, !isFinished else { return false }
+        if direction == .send, !isConnected, !isRefusing { return false }
+        guard !self[direction].isOpaque, let event = self[direction].decoder.next() else {
+            self[direction].hasInput = false
+            if self[direction].end != nil { passEnd(direction) }
+            return self[direction].hasInput || queueHead < queue.count
+        }
+        handle(event, direction)
+        return true
+    }
+
+    // MARK: Commands
+
+    mutating func enqueue(_ command: Command) { queue.append(command) }
+
+    subscript(direction: Direction) -> Pipe {
+        _read {
+            switch direction {
+            case .send: yield send
+            case .recv: yield recv
+            }
+        }
+        _modify {
+            switch direction {
+            case .send: yield &send
+            case .recv: yield &recv
+            }
+        }
+    }
+
+    private mutating func count(_ direction: Direction, _ bytes: Int) {
+        switch direction {
+        case .send: facts.sent.bytes += UInt64(bytes)
+        case .recv: facts.received.bytes += UInt64(bytes)
+        }
+    }
+}

@@ -1,0 +1,65 @@
+// A session's end in words and figures.
+extension SessionFacts {
+    var endingLevel: Level {
+        switch ending {
+        case .clean, .undecoded(_, .finished), nil: .info
+        case .unclean, .undecoded: .warn
+        case .error, .tap: .error
+        }
+    }
+
+    var endingCondition: String? {
+        switch ending {
+        case .error(let condition, _), .tap(let condition): condition
+        default: nil
+        }
+    }
+
+    var endingWords: String {
+        switch ending {
+        case .clean(let direction): "closed by the \(direction.source.name)"
+        case .error(let condition, let direction):
+            "ended by a stream error of the \(direction.source.name): \(condition)"
+        case .unclean(let leg, let end): "the \(leg.name)'s connection \(end.words) without the end of its stream"
+        case .undecoded(let leg, let end): "the \(leg.name)'s connection \(end.words)"
+        case .tap(let condition): "ended by xmpptap: \(condition)"
+        case nil: "ended"
+        }
+    }
+
+    /// Figures and facts for the record of the end.
+    var summary: Facts {
+        var summary: Facts = [
+            "kind": .string(kind.rawValue),
+            "sent_stanzas": .integer(Int64(clamping: sent.stanzas)),
+            "received_stanzas": .integer(Int64(clamping: received.stanzas)),
+            "sent_bytes": .integer(Int64(clamping: sent.bytes)),
+            "received_bytes": .integer(Int64(clamping: received.bytes)),
+        ]
+        for (name, counts) in [("sent", sent), ("received", received)] where counts.stanzas > 0 {
+            summary["\(name)_iq"] = .integer(Int64(clamping: counts.iq))
+            summary["\(name)_message"] = .integer(Int64(clamping: counts.message))
+            summary["\(name)_presence"] = .integer(Int64(clamping: counts.presence))
+        }
+        summary["domain"] = domain.map { .string($0) }
+        summary["mechanism"] = mechanism.map { .string($0) }
+        switch authentication {
+        case .none: break
+        case .succeeded: summary["authentication"] = "succeeded"
+        case .failed(let condition): summary["authentication"] = .string("failed: \(condition)")
+        }
+        if !streams.isEmpty { summary["streams"] = .strings(streams.map { $0.id ?? "" }) }
+        if unanswered > 0 { summary["unanswered"] = .integer(Int64(unanswered)) }
+        return summary
+    }
+}
+
+extension LegEnd {
+    var words: String {
+        switch self {
+        case .finished: "ended"
+        case .reset: "was reset"
+        case .failed(let reason): "failed (\(reason))"
+        }
+    }
+}

@@ -1,0 +1,30 @@
+public import XMPPCore
+
+/// How sessions are watched: the same for all sessions of a listener.
+public struct SessionOptions: Sendable {
+    /// The least severe level any sink wants; records beyond it are not made.
+    public var level: Level
+    /// What is hidden from the sinks.
+    public var redaction: RedactionPolicy
+    /// Limits before authentication.
+    public var unauthenticatedLimits: StreamLimits
+    /// Limits after authentication.
+    public var limits: StreamLimits
+    /// Hold the server's `<proceed/>` until ``Session/release(_:)``: for a proxy that ends TLS itself.
+    public var holdsProceed = false
+    /// Bytes a direction may keep waiting before its leg is no longer read. Default 256 KiB.
+    public var waitingBytes = 256 << 10
+
+    /// Options with the defaults of each.
+    public init(
+        level: Level = .verbose,
+        redaction: RedactionPolicy = .secrets,
+        unauthenticatedLimits: StreamLimits = .unauthenticated,
+        limits: StreamLimits = .authenticated
+    ) {
+        self.level = level
+        self.redaction = redaction
+        self.unauthenticatedLimits = unauthenticatedLimits
+        self.limits = limits
+    }
+}

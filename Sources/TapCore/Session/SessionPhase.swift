@@ -1,0 +1,281 @@
+import XMPPCore
+
+/// How far a session has come. Each case holds what belongs to it alone.
+enum Phase {
+    /// Streams are being opened, features announced.
+    case opening
+    /// The initiator has asked for TLS.
+    case startingTLS
+    /// Authentication is under way.
+    case authenticating
+    /// Authentication has succeeded; the initiator owes a new stream header.
+    case restarting
+    /// Authenticated, features known; resource binding or resumption comes next.
+    case binding
+    /// Stanzas flow.
+    case open
+    /// One side has closed its stream.
+    case closing
+    /// Nothing is decoded: TLS passed through, or no XMPP.
+    case opaque
+    /// The session is answered with a stream error as soon as the client's header has come.
+    case refusing(StreamErrorCondition, String)
+    /// The last record has been made.
+    case closed
+
+    var isClosed: Bool {
+        if case .closed = self { return true }
+        return false
+    }
+
+    /// Whether an authentication is allowed to begin, or has not ended.
+    var isBeforeAuthentication: Bool {
+        switch self {
+        case .opening, .startingTLS, .authenticating: true
+        default: false
+        }
+    }
+}
+
+// What each item does to the session.
+extension Session {
+    /// One event of a decoder: passed on, understood, recorded.
+    mutating func handle(_ event: StreamEvent, _ direction: Direction) {
+        switch event.kind {
+        case .item(let kind):
+            if kind == .element, event.isTruncated, self[direction].mode == .store { return refuseOversize(event) }
+            forward(event, direction)
+            switch kind {
+            case .declaration: recordItem(event, direction, .declaration, level: .verbose)
+            case .whitespace: recordItem(event, direction, .whitespace, level: .verbose)
+            case .header: handleHeader(event, direction)
+            case .element: handleElement(event, direction)
+            case .end: handleStreamEnd(event, direction)
+            }
+        case .fragment(let isFirst):
+            // In cut-through the piece has passed; where items are stored it must not, and the item is refused.
+            if self[direction].mode == .store, isFirst { refuseOversize(event) }
+        case .fault(let fault): handleFault(fault, event, direction)
+        case .torn: recordTorn(event, direction)
+        }
+    }
+
+    private mutating func refuseOversize(_ event: StreamEvent) {
+        let limit = options.unauthenticatedLimits.itemBytes
+        refuse(
+            .policyViolation,
+            "An item larger than \(limit) bytes, the limit before authentication, at offset \(event.offset)."
+        )
+    }
+
+    private mutating func handleFault(_ fault: ScanFault, _ event: StreamEvent, _ direction: Direction) {
+        let isForeign = self[direction].decoder.epoch == 0 && fault.code == .notXML
+        recordFault(fault, event, direction, isForeign: isForeign)
+        if isRefusing { return finish(reset: false) }
+        turnOpaque(direction, isForeign ? .foreign : .unparsable)
+        if isForeign {
+            turnOpaque(direction.opposite, .paired)
+            phase = .opaque
+        }
+    }
+
+    // MARK: Stream headers and ends
+
+    private mutating func handleHeader(_ event: StreamEvent, _ direction: Direction) {
+        let head = event.head
+        switch direction {
+        case .send:
+            facts.version = text(head.version, direction)
+            if let to = text(head.to, direction) { facts.domain = to }
+            facts.kind =
+                switch self[direction].decoder.contentNamespace {
+                case .client: .client
+                case .server: .server
+                case .componentAccept, .componentConnect: .component
+                default: .unknown
+                }
+        case .recv:
+            facts.streams.append(.init(epoch: event.epoch, id: text(head.id, direction)))
+        }
+        recordItem(event, direction, .streamOpen, level: .info)
+        if event.epoch > 1, !isRestartDue(direction) {
+            note(
+                .note,
+                .warn,
+                code: "unexpected-restart",
+                "a new stream header that no success, proceed or compressed called for",
+                direction: direction
+            )
+        }
+        if case .refusing = phase, direction == .send { answerRefused() }
+    }
+
+    /// Whether the initiator may open a new stream: after success, or ahead of it while authentication is under way.
+    private func isRestartDue(_ direction: Direction) -> Bool {
+        switch phase {
+        case .restarting, .authenticating: true
+        case .binding: direction == .recv || self.send.decoder.epoch <= self.recv.decoder.epoch
+        default: false
+        }
+    }
+
+    private mutating func handleStreamEnd(_ event: StreamEvent, _ direction: Direction) {
+        self[direction].hasClosedStream = true
+        recordItem(event, direction, .streamClose, level: .info)
+        if facts.ending == nil { facts.ending = .clean(by: direction) }
+        if case .open = phase { phase = .closing }
+    }
+
+    // MARK: Elements
+
+    private mutating func handleElement(_ event: StreamEvent, _ direction: Direction) {
+        guard event.head.kind == .nonza else { return handleStanza(event, direction) }
+        guard !event.isTruncated else { return recordItem(event, direction, .element, level: .info) }
+        switch event.head.namespace.namespace {
+        case .streams: handleStreamElement(event, direction)
+        case .tls: handleTLS(event, direction)
+        case .sasl, .sasl2: handleSASL(event, direction)
+        case .compression: handleCompression(event, direction)
+        case .streamManagement, .streamManagement2: handleStreamManagement(event, direction)
+        case .dialback: handleDialback(event, direction)
+        case .componentAccept where isNamed("handshake", event, direction): handleHandshake(event, direction)
+        default: recordItem(event, direction, .element, level: .info)
+        }
+    }
+
+    private mutating func handleStreamElement(_ event: StreamEvent, _ direction: Direction) {
+        guard let element = parse(direction) else { return recordItem(event, direction, .element, level: .info) }
+        if element.isNamed("features") {
+            let features = StreamFeaturesSummary(element)
+            facts.mechanisms = features.mechanisms
+            facts.features = features.names
+            if case .restarting = phase { phase = .binding }
+            var record = makeRecord(event, direction, .element, level: .info)
+            record.message = features.words
+            record.details = features.facts
+            return emit(record)
+        }
+        guard element.isNamed("error") else { return recordItem(event, direction, .element, level: .info) }
+        let condition =
+            element.firstChild { $0.namespace == .streamErrors && !$0.isNamed("text") }?.name ?? "undefined-condition"
+        facts.ending = .error(condition: condition, by: direction)
+        var record = makeRecord(event, direction, .element, level: .error)
+        record.condition = condition
+        record.code = "stream-error"
+        record.message = element.childText("text", .streamErrors)
+        emit(record)
+    }
+
+    private mutating func handleTLS(_ event: StreamEvent, _ direction: Direction) {
+        recordItem(event, direction, .element, level: .info, part: .tls)
+        switch direction {
+        case .send where isNamed("starttls", event, direction):
+            phase = .startingTLS
+            // What follows belongs to TLS or, if the server declines, to this stream: it waits for the answer.
+            hold(.send)
+        case .recv where isNamed("proceed", event, direction):
+            if options.holdsProceed { return hold(.recv) }
+            noteEarlyBytes()
+            turnOpaque(.send, .tls)
+            turnOpaque(.recv, .tls)
+            phase = .opaque
+            noteTLSBegan(directly: false)
+        case .recv:
+            phase = .opening
+            release(.send)
+        default: break
+        }
+    }
+
+    /// Reports plaintext that the client sent between its request for TLS and the server's consent.
+    private mutating func noteEarlyBytes() {
+        let count = send.waiting
+        guard count > 0, send.decoder.pending[0] != 0x16 else { return }
+        note(
+            .note,
+            .warn,
+            code: "starttls-injection",
+            "\(count) bytes that are not TLS came between <starttls/> and <proceed/>",
+            direction: .send,
+            part: .tls
+        )
+    }
+
+    private mutating func handleCompression(_ event: StreamEvent, _ direction: Direction) {
+        recordItem(event, direction, .element, level: .info)
+        guard direction == .recv, isNamed("compressed", event, direction) else { return }
+        note(
+            .note,
+            .warn,
+            code: "compression",
+            "the streams are compressed from here on and cannot be read",
+            direction: direction
+        )
+        turnOpaque(.send, .compression)
+        turnOpaque(.recv, .compression)
+    }
+
+    private mutating func handleStreamManagement(_ event: StreamEvent, _ direction: Direction) {
+        recordItem(event, direction, .element, level: .info)
+        guard direction == .recv, isNamed("resumed", event, direction) else { return }
+        becomeOpen(event, "the session is resumed")
+    }
+
+    private mutating func handleHandshake(_ event: StreamEvent, _ direction: Direction) {
+        recordItem(event, direction, .element, level: .info, part: .sasl)
+        guard direction == .recv else { return phase = .authenticating }
+        facts.authentication = .succeeded
+        facts.jid = facts.domain
+        becomeOpen(event, "the component is accepted")
+    }
+
+    private mutating func handleDialback(_ event: StreamEvent, _ direction: Direction) {
+        let isValid = text(event.head.type, direction) == "valid"
+        recordItem(event, direction, .element, level: .info, part: .sasl)
+        guard direction == .recv, isValid, isNamed("result", event, direction) else { return }
+        facts.authentication = .succeeded
+        becomeOpen(event, "dialback has succeeded")
+    }
+
+    /// Stanzas flow: bytes pass as they come from now on, under the limits of a session that has authenticated.
+    mutating func becomeOpen(_ event: StreamEvent, _ words: String) {
+        if case .open = phase { return }
+        phase = .open
+        facts.opened = now
+        for direction in Direction.allCases {
+            self[direction].decoder.limits = options.limits
+            cutThrough(direction)
+        }
+        noteReady(words)
+    }
+
+    /// The last event's element as a tree; nil when libxml2 disagrees with the scanner, which is recorded.
+    mutating func parse(_ direction: Direction) -> Element? {
+        do {
+            return try parser.parse(self[direction].decoder)
+        } catch {
+            note(
+                .error,
+                .warn,
+                code: "parser-disagreement",
+                "libxml2 refuses what the scanner accepts: \(error.message) (\(error.code))",
+                direction: direction
+            )
+            return nil
+        }
+    }
+
+    func isNamed(_ name: StaticString, _ event: StreamEvent, _ direction: Direction) -> Bool {
+        self[direction].decoder.bytes.slice(event.head.name).equals(name)
+    }
+
+    /// What an attribute of the last event means; nil where it is absent.
+    func text(_ attribute: StanzaHead.Attribute?, _ direction: Direction) -> String? {
+        guard let attribute else { return nil }
+        let raw = self[direction].decoder.bytes.slice(attribute.range)
+        guard attribute.needsDecoding else { return raw.string() }
+        var meaning: [UInt8] = []
+        AttributeValue.decode(raw, into: &meaning)
+        return meaning.span.string()
+    }
+}
