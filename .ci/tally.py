@@ -135,17 +135,17 @@ def end_session(session):
             continue  # not a process, or one that has just gone
 
 
-def run(tally, name, arguments):
-    """Builds and runs tests; whatever goes wrong ends up in the tally."""
-    code, _ = call(["swift", "build", "--build-tests", *[a for a in arguments["build"]]])
+def run(tally, name, build, select):
+    """Builds and runs tests; whatever goes wrong ends up in the tally. Gives whether they were built."""
+    code, _ = call(["swift", "build", "--build-tests", *build])
     if code != 0:
         tally.failed.append(f"the {name} tests do not build")
-        return
+        return False
     with tempfile.TemporaryDirectory() as folder:
         events = os.path.join(folder, "events.jsonl")
         failures = len(tally.failed)
         code, lines = call(
-            ["swift", "test", "--skip-build", *arguments["build"], *arguments["select"],
+            ["swift", "test", "--skip-build", *build, *select,
              "--event-stream-output-path", events])
         others = tally.read_xctest(lines)
         ended = tally.read_events(events, name)
@@ -155,16 +155,18 @@ def run(tally, name, arguments):
             tally.failed.append(f"the {name} run ran no test")
         elif code != 0 and len(tally.failed) == failures:
             tally.failed.append(f"the {name} run failed with code {code} and no failed test")
+    return True
+
+
+def has_long_tests():
+    listed = subprocess.run(["swift", "test", "list", "--skip-build"], stdout=subprocess.PIPE, text=True, check=False)
+    return LONG in listed.stdout
 
 
 def main():
     tally = Tally()
-    run(tally, "debug", {"build": [], "select": ["--skip", LONG]})
-    listed = subprocess.run(["swift", "test", "list", "--skip-build"], stdout=subprocess.PIPE, text=True, check=False)
-    if LONG in listed.stdout:
-        run(tally, "release", {"build": RELEASE, "select": ["--filter", LONG]})
-    else:
-        say(f"no type is named …{LONG}: no run in release")
+    if run(tally, "debug", build=[], select=["--skip", LONG]) and has_long_tests():
+        run(tally, "release", build=RELEASE, select=["--filter", LONG])
     return tally.report()
 
 
