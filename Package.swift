@@ -65,6 +65,7 @@ let package = Package(
             name: "TapTestKit",
             dependencies: ["TapCore", "XMPPCore"],
             path: "Tests/TapTestKit",
+            exclude: ["Clients"],
             swiftSettings: settings
         ),
         .testTarget(name: "XMPPCoreTests", dependencies: ["XMPPCore", "TapTestKit"], swiftSettings: settings),

@@ -1,0 +1,174 @@
+"""Builds and runs every test, and ends with one line: N passed, N failed, N skipped.
+
+Two runs: all tests in debug, then those whose type ends in LongTests in release, which are too slow in debug. A test
+is a function: one with many arguments counts once. Each run is read from Swift Testing's event stream, and from the
+printed lines of XCTest. A run that crashes, hangs, fails without a failed test, or runs nothing counts as a failure.
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+
+LONG = "LongTests"
+# A folder of its own: code that tests can look into is compiled differently, and the two would undo each other.
+RELEASE = ["-c", "release", "--scratch-path", ".build-release-tests", "-Xswiftc", "-enable-testing"]
+MINUTES = 25
+
+
+class Tally:
+    """What the runs came to so far."""
+
+    def __init__(self):
+        self.passed = 0
+        self.failed = []
+        self.skipped = []
+
+    def read_events(self, path, run):
+        """Counts a run of Swift Testing; returns how many of its tests ended, or None when it never ended itself."""
+        names, begun, ended, finished = {}, set(), 0, False
+        for line in read_lines(path):
+            try:
+                record = json.loads(line)
+            except ValueError:
+                continue  # the torn end of a crash
+            payload = record["payload"]
+            if record["kind"] == "test" and payload["kind"] == "function":
+                suite = payload["id"].split("/")[0]
+                names[payload["id"]] = f"{suite}: {payload.get('displayName', payload['name'])}"
+            elif record["kind"] == "event":
+                finished = finished or payload["kind"] == "runEnded"
+                name = names.get(payload.get("testID"))
+                if name is None:
+                    continue
+                text = " ".join(message["text"] for message in payload["messages"])
+                symbols = [message["symbol"] for message in payload["messages"]]
+                if payload["kind"] == "testStarted":
+                    begun.add(payload["testID"])
+                elif payload["kind"] == "testSkipped" or (payload["kind"] == "testEnded" and "skip" in symbols):
+                    begun.discard(payload["testID"])
+                    ended += 1
+                    reason = re.search(r': "(.*)"$', text, re.DOTALL)
+                    self.skipped.append(f"{name}: {reason[1] if reason else 'no reason given'}")
+                elif payload["kind"] == "testEnded":
+                    begun.discard(payload["testID"])
+                    ended += 1
+                    if "fail" in symbols:
+                        self.failed.append(name)
+                    else:
+                        self.passed += 1
+        self.failed += [f"{names[test]}: never ended ({run})" for test in sorted(begun)]
+        return ended if finished else None
+
+    def read_xctest(self, lines):
+        """Counts what XCTest printed; returns how many of its tests ended."""
+        ended, begun = 0, None
+        for line in lines:
+            match = re.match(r"Test Case '(.+)' (started|passed|failed|skipped)\b", line)
+            if not match:
+                continue
+            name, outcome = match[1], match[2]
+            begun = name if outcome == "started" else None
+            if outcome == "passed":
+                self.passed += 1
+            elif outcome == "failed":
+                self.failed.append(name)
+            elif outcome == "skipped":
+                self.skipped.append(f"{name}: see its output")
+            ended += outcome != "started"
+        if begun:
+            self.failed.append(f"{begun}: never ended")
+        return ended
+
+    def report(self):
+        for title, names in (("skipped", self.skipped), ("failed", self.failed)):
+            for name in names:
+                print(f"{title}: {name}")
+        print(f"{self.passed} passed, {len(self.failed)} failed, {len(self.skipped)} skipped", flush=True)
+        return 1 if self.failed or self.passed == 0 else 0
+
+
+def read_lines(path):
+    if not os.path.exists(path):
+        return []
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.readlines()
+
+
+def say(words):
+    print(f"tests: {words}", flush=True)
+
+
+def call(command):
+    """Runs a command in a session of its own, its output shown as it comes; returns its code and its lines.
+
+    What it leaves running is ended: a test process that crashes cannot stop its servers.
+    """
+    say(" ".join(command))
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
+    timer = threading.Timer(MINUTES * 60, end_session, [process.pid])
+    timer.start()
+    lines = []
+    try:
+        for line in process.stdout:
+            sys.stdout.write(line)
+            sys.stdout.flush()
+            lines.append(line)
+        return process.wait(), lines
+    finally:
+        timer.cancel()
+        end_session(process.pid)
+
+
+def end_session(session):
+    for entry in os.listdir("/proc"):
+        try:
+            with open(f"/proc/{entry}/stat", encoding="ascii", errors="replace") as file:
+                if int(file.read().rsplit(")", 1)[1].split()[3]) == session:
+                    os.kill(int(entry), signal.SIGKILL)
+        except (OSError, ValueError, IndexError):
+            continue  # not a process, or one that has just gone
+
+
+def run(tally, name, build, select):
+    """Builds and runs tests; whatever goes wrong ends up in the tally. Gives whether they were built."""
+    code, _ = call(["swift", "build", "--build-tests", *build])
+    if code != 0:
+        tally.failed.append(f"the {name} tests do not build")
+        return False
+    with tempfile.TemporaryDirectory() as folder:
+        events = os.path.join(folder, "events.jsonl")
+        failures = len(tally.failed)
+        code, lines = call(
+            ["swift", "test", "--skip-build", *build, *select,
+             "--event-stream-output-path", events])
+        others = tally.read_xctest(lines)
+        ended = tally.read_events(events, name)
+        if ended is None:
+            tally.failed.append(f"the {name} run did not come to its end (code {code})")
+        elif ended + others == 0:
+            tally.failed.append(f"the {name} run ran no test")
+        elif code != 0 and len(tally.failed) == failures:
+            tally.failed.append(f"the {name} run failed with code {code} and no failed test")
+    return True
+
+
+def has_long_tests():
+    listed = subprocess.run(["swift", "test", "list", "--skip-build"], stdout=subprocess.PIPE, text=True, check=False)
+    return LONG in listed.stdout
+
+
+def main():
+    tally = Tally()
+    if run(tally, "debug", build=[], select=["--skip", LONG]) and has_long_tests():
+        run(tally, "release", build=RELEASE, select=["--filter", LONG])
+    return tally.report()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

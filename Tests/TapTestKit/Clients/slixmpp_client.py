@@ -1,0 +1,148 @@
+"""A scripted XMPP client: logs in with slixmpp, does what the flags ask, prints one JSON object a line per happening.
+
+Events: connected, tls, bound, roster, present, pong, sent, received, ready, failed, disconnected.
+`ready` comes after the roster, the presence and the pings; only then are messages sent and waited for.
+Exit code: 0 when everything asked for was done, 1 otherwise (a `failed` event says why).
+"""
+
+import argparse
+import asyncio
+import json
+import logging
+import ssl
+import sys
+
+from slixmpp import ClientXMPP
+from slixmpp.exceptions import IqError, IqTimeout
+
+
+def tell(event, **facts):
+    print(json.dumps({"event": event, **facts}, ensure_ascii=False), flush=True)
+
+
+class Client(ClientXMPP):
+    def __init__(self, options):
+        super().__init__(options.jid, options.password, sasl_mech=options.mechanism)
+        self.options = options
+        self.received = asyncio.Queue()
+        self.done = asyncio.get_event_loop().create_future()
+        self.facts = set()
+        self.register_plugin("xep_0030")
+        self.register_plugin("xep_0199")
+        # PLAIN without TLS is what a plain session on loopback is for.
+        self["feature_mechanisms"].unencrypted_plain = True
+        if options.ca:
+            self.ca_certs = options.ca
+        else:
+            self.ssl_context.check_hostname = False
+            self.ssl_context.verify_mode = ssl.CERT_NONE
+        self.add_event_handler("connected", lambda _: self.tell("connected"))
+        self.add_event_handler("tls_success", lambda _: self.tell("tls"))
+        self.add_event_handler("failed_auth", lambda stanza: self.fail("authentication", stanza["condition"]))
+        self.add_event_handler("failed_all_auth", lambda _: self.fail("no mechanism was accepted"))
+        self.add_event_handler("connection_failed", lambda reason: self.fail("connection", reason))
+        self.add_event_handler("stream_error", lambda stanza: self.fail("stream error", stanza["condition"]))
+        self.add_event_handler("disconnected", self.on_disconnected)
+        self.add_event_handler("session_start", lambda _: asyncio.ensure_future(self.guarded()))
+        self.add_event_handler("message", self.on_message)
+
+    def tell(self, fact):
+        self.facts.add(fact)
+        tell(fact)
+
+    def fail(self, *reason):
+        if not self.done.done():
+            tell("failed", reason=": ".join(str(part) for part in reason))
+            self.done.set_result(False)
+
+    def on_disconnected(self, reason):
+        tell("disconnected", reason=str(reason or ""))
+        self.fail("the server closed the connection")
+
+    def on_message(self, message):
+        if message["type"] in ("chat", "normal") and message["body"]:
+            facts = {"from": str(message["from"]), "id": message["id"], "body": message["body"]}
+            tell("received", **facts)
+            if self.options.reply:
+                self.say(str(message["from"]), self.options.reply)
+            self.received.put_nowait(facts)
+
+    def say(self, to, body):
+        message = self.make_message(mto=to, mbody=body, mtype="chat")
+        message["id"] = self.new_id()
+        message.send()
+        tell("sent", to=to, id=message["id"], body=body)
+
+    async def guarded(self):
+        try:
+            await self.session()
+            if not self.done.done():
+                self.done.set_result(True)
+        except (IqError, IqTimeout) as problem:
+            self.fail(type(problem).__name__, problem)
+
+    async def session(self):
+        options = self.options
+        tell("bound", jid=str(self.boundjid))
+        # slixmpp goes on in plain text where no STARTTLS is offered, whatever force_starttls says.
+        if not options.no_tls and "tls" not in self.facts:
+            return self.fail("the session is not encrypted")
+        if options.add:
+            await self.update_roster(options.add, name="A contact")
+        await self.get_roster()
+        tell("roster", items=sorted(jid for jid in self.client_roster if jid != self.boundjid.bare))
+        self.send_presence(pstatus="here")
+        tell("present")
+        if options.ping:
+            tell("pong", jid=self.boundjid.domain, seconds=await self["xep_0199"].ping(self.boundjid.domain, timeout=10))
+        tell("ready")
+        for to, body in options.send:
+            self.say(to, body)
+        for _ in range(options.receive):
+            await self.received.get()
+        # What was sent last must be on the wire before the stream ends: the server answers a ping in order.
+        await self["xep_0199"].ping(self.boundjid.domain, timeout=10)
+
+
+async def main(options):
+    client = Client(options)
+    client.connect((options.host, options.port), disable_starttls=options.no_tls, force_starttls=not options.no_tls)
+    try:
+        well = await asyncio.wait_for(asyncio.shield(client.done), options.timeout)
+    except asyncio.TimeoutError:
+        client.fail("not done within %g seconds" % options.timeout)
+        well = False
+    if "connected" in client.facts:
+        try:
+            await asyncio.wait_for(asyncio.shield(client.disconnect(wait=1)), 5)
+        except asyncio.TimeoutError:
+            tell("failed", reason="the stream did not end")
+            well = False
+    return 0 if well else 1
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jid", required=True)
+    parser.add_argument("--password", required=True)
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--no-tls", action="store_true", help="stay in plain text (default: insist on STARTTLS)")
+    parser.add_argument("--ca", help="file of certificates to verify the server with (default: accept any)")
+    parser.add_argument("--mechanism", help="the only SASL mechanism to use")
+    parser.add_argument("--add", metavar="JID", help="put a contact into the roster first")
+    parser.add_argument("--ping", action="store_true", help="ping the server")
+    parser.add_argument("--send", nargs=2, metavar=("JID", "BODY"), action="append", default=[])
+    parser.add_argument("--reply", metavar="BODY", help="answer each message with this")
+    parser.add_argument("--receive", metavar="N", type=int, default=0, help="wait for this many messages")
+    parser.add_argument("--timeout", metavar="SECONDS", type=float, default=30)
+    parser.add_argument("--debug", action="store_true", help="slixmpp's own log on standard error")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    flags = parse()
+    logging.basicConfig(level=logging.DEBUG if flags.debug else logging.ERROR)
+    # slixmpp leaves a task of its own behind at the end.
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)
+    sys.exit(asyncio.get_event_loop().run_until_complete(main(flags)))

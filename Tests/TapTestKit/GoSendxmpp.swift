@@ -1,0 +1,48 @@
+/// go-sendxmpp, a command-line client that insists on TLS: sends one message, or prints those it receives.
+public struct GoSendxmpp: Sendable {
+    private let process: ToolProcess
+    private let folder: TemporaryFolder
+
+    /// Logs in by STARTTLS, any certificate accepted, and sends a message.
+    public init(as account: Account, port: UInt16, send body: String, to recipient: Account) throws {
+        try self.init(account, port, [recipient.jid], input: body)
+    }
+
+    /// Logs in by STARTTLS, any certificate accepted, and prints messages until it is terminated.
+    public init(listeningAs account: Account, port: UInt16) throws {
+        try self.init(account, port, ["--listen"], input: "")
+    }
+
+    private init(_ account: Account, _ port: UInt16, _ arguments: [String], input: String) throws {
+        folder = try TemporaryFolder()
+        // A home of its own: no configuration of the user's is read.
+        process = try ToolProcess(
+            TestProgram.goSendxmpp.rawValue,
+            [
+                "--username", account.jid, "--password", account.password, "--jserver", "127.0.0.1:\(port)",
+                "--no-tls-verify",
+            ] + arguments,
+            environment: ["HOME": folder.path, "XDG_CONFIG_HOME": folder.path, "XDG_DATA_HOME": folder.path],
+            input: input
+        )
+    }
+
+    /// Waits for a printed line that holds the text.
+    @discardableResult
+    public func line(holding text: String, within limit: Duration = .seconds(60)) async throws -> String {
+        try await process.line(of: .standardOutput, within: limit) { $0.contains(text) }
+    }
+
+    /// Waits until it has sent its message.
+    ///
+    /// - Throws: `KitError` when it failed.
+    public func finish(within limit: Duration = .seconds(60)) async throws {
+        let ending = try await process.ending(within: limit)
+        guard ending == .exited(0) else { throw process.failure("ended with \(ending)") }
+    }
+
+    /// Ends it.
+    public func stop() async throws {
+        try await process.terminate()
+    }
+}

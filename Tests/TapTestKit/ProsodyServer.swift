@@ -1,0 +1,112 @@
+/// A Prosody of the test's own: a temporary folder, a free port of 127.0.0.1, the accounts given, no federation.
+///
+/// It ends with `stop()`, or when the last reference goes.
+public final class ProsodyServer: Sendable {
+    /// What it says about TLS on its client port.
+    public enum Encryption: Sendable {
+        /// No STARTTLS is offered, and PLAIN is offered without it.
+        case none
+        /// STARTTLS with this certificate is required before anything else.
+        case startTLS(TestCertificate)
+    }
+
+    /// The port where clients connect.
+    public let port: UInt16
+
+    private let folder: TemporaryFolder
+    private let process: ToolProcess
+
+    /// Starts a server and waits until it accepts connections.
+    ///
+    /// - Parameters:
+    ///   - encryption: what its port says about TLS; none by default.
+    ///   - accounts: registered before it starts, all in one domain; juliet and romeo by default.
+    ///   - settings: lines added to the global section of its configuration.
+    public init(
+        encryption: Encryption = .none,
+        accounts: [Account] = [.juliet, .romeo],
+        settings: String = ""
+    ) async throws {
+        folder = try TemporaryFolder()
+        port = try FreePort.next()
+        let domain = accounts.first?.domain ?? "localhost"
+        let configuration = try folder.write(
+            Self.configuration(folder, port, domain, encryption, settings),
+            to: "prosody.cfg.lua"
+        )
+        for account in accounts {
+            let register = try ToolProcess(
+                "/usr/bin/prosodyctl",
+                ["--root", "--config", configuration, "register", account.user, account.domain, account.password]
+            )
+            guard try await register.ending() == .exited(0) else {
+                throw register.failure("did not register \(account.jid)")
+            }
+        }
+        process = try ToolProcess(TestProgram.prosody.rawValue, ["-F", "--config", configuration])
+        try await waitUntilReady()
+    }
+
+    /// What it has logged at debug, for a failure's message.
+    public var log: String { folder.read("prosody.log") }
+
+    /// Ends it as an operator would.
+    public func stop() async throws {
+        let ending = try await process.terminate()
+        guard ending == .exited(0) else { throw process.failure("ended with \(ending)\n\(log.suffix(4000))") }
+    }
+
+    private func waitUntilReady() async throws {
+        let end = ContinuousClock.now + .seconds(60)
+        while !FreePort.accepts(port) {
+            guard process.isRunning, ContinuousClock.now < end else {
+                throw process.failure("does not accept on port \(port)\n\(log.suffix(4000))")
+            }
+            try await Task.sleep(for: .milliseconds(20))
+        }
+    }
+
+    private static func configuration(
+        _ folder: TemporaryFolder,
+        _ port: UInt16,
+        _ domain: String,
+        _ encryption: Encryption,
+        _ settings: String
+    ) -> String {
+        let security =
+            switch encryption {
+            case .none:
+                """
+                modules_disabled = { "s2s", "tls" }
+                c2s_require_encryption = false
+                allow_unencrypted_plain_auth = true
+                """
+            case .startTLS(let pair):
+                """
+                modules_disabled = { "s2s" }
+                c2s_require_encryption = true
+                ssl = { key = "\(pair.key)", certificate = "\(pair.certificate)" }
+                """
+            }
+        // As root it would refuse to start; the tests run as whoever runs them.
+        return """
+            run_as_root = true
+            daemonize = false
+            pidfile = "\(folder.path(of: "prosody.pid"))"
+            data_path = "\(folder.path)"
+            storage = "internal"
+            authentication = "internal_plain"
+            log = { debug = "\(folder.path(of: "prosody.log"))" }
+            interfaces = { "127.0.0.1" }
+            c2s_ports = { \(port) }
+            modules_enabled = {
+                "roster", "saslauth", "tls", "disco", "ping", "time", "version", "carbons", "mam", "smacks", "blocklist",
+                "offline"
+            }
+            \(security)
+            \(settings)
+            VirtualHost "\(domain)"
+
+            """
+    }
+}

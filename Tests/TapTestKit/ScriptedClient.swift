@@ -1,0 +1,136 @@
+import Foundation
+
+/// A real client that does one scripted session and tells what happened: slixmpp or profanity behind a script.
+///
+/// After login it fetches the roster, sends presence, pings if asked, is `ready`, then sends and waits for messages.
+public struct ScriptedClient: Sendable {
+    /// The clients there are scripts for.
+    public enum Program: Sendable {
+        /// The Python library.
+        case slixmpp
+        /// The terminal client, driven on a terminal of its own.
+        case profanity
+    }
+
+    /// What a session does beyond login, roster and presence.
+    public struct Script: Sendable {
+        /// Whether it pings the server before it is ready.
+        public var ping: Bool
+        /// Messages sent once it is ready, one after the other.
+        public var send: [(to: Account, body: String)]
+        /// What each message it receives is answered with.
+        public var reply: String?
+        /// How many messages it waits for before it leaves.
+        public var receive: Int
+
+        /// A script; by default it leaves once it is ready.
+        public init(
+            ping: Bool = false,
+            send: [(to: Account, body: String)] = [],
+            reply: String? = nil,
+            receive: Int = 0
+        ) {
+            self.ping = ping
+            self.send = send
+            self.reply = reply
+            self.receive = receive
+        }
+    }
+
+    /// One line of what a script tells. A field that an event does not have is nil.
+    public struct Event: Decodable, Sendable {
+        /// connected, tls, bound, roster, present, pong, sent, received, ready, failed or disconnected.
+        public let event: String
+        /// The full JID that was bound.
+        public let jid: String?
+        /// Who a message came from.
+        public let from: String?
+        /// Who a message went to.
+        public let to: String?
+        /// A message's id.
+        public let id: String?
+        /// A message's text.
+        public let body: String?
+        /// The bare JIDs in the roster, sorted.
+        public let items: [String]?
+        /// Round trip of a ping.
+        public let seconds: Double?
+        /// Why it failed or was disconnected.
+        public let reason: String?
+    }
+
+    private let process: ToolProcess
+    private let folder: TemporaryFolder
+
+    /// Starts the client.
+    ///
+    /// - Parameters:
+    ///   - program: which client.
+    ///   - account: who it logs in as.
+    ///   - port: where on 127.0.0.1 it connects.
+    ///   - startTLS: whether it insists on STARTTLS, any certificate accepted; otherwise it stays in plain text.
+    ///   - script: what it does.
+    ///   - options: further flags of the script of that client.
+    public init(
+        _ program: Program,
+        as account: Account,
+        port: UInt16,
+        startTLS: Bool = false,
+        _ script: Script = Script(),
+        options: [String] = []
+    ) throws {
+        let name =
+            switch program {
+            case .slixmpp: "slixmpp_client.py"
+            case .profanity: "profanity_client.py"
+            }
+        var arguments = [
+            URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Clients/\(name)").path,
+            "--jid", account.jid, "--password", account.password, "--port", "\(port)",
+            "--receive", "\(script.receive)",
+        ]
+        if !startTLS { arguments.append("--no-tls") }
+        if script.ping { arguments.append("--ping") }
+        if let reply = script.reply { arguments += ["--reply", reply] }
+        for message in script.send { arguments += ["--send", message.to.jid, message.body] }
+        folder = try TemporaryFolder()
+        process = try ToolProcess(
+            "/usr/bin/python3",
+            arguments + options,
+            environment: ["TMPDIR": folder.path, "PYTHONUTF8": "1"]
+        )
+    }
+
+    /// What it has told so far.
+    public var events: [Event] {
+        process.lines(of: .standardOutput).compactMap(Self.event)
+    }
+
+    /// The first event of that name, as soon as it happens.
+    @discardableResult
+    public func event(_ name: String, within limit: Duration = .seconds(60)) async throws -> Event {
+        let line = try await process.line(of: .standardOutput, within: limit) { Self.event($0)?.event == name }
+        guard let event = Self.event(line) else { throw process.failure("unreadable: \(line)") }
+        return event
+    }
+
+    /// All events, once the client has ended.
+    ///
+    /// - Throws: `KitError` when it could not do what its script asks.
+    @discardableResult
+    public func finish(within limit: Duration = .seconds(60)) async throws -> [Event] {
+        let ending = try await process.ending(within: limit)
+        guard ending == .exited(0) else { throw process.failure("ended with \(ending)") }
+        return events
+    }
+
+    /// Ends it in the middle of what it does.
+    public func kill() async throws {
+        process.signal(SIGKILL)
+        try await process.ending()
+    }
+
+    private static func event(_ line: String) -> Event? {
+        try? JSONDecoder().decode(Event.self, from: Data(line.utf8))
+    }
+}

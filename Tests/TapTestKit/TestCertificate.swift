@@ -1,0 +1,23 @@
+/// A self-made certificate for localhost, made anew for each test and gone with its folder.
+public struct TestCertificate: Sendable {
+    private let folder: TemporaryFolder
+
+    /// Path of the certificate in PEM; it is its own authority.
+    public var certificate: String { folder.path(of: "certificate.pem") }
+    /// Path of its private key in PEM.
+    public var key: String { folder.path(of: "key.pem") }
+
+    /// Asks openssl for a P-256 key and a certificate for the domain, valid for two days.
+    public init(domain: String = "localhost") async throws {
+        folder = try TemporaryFolder()
+        let openssl = try ToolProcess(
+            TestProgram.openssl.rawValue,
+            [
+                "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc", "-days", "2",
+                "-subj", "/CN=\(domain)", "-addext", "subjectAltName=DNS:\(domain)",
+                "-keyout", folder.path(of: "key.pem"), "-out", folder.path(of: "certificate.pem"),
+            ]
+        )
+        guard try await openssl.ending() == .exited(0) else { throw openssl.failure("made no certificate") }
+    }
+}

@@ -1,0 +1,25 @@
+import Foundation
+
+/// The servers and clients that end-to-end tests need; `.ci/packages test` installs them.
+public enum TestProgram: String, Sendable {
+    /// The XMPP server, and its account tool.
+    case prosody = "/usr/bin/prosody"
+    /// The Python library, found where Debian puts it, so that another Python's does not count.
+    case slixmpp = "/usr/lib/python3/dist-packages/slixmpp/__init__.py"
+    /// The terminal client.
+    case profanity = "/usr/bin/profanity"
+    /// The command-line client, which always wants TLS.
+    case goSendxmpp = "/usr/bin/go-sendxmpp"
+    /// Makes certificates.
+    case openssl = "/usr/bin/openssl"
+
+    /// Whether it is there.
+    public var isInstalled: Bool {
+        FileManager.default.fileExists(atPath: rawValue)
+    }
+
+    /// Whether all of them are there: the condition for `.enabled(if:)`.
+    public static func areInstalled(_ programs: TestProgram...) -> Bool {
+        programs.allSatisfy(\.isInstalled)
+    }
+}

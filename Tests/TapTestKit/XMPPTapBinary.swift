@@ -1,0 +1,54 @@
+import Foundation
+
+/// The built program, run as a user runs it.
+public struct XMPPTapBinary: Sendable {
+    /// The running program.
+    public let process: ToolProcess
+
+    /// Where the build put it: beside the test bundle, in the debug or the release folder. Nil when it is not built.
+    public static let path: String? = {
+        let folder = URL(filePath: CommandLine.arguments.first ?? "").deletingLastPathComponent()
+        let file = folder.appending(path: "xmpptap").path
+        return FileManager.default.isExecutableFile(atPath: file) ? file : nil
+    }()
+
+    /// Starts it.
+    ///
+    /// - Parameters:
+    ///   - arguments: what is typed after its name.
+    ///   - input: what it reads on standard input; nothing by default.
+    public init(_ arguments: [String], environment: [String: String] = [:], input: String = "") throws {
+        guard let path = Self.path else { throw KitError("xmpptap is not built beside the test bundle") }
+        process = try ToolProcess(path, arguments, environment: environment, input: input)
+    }
+
+    /// Starts a `proxy` on a free port of loopback before an upstream on 127.0.0.1.
+    public init(proxyTo upstream: UInt16, _ arguments: [String] = []) throws {
+        try self.init(["proxy", "--listen", "127.0.0.1:0", "--upstream", "127.0.0.1:\(upstream)"] + arguments)
+    }
+
+    /// The port it listens on, as soon as it says so on standard error.
+    public func port(within limit: Duration = .seconds(60)) async throws -> UInt16 {
+        let line = try await process.line(of: .standardError, within: limit) { Self.port(in: $0) != nil }
+        guard let port = Self.port(in: line) else { throw process.failure("no port in: \(line)") }
+        return port
+    }
+
+    /// Runs it to its end.
+    public static func run(
+        _ arguments: [String],
+        input: String = "",
+        within limit: Duration = .seconds(60)
+    ) async throws -> (ending: ToolProcess.Ending, output: String, error: String) {
+        let binary = try XMPPTapBinary(arguments, input: input)
+        let ending = try await binary.process.ending(within: limit)
+        return (ending, binary.process.text(of: .standardOutput), binary.process.text(of: .standardError))
+    }
+
+    /// The port of a line `listening on HOST:PORT`, whatever follows it.
+    public static func port(in line: String) -> UInt16? {
+        guard let start = line.firstRange(of: "listening on ")?.upperBound else { return nil }
+        let address = line[start...].prefix { !$0.isWhitespace && $0 != "," }
+        return address.lastIndex(of: ":").flatMap { UInt16(address[address.index(after: $0)...]) }
+    }
+}
