@@ -139,7 +139,7 @@ public struct SCRAMClient: SASLExchange {
         let algorithm = self.family.algorithm
         let bindingData: [UInt8] = if case .bound(let binding) = self.binding { binding.data } else { [] }
         let withoutProof =
-            Array("c=\(encodeBase64(Array(opening.header.utf8) + bindingData)),r=".utf8) + Array(values[0])
+            Array("c=\(Base64.encode(Array(opening.header.utf8) + bindingData)),r=".utf8) + Array(values[0])
         let message = Array("\(opening.bare),".utf8) + serverFirst + Array(",".utf8) + withoutProof
         do {
             let keys = try SCRAMKeys(
@@ -151,7 +151,7 @@ public struct SCRAMClient: SASLExchange {
             )
             let storedKey = try self.cryptography.digest(algorithm, of: keys.clientKey)
             let signature = try self.cryptography.hmac(algorithm, key: storedKey, of: message)
-            let proof = encodeBase64(exclusiveOr(keys.clientKey, signature))
+            let proof = Base64.encode(exclusiveOr(keys.clientKey, signature))
             let verifier = try self.cryptography.hmac(algorithm, key: keys.serverKey, of: message)
             return (verifier, withoutProof + Array(",p=\(proof)".utf8))
         } catch {

@@ -28,7 +28,7 @@ public struct SCRAMMechanism: Hashable, Sendable, CustomStringConvertible {
     ///
     /// - Throws: What the cryptographic library reports.
     public static func makeNonce(_ cryptography: any Cryptography) throws -> String {
-        encodeBase64(try cryptography.randomBytes(count: 18))
+        Base64.encode(try cryptography.randomBytes(count: 18))
     }
 
     /// The registered name.

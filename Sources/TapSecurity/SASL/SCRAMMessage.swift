@@ -1,4 +1,3 @@
-internal import Foundation
 internal import TapCore
 
 /// A list of `letter=value` attributes, the form of every SCRAM message (RFC 5802 §7).
@@ -131,10 +130,9 @@ func decodeIterations(_ value: ArraySlice<UInt8>) -> Int? {
     return Int(String(decoding: value, as: UTF8.self))
 }
 
-func encodeBase64(_ bytes: [UInt8]) -> String { Data(bytes).base64EncodedString() }
-
+/// The bytes a value stands for. Only what an encoder writes is taken, so that no two texts pass for one proof.
 func decodeBase64(_ value: ArraySlice<UInt8>) -> [UInt8]? {
-    Data(base64Encoded: String(decoding: value, as: UTF8.self)).map(Array.init)
+    Base64.decode(value.span.bytes)
 }
 
 private func isLetter(_ byte: UInt8) -> Bool {

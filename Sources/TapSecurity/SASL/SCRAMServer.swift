@@ -113,7 +113,7 @@ public struct SCRAMServer: SASLExchange {
         let nonce = Array(values[1]) + Array(self.settings.nonce.utf8)
         let answer =
             Array("r=".utf8) + nonce
-            + Array(",s=\(encodeBase64(credentials.salt)),i=\(credentials.iterations)".utf8)
+            + Array(",s=\(Base64.encode(credentials.salt)),i=\(credentials.iterations)".utf8)
         let agreement = Agreement(
             names: SASLIdentity(authentication: name, authorization: header.authorization),
             credentials: credentials,
@@ -181,7 +181,7 @@ public struct SCRAMServer: SASLExchange {
         }
         let verifier = try self.compute { try $0.hmac(algorithm, key: keys.serverKey, of: message) }
         self.identity = agreement.names
-        return Array("v=\(encodeBase64(verifier))".utf8)
+        return Array("v=\(Base64.encode(verifier))".utf8)
     }
 
     private func compute(_ body: (any Cryptography) throws -> [UInt8]) throws(Refusal) -> [UInt8] {
