@@ -1,0 +1,93 @@
+/// One authentication by one SASL mechanism (RFC 4422), seen from the client or from the server.
+///
+/// It is sans-IO: the messages go in and come out as raw bytes, before and after the base64 of the stream, and whatever is
+/// random was handed to it when it was made. The exchange ends with the first step that is not ``SASLStep/send(_:)``;
+/// a later step fails.
+public protocol SASLExchange: Sendable {
+    /// The mechanism's name as it stands in the list of mechanisms, `SCRAM-SHA-256` for example.
+    var mechanism: String { get }
+
+    /// Who authenticates: on the client who it says it is, on the server who was proven to be there, and only after
+    /// ``SASLStep/done(_:)``.
+    var identity: SASLIdentity? { get }
+
+    /// Takes the peer's message and says what happens next.
+    ///
+    /// On a client the first step takes `nil` and may give the initial response; the message of the server's success goes
+    /// in as the last step, `nil` where it carried none. On a server the first step takes the initial response, `nil`
+    /// where there was none, and empty where the stream had `=`.
+    mutating func step(_ incoming: [UInt8]?) -> SASLStep
+}
+
+/// What follows a message of a SASL exchange.
+public enum SASLStep: Hashable, Sendable {
+    /// Send this to the peer as challenge or response and wait for its answer.
+    case send([UInt8])
+    /// Authentication has succeeded.
+    ///
+    /// A server sends success with these bytes, if there are any. On a client there are none, and where the message that
+    /// led here was a challenge and not the success itself, the client answers with an empty response and waits for it.
+    case done([UInt8]?)
+    /// Authentication has failed: a server sends this condition, a client aborts. The text is for people.
+    case failed(SASLCondition, text: String)
+}
+
+/// The two names of SASL.
+public struct SASLIdentity: Hashable, Sendable {
+    /// The name whose password is checked; for XMPP the local part of the account.
+    public var authentication: String
+    /// The name to act as, or `nil` to act as the one that authenticates; for XMPP a bare JID.
+    public var authorization: String?
+
+    /// Puts the two names together.
+    public init(authentication: String, authorization: String? = nil) {
+        self.authentication = authentication
+        self.authorization = authorization
+    }
+}
+
+/// The reason of a SASL failure: the name of an element in `urn:ietf:params:xml:ns:xmpp-sasl` (RFC 6120 §6.5).
+public struct SASLCondition: Hashable, Sendable, CustomStringConvertible {
+    /// The element's name.
+    public let description: String
+
+    /// Takes a name as it stands on the wire, one of those below or another.
+    public init(_ name: String) { self.description = name }
+
+    /// The client has given up.
+    public static let aborted = SASLCondition("aborted")
+    /// The account exists and may not be used.
+    public static let accountDisabled = SASLCondition("account-disabled")
+    /// The password has to be changed first.
+    public static let credentialsExpired = SASLCondition("credentials-expired")
+    /// The mechanism needs TLS.
+    public static let encryptionRequired = SASLCondition("encryption-required")
+    /// The base64 was wrong.
+    public static let incorrectEncoding = SASLCondition("incorrect-encoding")
+    /// The name to act as is wrong or not allowed.
+    public static let invalidAuthzid = SASLCondition("invalid-authzid")
+    /// There is no such mechanism here.
+    public static let invalidMechanism = SASLCondition("invalid-mechanism")
+    /// The message breaks the mechanism's own rules.
+    public static let malformedRequest = SASLCondition("malformed-request")
+    /// The mechanism is weaker than the server's policy allows.
+    public static let mechanismTooWeak = SASLCondition("mechanism-too-weak")
+    /// Wrong name or password; also said where saying more would help an attacker.
+    public static let notAuthorized = SASLCondition("not-authorized")
+    /// The server could not check; the client may try again later.
+    public static let temporaryAuthFailure = SASLCondition("temporary-auth-failure")
+}
+
+/// Ties an authentication to the TLS connection it runs over (RFC 5056): the type's name and the data of this connection.
+public struct ChannelBinding: Hashable, Sendable {
+    /// The registered name: `tls-exporter`, `tls-server-end-point` or `tls-unique`.
+    public let type: String
+    /// The binding data, as both ends of one TLS connection compute them.
+    public let data: [UInt8]
+
+    /// Puts a type and its data together.
+    public init(type: String, data: [UInt8]) {
+        self.type = type
+        self.data = data
+    }
+}

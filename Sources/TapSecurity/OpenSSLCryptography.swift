@@ -1,0 +1,89 @@
+internal import COpenSSL
+public import TapCore
+
+/// The core's ``Cryptography`` by OpenSSL 3. All values are interchangeable; making one costs nothing.
+public struct OpenSSLCryptography: Cryptography {
+    /// Makes the implementation.
+    public init() {}
+
+    /// A running digest.
+    public func makeDigest(_ algorithm: HashAlgorithm) throws -> any Digest {
+        try MessageDigest(algorithm)
+    }
+
+    /// A running HMAC.
+    public func makeHMAC(_ algorithm: HashAlgorithm, key: Span<UInt8>) throws -> any Digest {
+        try MessageAuthenticationCode(algorithm, key: key)
+    }
+
+    /// The digest of bytes that are all there.
+    public func digest(_ algorithm: HashAlgorithm, of bytes: Span<UInt8>) throws -> [UInt8] {
+        let method = try FetchedDigest.of(algorithm).get().pointer
+        return try output(algorithm.byteCount, "EVP_Digest") { result in
+            bytes.withUnsafeBytes { EVP_Digest($0.baseAddress, $0.count, result, nil, method, nil) }
+        }
+    }
+
+    /// The HMAC of bytes that are all there.
+    public func hmac(_ algorithm: HashAlgorithm, key: Span<UInt8>, of bytes: Span<UInt8>) throws -> [UInt8] {
+        let code = try MessageAuthenticationCode(algorithm, key: key)
+        code.update(bytes)
+        return try code.finalize()
+    }
+
+    /// PBKDF2, one hash length long.
+    public func deriveKey(
+        _ algorithm: HashAlgorithm,
+        password: Span<UInt8>,
+        salt: Span<UInt8>,
+        iterations: Int
+    ) throws -> [UInt8] {
+        let method = try FetchedDigest.of(algorithm).get().pointer
+        // Counts beyond the C type are refused by the call, which wants at least 1.
+        let iterations = Int32(exactly: iterations) ?? 0
+        return try output(algorithm.byteCount, "PKCS5_PBKDF2_HMAC") { result in
+            password.withUnsafeBytes { password in
+                salt.withUnsafeBytes { salt in
+                    PKCS5_PBKDF2_HMAC(
+                        password.bindMemory(to: CChar.self).baseAddress,
+                        Int32(password.count),
+                        salt.bindMemory(to: UInt8.self).baseAddress,
+                        Int32(salt.count),
+                        iterations,
+                        method,
+                        Int32(algorithm.byteCount),
+                        result
+                    )
+                }
+            }
+        }
+    }
+
+    /// Bytes of OpenSSL's generator for private values.
+    public func randomBytes(count: Int) throws -> [UInt8] {
+        try output(count, "RAND_priv_bytes") { RAND_priv_bytes($0, Int32(clamping: count)) }
+    }
+
+    /// Comparison in constant time.
+    public func areEqual(_ left: Span<UInt8>, _ right: Span<UInt8>) -> Bool {
+        guard left.count == right.count else { return false }
+        guard left.count > 0 else { return true }
+        return left.withUnsafeBytes { left in
+            right.withUnsafeBytes { right in CRYPTO_memcmp(left.baseAddress, right.baseAddress, left.count) == 0 }
+        }
+    }
+}
+
+/// An array of `count` bytes that a call fills; it returns 1 on success.
+private func output(
+    _ count: Int,
+    _ call: StaticString,
+    _ body: (UnsafeMutablePointer<UInt8>?) -> Int32
+) throws(OpenSSLError) -> [UInt8] {
+    var result = [UInt8](repeating: 0, count: count)
+    var code: Int32 = 0
+    ERR_clear_error()
+    result.withUnsafeMutableBufferPointer { code = body($0.baseAddress) }
+    guard code > 0 else { throw OpenSSLError(call: call) }
+    return result
+}

@@ -1,0 +1,53 @@
+internal import COpenSSL
+
+/// A call into OpenSSL that failed: which one, and what OpenSSL left in its error queue.
+public struct OpenSSLError: Error, Sendable {
+    /// The call, by its name in OpenSSL's manual.
+    public let call: String
+    /// OpenSSL's own explanations, the oldest first; empty where it gave none.
+    public let reasons: [String]
+
+    /// Takes the reasons out of this thread's error queue.
+    init(call: StaticString) {
+        self.call = call.description
+        var reasons: [String] = []
+        while true {
+            let code = ERR_get_error()
+            guard code != 0 else { break }
+            let text = [CChar](unsafeUninitializedCapacity: 256) { buffer, count in
+                ERR_error_string_n(code, buffer.baseAddress, buffer.count)
+                count = buffer.firstIndex(of: 0) ?? 0
+            }
+            reasons.append(String(decoding: text.map(UInt8.init(bitPattern:)), as: UTF8.self))
+        }
+        self.reasons = reasons
+    }
+}
+
+extension OpenSSLError: Equatable {
+    /// Compares the call; the reasons differ between versions of the library.
+    public static func == (left: OpenSSLError, right: OpenSSLError) -> Bool { left.call == right.call }
+}
+
+extension OpenSSLError: CustomStringConvertible {
+    /// One line: the call and its reasons.
+    public var description: String {
+        self.reasons.isEmpty ? "\(self.call) failed" : "\(self.call) failed: \(self.reasons.joined(separator: "; "))"
+    }
+}
+
+/// Runs a call that returns 1 on success.
+///
+/// The error queue belongs to the thread and is shared with every other user of OpenSSL on it, so it is emptied first:
+/// what is found in it afterwards is about this call.
+func check(_ call: StaticString, _ body: () -> Int32) throws(OpenSSLError) {
+    ERR_clear_error()
+    guard body() > 0 else { throw OpenSSLError(call: call) }
+}
+
+/// Runs a call that returns an object, or nothing on failure.
+func made(_ call: StaticString, _ body: () -> OpaquePointer?) throws(OpenSSLError) -> OpaquePointer {
+    ERR_clear_error()
+    guard let object = body() else { throw OpenSSLError(call: call) }
+    return object
+}

@@ -1,0 +1,180 @@
+public import TapCore
+
+/// The client of a SCRAM mechanism (RFC 5802).
+public struct SCRAMClient: SASLExchange {
+    /// What the client says of channel binding.
+    public enum Binding: Hashable, Sendable {
+        /// The client cannot bind: `n`.
+        case unsupported
+        /// The client could, and the server did not offer it: `y`.
+        case notOffered
+        /// The client binds; needs a `-PLUS` mechanism.
+        case bound(ChannelBinding)
+    }
+
+    /// How often a password may be hashed on the server's word: a lower number makes a stolen exchange easier to crack, a
+    /// higher one keeps the client busy.
+    public static let allowedIterations = 4096...1_000_000
+
+    /// What was sent and is needed for the proof.
+    private struct Opening {
+        let header: String
+        let bare: String
+    }
+
+    private enum State {
+        case initial
+        case waitingForServerFirst(Opening)
+        case waitingForVerifier([UInt8])
+        case finished
+    }
+
+    private let family: SCRAMMechanism
+    private let names: SASLIdentity
+    private let password: String
+    private let nonce: String
+    private let binding: Binding
+    private let cryptography: any Cryptography
+    private var state = State.initial
+
+    /// - Parameters:
+    ///   - mechanism: One the server offers.
+    ///   - identity: The names to send.
+    ///   - password: In clear; it is hashed for the proof and never sent.
+    ///   - nonce: Printable ASCII without a comma, never used before.
+    ///   - binding: What to say of channel binding.
+    ///   - cryptography: Does the hashing.
+    public init(
+        _ mechanism: SCRAMMechanism,
+        identity: SASLIdentity,
+        password: String,
+        nonce: String,
+        binding: Binding = .unsupported,
+        cryptography: any Cryptography
+    ) {
+        self.family = mechanism
+        self.names = identity
+        self.password = password
+        self.nonce = nonce
+        self.binding = binding
+        self.cryptography = cryptography
+    }
+
+    /// The mechanism's registered name.
+    public var mechanism: String { self.family.description }
+
+    /// The names that are sent.
+    public var identity: SASLIdentity? { self.names }
+
+    /// Takes a message of the server.
+    public mutating func step(_ incoming: [UInt8]?) -> SASLStep {
+        let state = self.state
+        self.state = .finished
+        do throws(Refusal) {
+            switch state {
+            case .initial:
+                guard incoming?.isEmpty ?? true else { throw .malformed("the server speaks before the client") }
+                let opening = try self.opening()
+                self.state = .waitingForServerFirst(opening)
+                return .send(Array((opening.header + opening.bare).utf8))
+            case .waitingForServerFirst(let opening):
+                guard let incoming else { throw .denied("success before the server has proven itself") }
+                let (verifier, answer) = try self.final(incoming, opening)
+                self.state = .waitingForVerifier(verifier)
+                return .send(answer)
+            case .waitingForVerifier(let verifier):
+                try self.check(incoming ?? [], verifier)
+                return .done(nil)
+            case .finished:
+                throw .malformed("the exchange is over")
+            }
+        } catch {
+            return .failed(error.condition, text: error.text)
+        }
+    }
+
+    private func opening() throws(Refusal) -> Opening {
+        let flag: String
+        switch self.binding {
+        case .unsupported where !self.family.isPlus: flag = "n"
+        case .notOffered where !self.family.isPlus: flag = "y"
+        case .bound(let binding) where self.family.isPlus: flag = "p=\(binding.type)"
+        case .unsupported, .notOffered, .bound:
+            throw .malformed("\(self.family) and the channel binding given do not go together")
+        }
+        guard let name = SASLprep.prepare(self.names.authentication), !name.isEmpty,
+            SASLprep.prepare(self.password)?.isEmpty == false,
+            !(self.names.authorization ?? "").utf8.contains(0), isNonce(self.nonce.utf8)
+        else { throw .malformed("the name, the password or the nonce cannot be used with SCRAM") }
+        let authorization = self.names.authorization.map { "a=\(encodeName($0))" } ?? ""
+        return Opening(header: "\(flag),\(authorization),", bare: "n=\(encodeName(name)),r=\(self.nonce)")
+    }
+
+    private func final(
+        _ serverFirst: [UInt8],
+        _ opening: Opening
+    ) throws(Refusal) -> (verifier: [UInt8], answer: [UInt8]) {
+        guard let attributes = SCRAMAttributes(serverFirst[...]) else {
+            throw .malformed("the server's challenge is no list of attributes")
+        }
+        try self.throwServerError(attributes)
+        guard !attributes.hasMandatoryExtension else { throw .malformed("extensions-not-supported") }
+        guard let values = attributes.values("rsi") else {
+            throw .malformed("the server's challenge does not begin with r=, s= and i=")
+        }
+        guard isNonce(values[0]), values[0].starts(with: self.nonce.utf8), values[0].count > self.nonce.utf8.count
+        else {
+            throw .malformed("the server's nonce does not continue the client's")
+        }
+        guard let salt = decodeBase64(values[1]), !salt.isEmpty else {
+            throw .encoding("the salt is empty or not base64")
+        }
+        guard let iterations = decodeIterations(values[2]) else { throw .malformed("i= is not a number") }
+        guard Self.allowedIterations.contains(iterations) else {
+            let allowed = Self.allowedIterations
+            throw .denied("\(iterations) iterations, \(allowed.lowerBound) to \(allowed.upperBound) are allowed")
+        }
+
+        let password = SASLprep.prepare(self.password) ?? self.password
+        let algorithm = self.family.algorithm
+        let bindingData: [UInt8] = if case .bound(let binding) = self.binding { binding.data } else { [] }
+        let withoutProof =
+            Array("c=\(Base64.encode(Array(opening.header.utf8) + bindingData)),r=".utf8) + Array(values[0])
+        let message = Array("\(opening.bare),".utf8) + serverFirst + Array(",".utf8) + withoutProof
+        do {
+            let keys = try SCRAMKeys(
+                algorithm,
+                password: password,
+                salt: salt,
+                iterations: iterations,
+                cryptography: self.cryptography
+            )
+            let storedKey = try self.cryptography.digest(algorithm, of: keys.clientKey)
+            let signature = try self.cryptography.hmac(algorithm, key: storedKey, of: message)
+            let proof = Base64.encode(exclusiveOr(keys.clientKey, signature))
+            let verifier = try self.cryptography.hmac(algorithm, key: keys.serverKey, of: message)
+            return (verifier, withoutProof + Array(",p=\(proof)".utf8))
+        } catch {
+            throw .internal(error)
+        }
+    }
+
+    private func check(_ serverFinal: [UInt8], _ verifier: [UInt8]) throws(Refusal) {
+        guard !serverFinal.isEmpty else { throw .denied("success before the server has proven itself") }
+        guard let attributes = SCRAMAttributes(serverFinal[...]) else {
+            throw .malformed("the server's last message is no list of attributes")
+        }
+        try self.throwServerError(attributes)
+        guard let value = attributes.values("v")?.first, let signature = decodeBase64(value) else {
+            throw .malformed("the server's last message has no signature")
+        }
+        guard self.cryptography.areEqual(signature, verifier) else {
+            throw .denied("the server does not know the password: its signature is wrong")
+        }
+    }
+
+    private func throwServerError(_ attributes: SCRAMAttributes) throws(Refusal) {
+        guard let value = attributes.values("e")?.first else { return }
+        throw .denied("the server says \(String(decoding: value, as: UTF8.self))")
+    }
+}

@@ -1,0 +1,190 @@
+public import TapCore
+
+/// The server of a SCRAM mechanism (RFC 5802).
+public struct SCRAMServer: SASLExchange {
+    /// What the server knows and was given, fixed for the exchange.
+    public struct Settings: Sendable {
+        /// Finds what is kept of the account's password; `nil` where there is no such account.
+        public var credentials: @Sendable (_ name: String) -> SCRAMCredentials?
+        /// The server's part of the nonce: printable ASCII without a comma, never used before.
+        public var nonce: String
+        /// The bindings of this TLS connection, none without TLS. With any of them the server offers `-PLUS` as well.
+        public var channelBindings: [ChannelBinding]
+        /// A secret of the server from which unknown accounts get a salt that stays the same, so that nobody can find out
+        /// by asking which accounts there are.
+        public var decoyKey: [UInt8]
+        /// What an unknown account is said to iterate: as often as the known ones do.
+        public var decoyIterations: Int
+
+        /// Puts the settings together.
+        public init(
+            nonce: String,
+            channelBindings: [ChannelBinding] = [],
+            decoyKey: [UInt8],
+            decoyIterations: Int = 4096,
+            credentials: @escaping @Sendable (_ name: String) -> SCRAMCredentials?
+        ) {
+            self.credentials = credentials
+            self.nonce = nonce
+            self.channelBindings = channelBindings
+            self.decoyKey = decoyKey
+            self.decoyIterations = decoyIterations
+        }
+    }
+
+    /// What was agreed on by the first two messages.
+    private struct Agreement {
+        let names: SASLIdentity
+        let credentials: SCRAMCredentials
+        let isKnown: Bool
+        let nonce: [UInt8]
+        /// The bytes `c=` has to hold.
+        let binding: [UInt8]
+        /// Client's first message without its header, a comma, and the server's first message.
+        let transcript: [UInt8]
+    }
+
+    private enum State {
+        case waitingForFirst
+        case waitingForFinal(Agreement)
+        case finished
+    }
+
+    private let family: SCRAMMechanism
+    private let settings: Settings
+    private let cryptography: any Cryptography
+    private var state = State.waitingForFirst
+
+    /// Who was proven to be there.
+    public private(set) var identity: SASLIdentity?
+
+    /// Waits for a client.
+    public init(_ mechanism: SCRAMMechanism, settings: Settings, cryptography: any Cryptography) {
+        self.family = mechanism
+        self.settings = settings
+        self.cryptography = cryptography
+    }
+
+    /// The mechanism's registered name.
+    public var mechanism: String { self.family.description }
+
+    /// Takes a message of the client.
+    public mutating func step(_ incoming: [UInt8]?) -> SASLStep {
+        let state = self.state
+        self.state = .finished
+        do throws(Refusal) {
+            switch state {
+            case .waitingForFirst:
+                guard let incoming else {
+                    self.state = .waitingForFirst
+                    return .send([])
+                }
+                let (agreement, answer) = try self.first(incoming[...])
+                self.state = .waitingForFinal(agreement)
+                return .send(answer)
+            case .waitingForFinal(let agreement):
+                return .done(try self.final(incoming ?? [], agreement))
+            case .finished:
+                throw .malformed("the exchange is over")
+            }
+        } catch {
+            return .failed(error.condition, text: error.text)
+        }
+    }
+
+    // MARK: First message
+
+    private func first(_ incoming: ArraySlice<UInt8>) throws(Refusal) -> (Agreement, answer: [UInt8]) {
+        var bare = incoming
+        guard let header = SCRAMHeader(takingFrom: &bare) else {
+            throw .malformed("the message does not begin with a GS2 header")
+        }
+        let bindingData = try self.bindingData(for: header.flag)
+        guard let attributes = SCRAMAttributes(bare) else { throw .malformed("this is no list of attributes") }
+        guard !attributes.hasMandatoryExtension else { throw .malformed("extensions-not-supported") }
+        guard let values = attributes.values("nr") else { throw .malformed("n= and r= are not the first attributes") }
+        guard let written = decodeName(values[0]), let name = SASLprep.prepare(written), !name.isEmpty else {
+            throw .malformed("invalid-username-encoding")
+        }
+        guard isNonce(values[1]) else { throw .malformed("the nonce is empty or not printable ASCII") }
+
+        let known = self.settings.credentials(name)
+        let credentials = if let known { known } else { try self.decoy(for: name) }
+        let nonce = Array(values[1]) + Array(self.settings.nonce.utf8)
+        let answer =
+            Array("r=".utf8) + nonce
+            + Array(",s=\(Base64.encode(credentials.salt)),i=\(credentials.iterations)".utf8)
+        let agreement = Agreement(
+            names: SASLIdentity(authentication: name, authorization: header.authorization),
+            credentials: credentials,
+            isKnown: known != nil,
+            nonce: nonce,
+            binding: Array(header.bytes) + bindingData,
+            transcript: Array(bare) + Array(",".utf8) + answer
+        )
+        return (agreement, answer)
+    }
+
+    /// RFC 5802 §6: what each flag means depends on what the server offered.
+    private func bindingData(for flag: SCRAMHeader.Flag) throws(Refusal) -> [UInt8] {
+        switch flag {
+        case .unsupported where !self.family.isPlus: return []
+        case .notOffered where !self.family.isPlus:
+            guard self.settings.channelBindings.isEmpty else { throw .malformed("server-does-support-channel-binding") }
+            return []
+        case .unsupported, .notOffered: throw .malformed("channel-bindings-dont-match")
+        case .bound(let type):
+            guard self.family.isPlus else { throw .malformed("channel-binding-not-supported") }
+            guard let binding = self.settings.channelBindings.first(where: { $0.type == type }) else {
+                throw .malformed("unsupported-channel-binding-type")
+            }
+            return binding.data
+        }
+    }
+
+    private func decoy(for name: String) throws(Refusal) -> SCRAMCredentials {
+        let key = self.settings.decoyKey
+        let salt = try self.compute { try $0.hmac(.sha256, key: key, of: Array(name.utf8)) }
+        return SCRAMCredentials(
+            salt: Array(salt.prefix(16)),
+            iterations: self.settings.decoyIterations,
+            storedKey: [],
+            serverKey: []
+        )
+    }
+
+    // MARK: Final message
+
+    private mutating func final(_ incoming: [UInt8], _ agreement: Agreement) throws(Refusal) -> [UInt8] {
+        // The proof is the last attribute, and everything before it is what it proves.
+        guard let comma = incoming.lastIndex(of: UInt8(ascii: ",")), incoming[comma...].starts(with: ",p=".utf8),
+            let attributes = SCRAMAttributes(incoming[..<comma])
+        else { throw .malformed("the message has no proof, or is no list of attributes") }
+        guard !attributes.hasMandatoryExtension else { throw .malformed("extensions-not-supported") }
+        guard let values = attributes.values("cr") else { throw .malformed("c= and r= are not the first attributes") }
+        guard let binding = decodeBase64(values[0]) else { throw .encoding("c= is not base64") }
+        guard let proof = decodeBase64(incoming[(comma + 3)...]) else { throw .encoding("p= is not base64") }
+        guard self.cryptography.areEqual(binding, agreement.binding) else {
+            throw .malformed("channel-bindings-dont-match")
+        }
+        guard values[1].elementsEqual(agreement.nonce) else { throw .malformed("the nonce is another one") }
+        guard proof.count == self.family.algorithm.byteCount else { throw .denied("invalid-proof") }
+
+        let message = agreement.transcript + Array(",".utf8) + Array(incoming[..<comma])
+        let keys = agreement.credentials
+        let algorithm = self.family.algorithm
+        let signature = try self.compute { try $0.hmac(algorithm, key: keys.storedKey, of: message) }
+        let clientKey = exclusiveOr(proof, signature)
+        let storedKey = try self.compute { try $0.digest(algorithm, of: clientKey) }
+        guard self.cryptography.areEqual(storedKey, keys.storedKey), agreement.isKnown else {
+            throw .denied("wrong user name or password")
+        }
+        let verifier = try self.compute { try $0.hmac(algorithm, key: keys.serverKey, of: message) }
+        self.identity = agreement.names
+        return Array("v=\(Base64.encode(verifier))".utf8)
+    }
+
+    private func compute(_ body: (any Cryptography) throws -> [UInt8]) throws(Refusal) -> [UInt8] {
+        do { return try body(self.cryptography) } catch { throw .internal(error) }
+    }
+}
