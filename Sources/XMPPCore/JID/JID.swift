@@ -1,0 +1,168 @@
+/// An XMPP address: `local@domain/resource`, of which only the domain is mandatory.
+///
+/// A value exists only for text that RFC 7622 accepts at the level of syntax (``init(parsing:)``). It keeps the text as it
+/// was written, for showing, and beside it a prepared form, in which case and the domain's trailing dot make no
+/// difference; equality, hashing and order use the prepared form alone. What could not be parsed is kept by ``Address``.
+///
+/// Bare, full and domain JIDs are one type, as they are on the wire: ``isBare``, ``isFull`` and ``isServer`` tell them
+/// apart.
+public struct JID: Sendable {
+    /// The address as it was written.
+    private let written: Form
+    /// The address as it is compared; shares the text of `written` where the two do not differ.
+    private let prepared: Form
+
+    init(written: Form, prepared: Form) {
+        self.written = written
+        self.prepared = prepared
+    }
+
+    // MARK: Parts
+
+    /// The part before the `@`, as written; `nil` for a server's address.
+    public var local: String? { self.written.local.map(String.init) }
+
+    /// The domain, as written. An IPv6 literal keeps its brackets.
+    public var domain: String { String(self.written.domain) }
+
+    /// The part after the first `/`, as written; `nil` for a bare JID.
+    public var resource: String? { self.written.resource.map(String.init) }
+
+    /// Whether there is no resource: `domain` or `local@domain`.
+    public var isBare: Bool { !self.written.hasResource }
+
+    /// Whether there is a resource: `domain/resource` or `local@domain/resource`.
+    public var isFull: Bool { self.written.hasResource }
+
+    /// Whether there is no local part: the address of a server, a component or one of their resources.
+    public var isServer: Bool { self.written.localLength == 0 }
+
+    // MARK: Derived addresses
+
+    /// The address without its resource.
+    public var bare: JID {
+        guard self.isFull else { return self }
+        return JID(written: self.written.bare, prepared: self.prepared.bare)
+    }
+
+    /// The address of the domain alone.
+    public var domainJID: JID {
+        guard self.isFull || !self.isServer else { return self }
+        return JID(written: self.written.domainForm, prepared: self.prepared.domainForm)
+    }
+
+    /// The same account with another resource.
+    ///
+    /// - Throws: ``JIDError`` when `resource` is empty, longer than 1023 bytes or holds a control character.
+    public func with(resource: String) throws(JIDError) -> JID {
+        try JID(local: self.local, domain: self.domain, resource: resource)
+    }
+
+    /// The address in its compared form: the domain without trailing dot, local part and domain in lower case.
+    public var normalized: JID { JID(written: self.prepared, prepared: self.prepared) }
+
+    // MARK: Comparison
+
+    /// Says which parts of two addresses are compared; the values are XMPPFramework's.
+    public struct Parts: OptionSet, Sendable {
+        /// One bit a part: local 1, domain 2, resource 4.
+        public let rawValue: UInt8
+
+        /// Makes a set from its bits.
+        public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+        /// The local part.
+        public static let local = Parts(rawValue: 1)
+        /// The domain.
+        public static let domain = Parts(rawValue: 2)
+        /// The resource.
+        public static let resource = Parts(rawValue: 4)
+        /// Local part and domain: the same account.
+        public static let bare: Parts = [.local, .domain]
+        /// Everything: the same connected resource.
+        public static let full: Parts = [.local, .domain, .resource]
+    }
+
+    /// Whether both addresses agree in the given parts; a part that both lack counts as agreeing.
+    public func matches(_ other: JID, in parts: Parts = .full) -> Bool {
+        if parts.contains(.domain), self.prepared.domain != other.prepared.domain { return false }
+        if parts.contains(.local), self.prepared.local != other.prepared.local { return false }
+        if parts.contains(.resource), self.prepared.resource != other.prepared.resource { return false }
+        return true
+    }
+}
+
+extension JID: Hashable {
+    /// Whether both name the same address, however it was written.
+    public static func == (left: JID, right: JID) -> Bool {
+        left.prepared.text == right.prepared.text
+    }
+
+    /// Hashes the compared form.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(self.prepared.text)
+    }
+}
+
+extension JID: Comparable {
+    /// Orders by the compared form, so that lists of addresses print the same in every run.
+    public static func < (left: JID, right: JID) -> Bool {
+        left.prepared.text < right.prepared.text
+    }
+}
+
+extension JID: LosslessStringConvertible {
+    /// Parses an address, and says nothing about what was wrong; ``init(parsing:)`` does.
+    public init?(_ description: String) {
+        guard let jid = try? JID(parsing: description) else { return nil }
+        self = jid
+    }
+
+    /// The address as it was written.
+    public var description: String { self.written.text }
+}
+
+// MARK: -
+
+extension JID {
+    /// A text and where its parts lie in it, in UTF-8 bytes. No part is empty, so a length of zero means "absent".
+    struct Form: Sendable {
+        let text: String
+        let localLength: Int
+        let domainLength: Int
+
+        private var domainStart: Int { self.localLength == 0 ? 0 : self.localLength + 1 }
+        private var domainEnd: Int { self.domainStart + self.domainLength }
+
+        var hasResource: Bool { self.domainEnd < self.text.utf8.count }
+
+        var local: Substring? {
+            self.localLength == 0 ? nil : self.slice(from: 0, to: self.localLength)
+        }
+
+        var domain: Substring { self.slice(from: self.domainStart, to: self.domainEnd) }
+
+        var resource: Substring? {
+            self.hasResource ? self.slice(from: self.domainEnd + 1, to: self.text.utf8.count) : nil
+        }
+
+        var bare: Form {
+            Form(
+                text: String(self.slice(from: 0, to: self.domainEnd)),
+                localLength: self.localLength,
+                domainLength: self.domainLength
+            )
+        }
+
+        var domainForm: Form {
+            Form(text: String(self.domain), localLength: 0, domainLength: self.domainLength)
+        }
+
+        private func slice(from start: Int, to end: Int) -> Substring {
+            let bytes = self.text.utf8
+            return self.text[
+                bytes.index(bytes.startIndex, offsetBy: start)..<bytes.index(bytes.startIndex, offsetBy: end)
+            ]
+        }
+    }
+}

@@ -1,0 +1,54 @@
+/// Why a text is not an XMPP address: which rule of RFC 7622 is broken, in which part.
+public struct JIDError: Error, Sendable {
+    /// The rule that is broken. More may be added; compare with the values that interest you.
+    public struct Code: Hashable, Sendable, CustomStringConvertible {
+        /// The stable name of the code, for records.
+        public let description: String
+
+        /// The part is there but has no character, or the domain is missing (RFC 7622 §3.1).
+        public static let empty = Code(description: "empty")
+        /// The part is longer than 1023 bytes of UTF-8 (RFC 7622 §3.1).
+        public static let tooLong = Code(description: "too-long")
+        /// A character that no part, or not this part, may hold (RFC 7622 §3.2 to §3.4).
+        public static let forbiddenCharacter = Code(description: "forbidden-character")
+        /// The domain begins with `[` and is no IPv6 address in brackets (RFC 6874 for the zone).
+        public static let badAddressLiteral = Code(description: "bad-address-literal")
+        /// The bytes are not UTF-8.
+        public static let notUTF8 = Code(description: "not-utf-8")
+    }
+
+    /// A part of an address.
+    public enum Part: String, Sendable {
+        /// Before the `@`.
+        case local
+        /// Between `@` and `/`.
+        case domain
+        /// After the first `/`.
+        case resource
+    }
+
+    /// The rule that is broken.
+    public let code: Code
+    /// The part that breaks it.
+    public let part: Part
+    /// What exactly is wrong, in words; every character of the address is shown as a code point, never raw.
+    public let reason: String
+
+    init(_ code: Code, in part: Part, _ reason: String) {
+        self.code = code
+        self.part = part
+        self.reason = reason
+    }
+}
+
+extension JIDError: Equatable {
+    /// Compares code and part; the words may change.
+    public static func == (left: JIDError, right: JIDError) -> Bool {
+        left.code == right.code && left.part == right.part
+    }
+}
+
+extension JIDError: CustomStringConvertible {
+    /// One line: the part and what is wrong with it.
+    public var description: String { "\(self.part.rawValue) part: \(self.reason)" }
+}
