@@ -1,0 +1,80 @@
+internal import XMPPCore
+
+/// Answers for each record what a log shows of it, as its ``LogSpec`` asks.
+///
+/// Without words for parts, sessions or JIDs an answer is a few comparisons.
+public struct LogFilter: Sendable, Hashable {
+    /// What a log shows of a record.
+    public struct Shown: OptionSet, Sendable, Hashable {
+        /// One bit for each.
+        public let rawValue: UInt8
+
+        /// The options of these bits.
+        public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+        /// The line that tells the happening.
+        public static let summary = Shown(rawValue: 1)
+        /// The SEND or RECV line with the whole XML.
+        public static let xml = Shown(rawValue: 2)
+    }
+
+    /// What was asked for.
+    public let spec: LogSpec
+    /// The least severe level at which this filter may show anything: a record beyond it need not be made for it.
+    ///
+    /// ``Level/verbose`` at least where SEND or RECV are on, since that is the level of the whole XML.
+    public let level: Level
+
+    private let base: Level
+    private let hasOverrides: Bool
+
+    /// The filter of a specification.
+    public init(_ spec: LogSpec) {
+        self.spec = spec
+        base = spec.level ?? .info
+        hasOverrides = !(spec.parts.isEmpty && spec.sessions.isEmpty && spec.jids.isEmpty)
+        var levels = [base]
+        levels += spec.parts.values
+        levels += spec.sessions.values
+        levels += spec.jids.map(\.level)
+        if spec.showsSend || spec.showsReceive { levels.append(.verbose) }
+        level = levels.max() ?? .off
+    }
+
+    /// What is shown of `record`; nothing is an empty set.
+    public func shown(of record: borrowing Record) -> Shown {
+        let asked = hasOverrides ? override(record.part, record.session, record.jid) : nil
+        let level = asked ?? base
+        var shown: Shown = record.level <= level && record.level != .off ? .summary : []
+        guard let direction = record.direction, record.xml != nil else { return shown }
+        // The switches stand beside the level, but who turns a session or a part off wants nothing of it at all.
+        let isSwitchedOn = (direction == .send ? spec.showsSend : spec.showsReceive) && asked != .off
+        if level >= .verbose || isSwitchedOn { shown.insert(.xml) }
+        return shown
+    }
+
+    /// The level that counts for a part, a session (0 for none) and its bound JID.
+    public func level(of part: Part, session: UInt64 = 0, jid: String? = nil) -> Level {
+        (hasOverrides ? override(part, session, jid) : nil) ?? base
+    }
+
+    /// The most particular word that matches, if any does.
+    private func override(_ part: Part, _ session: UInt64, _ jid: String?) -> Level? {
+        if let level = spec.sessions[session] { return level }
+        if !spec.jids.isEmpty, let jid, let level = override(jid) { return level }
+        return spec.parts[part]
+    }
+
+    private func override(_ text: String) -> Level? {
+        guard let jid = JID(text) else { return nil }
+        var best: (particularity: Int, level: Level)?
+        for entry in spec.jids {
+            let parts: JID.Parts = entry.jid.isFull ? .full : entry.jid.isServer ? .domain : .bare
+            guard jid.matches(entry.jid, in: parts), parts.rawValue.nonzeroBitCount > best?.particularity ?? 0 else {
+                continue
+            }
+            best = (parts.rawValue.nonzeroBitCount, entry.level)
+        }
+        return best?.level
+    }
+}

@@ -1,0 +1,158 @@
+public import XMPPCore
+
+/// What a log shall show, as the user asked for it: `info,send,recv,tls=trace,jid:romeo@example.org=verbose`.
+///
+/// A comma list of words, each said at most once, in any order:
+/// - `off`, `error`, `warn`, `info`, `verbose`, `trace`: the level; `info` if none is said;
+/// - `send`, `recv`: SEND and RECV lines with the whole XML, whatever the level; `verbose` implies both;
+/// - `PART=LEVEL`: another level for one ``Part``;
+/// - `session:N=LEVEL`: another level for the session of that number;
+/// - `jid:JID=LEVEL`: another level for the sessions of a full JID, of every resource of a bare JID, or of a whole
+///   domain; a comma in it is written `%2C`, a percent sign that this would make ambiguous `%25`.
+///
+/// For one record the most particular word counts: session before JID before part before the level. ``LogFilter``
+/// answers by it.
+public struct LogSpec: Sendable, Hashable {
+    /// The level, or `nil` if none was said.
+    public var level: Level?
+    /// Whether `send` was said.
+    public var showsSend = false
+    /// Whether `recv` was said.
+    public var showsReceive = false
+    /// The levels of parts.
+    public private(set) var parts: [Part: Level] = [:]
+    /// The levels of sessions by number.
+    public private(set) var sessions: [UInt64: Level] = [:]
+    /// The levels of JIDs, in the order they were said.
+    public private(set) var jids: [JIDLevel] = []
+
+    /// A level for the sessions of a JID.
+    public struct JIDLevel: Sendable, Hashable {
+        /// A full JID, a bare one for all its resources, or a domain for all in it.
+        public let jid: JID
+        /// The level of those sessions.
+        public let level: Level
+    }
+
+    /// A specification of a level and nothing else.
+    public init(level: Level? = nil, send: Bool = false, receive: Bool = false) {
+        self.level = level
+        showsSend = send
+        showsReceive = receive
+    }
+
+    /// Reads a specification; spaces around its words are ignored.
+    public init(_ text: String) throws(LogSpecError) {
+        var column = 1
+        for word in text.split(separator: ",", omittingEmptySubsequences: false) {
+            let leading = word.prefix { $0 == " " }.count
+            var trimmed = word.dropFirst(leading)
+            while trimmed.last == " " { trimmed.removeLast() }
+            try add(Word(text: String(trimmed), column: column + leading))
+            column += word.count + 1
+        }
+    }
+
+    private struct Word {
+        var text: String
+        var column: Int
+
+        func error(_ code: LogSpecError.Code) -> LogSpecError {
+            LogSpecError(code: code, word: text, column: column)
+        }
+    }
+
+    private mutating func add(_ word: Word) throws(LogSpecError) {
+        guard !word.text.isEmpty else { throw word.error(.emptyWord) }
+        // A JID may hold "=", a level cannot: the last one counts.
+        guard let equals = word.text.lastIndex(of: "=") else { return try addSwitch(word) }
+        let subject = word.text[..<equals]
+        let levelName = word.text[word.text.index(after: equals)...]
+        guard let level = Level(name: levelName) else { throw word.error(.unknownLevel(String(levelName))) }
+
+        if subject.hasPrefix("session:") {
+            let digits = subject.dropFirst("session:".count)
+            guard digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let number = UInt64(digits), number > 0 else {
+                throw word.error(.badSession(String(digits)))
+            }
+            guard sessions.updateValue(level, forKey: number) == nil else { throw word.error(.repeated) }
+        } else if subject.hasPrefix("jid:") {
+            let jid: JID
+            do throws(JIDError) {
+                jid = try JID(parsing: Self.decode(subject.dropFirst("jid:".count)))
+            } catch {
+                throw word.error(.badJID(error.reason))
+            }
+            guard !jids.contains(where: { $0.jid == jid }) else { throw word.error(.repeated) }
+            jids.append(JIDLevel(jid: jid, level: level))
+        } else {
+            guard let part = Part(name: subject) else { throw word.error(.unknownPart(String(subject))) }
+            guard parts.updateValue(level, forKey: part) == nil else { throw word.error(.repeated) }
+        }
+    }
+
+    private mutating func addSwitch(_ word: Word) throws(LogSpecError) {
+        if let level = Level(name: word.text) {
+            if let earlier = self.level { throw word.error(.secondLevel(earlier)) }
+            self.level = level
+        } else if word.text == "send", !showsSend {
+            showsSend = true
+        } else if word.text == "recv", !showsReceive {
+            showsReceive = true
+        } else if word.text == "send" || word.text == "recv" {
+            throw word.error(.repeated)
+        } else if Part(name: word.text) != nil || word.text.hasPrefix("session:") || word.text.hasPrefix("jid:") {
+            throw word.error(.missingLevel)
+        } else {
+            throw word.error(.unknownWord)
+        }
+    }
+
+    /// `%2C` and `%25` resolved; any other percent sign stands for itself.
+    private static func decode(_ text: Substring) -> String {
+        var result = ""
+        var rest = text
+        while let character = rest.popFirst() {
+            if character == "%", rest.prefix(2).lowercased() == "2c" || rest.hasPrefix("25") {
+                result.append(rest.hasPrefix("25") ? "%" : ",")
+                rest.removeFirst(2)
+            } else {
+                result.append(character)
+            }
+        }
+        return result
+    }
+
+    /// What ``decode(_:)`` turns back into `text`.
+    private static func encode(_ text: String) -> String {
+        var result = ""
+        var rest = text[...]
+        while let character = rest.popFirst() {
+            switch character {
+            case ",": result += "%2C"
+            case "%" where rest.prefix(2).lowercased() == "2c" || rest.hasPrefix("25"): result += "%25"
+            default: result.append(character)
+            }
+        }
+        return result
+    }
+}
+
+extension LogSpec: CustomStringConvertible {
+    /// The specification as it could have been typed, in a fixed order; reading it gives the same one.
+    public var description: String {
+        var words: [String] = []
+        if let level { words.append(level.name) }
+        if showsSend { words.append("send") }
+        if showsReceive { words.append("recv") }
+        for part in Part.allCases {
+            if let level = parts[part] { words.append("\(part.name)=\(level.name)") }
+        }
+        for (number, level) in sessions.sorted(by: { $0.key < $1.key }) {
+            words.append("session:\(number)=\(level.name)")
+        }
+        for entry in jids { words.append("jid:\(Self.encode(entry.jid.description))=\(entry.level.name)") }
+        // Nothing said is the default said.
+        return words.isEmpty ? Level.info.name : words.joined(separator: ",")
+    }
+}

@@ -1,0 +1,100 @@
+/// Why a ``LogSpec`` was refused: the word, where it stands, and the way out, in one line.
+public struct LogSpecError: Error, Sendable, Hashable {
+    /// What is wrong with the word.
+    public enum Code: Sendable, Hashable {
+        /// Nothing between two commas, or nothing at all.
+        case emptyWord
+        /// Neither level, switch nor part.
+        case unknownWord
+        /// What stands before `=` is no part.
+        case unknownPart(String)
+        /// What stands after `=` is no level.
+        case unknownLevel(String)
+        /// A part, session or JID without `=LEVEL`.
+        case missingLevel
+        /// A session is a number from 1.
+        case badSession(String)
+        /// The JID is none, and why.
+        case badJID(String)
+        /// A second level beside the one given.
+        case secondLevel(Level)
+        /// Said before.
+        case repeated
+    }
+
+    /// What is wrong.
+    public let code: Code
+    /// The word as it was typed.
+    public let word: String
+    /// Where the word begins, in characters from 1.
+    public let column: Int
+
+    private static let levels = Level.allCases.map(\.name)
+    private static let parts = Part.allCases.map(\.name)
+    private static let forms = "send, recv, PART=LEVEL, session:N=LEVEL or jid:JID=LEVEL"
+}
+
+extension LogSpecError: CustomStringConvertible {
+    /// One line for people, such as
+    /// `"verbos" at column 6 is no word of a log specification; did you mean "verbose"?`
+    public var description: String {
+        let levels = Self.levels.joined(separator: ", ")
+        let parts = Self.parts.joined(separator: ", ")
+        let place = "\"\(shown)\" at column \(column)"
+        return switch code {
+        case .emptyWord:
+            "an empty word at column \(column); a log specification is a comma list of a level (\(levels)), \(Self.forms)"
+        case .unknownWord:
+            "\(place) is no word of a log specification"
+                + Self.wayOut(
+                    word,
+                    among: Self.levels + ["send", "recv"],
+                    else: "use a level (\(levels)), \(Self.forms)"
+                )
+        case .unknownPart(let part):
+            "\(place) names no part" + Self.wayOut(part, among: Self.parts, else: "the parts are \(parts)")
+        case .unknownLevel(let level):
+            "\(place) names no level" + Self.wayOut(level, among: Self.levels, else: "the levels are \(levels)")
+        case .missingLevel: "\(place) lacks its level; write \"\(shown)=LEVEL\" with one of \(levels)"
+        case .badSession:
+            "\(place) names no session; sessions are numbered from 1, as in session:3=\(Level.verbose.name)"
+        case .badJID(let reason): "\(place) names no JID (\(reason)); a comma in a JID is written %2C"
+        case .secondLevel(let earlier): "\(place) is a second level beside \"\(earlier.name)\"; leave one of them out"
+        case .repeated: "\(place) was said before; leave one of them out"
+        }
+    }
+
+    /// The word, safe to print: it may come from a control connection.
+    private var shown: String {
+        var line = LineBuffer(capacity: word.utf8.count)
+        line.appendEscaped(word)
+        return String(decoding: line.bytes, as: UTF8.self)
+    }
+
+    private static func wayOut(_ word: String, among known: [String], else list: String) -> String {
+        let near = known.map { ($0, distance(word.lowercased(), $0)) }.min { $0.1 < $1.1 }
+        guard let near, near.1 <= 2, near.1 < near.0.count - 1 else { return "; \(list)" }
+        return "; did you mean \"\(near.0)\"?"
+    }
+
+    /// How many letters must be added, taken away, replaced or swapped with the next to turn one word into the other.
+    private static func distance(_ word: String, _ other: String) -> Int {
+        guard word.count <= 32 else { return .max }
+        let letters = Array(word)
+        let others = Array(other)
+        var rows = [Array(0...others.count)]
+        for index in letters.indices {
+            var row = [index + 1]
+            for column in others.indices {
+                let replaced = rows[index][column] + (letters[index] == others[column] ? 0 : 1)
+                var best = min(replaced, row[column] + 1, rows[index][column + 1] + 1)
+                if index > 0, column > 0, letters[index] == others[column - 1], letters[index - 1] == others[column] {
+                    best = min(best, rows[index - 1][column - 1] + 1)
+                }
+                row.append(best)
+            }
+            rows.append(row)
+        }
+        return rows[letters.count][others.count]
+    }
+}
