@@ -1,0 +1,26 @@
+// swift-tools-version:6.2
+import PackageDescription
+
+let settings: [SwiftSetting] = [
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableExperimentalFeature("Lifetimes"),
+    .treatAllWarnings(as: .error),
+]
+
+let package = Package(
+    name: "Benchmarks",
+    dependencies: [.package(name: "xmpptap", path: "../..")],
+    targets: [
+        .systemLibrary(name: "CLibXML2ForBenchmarks", path: "Sources/CLibXML2", pkgConfig: "libxml-2.0"),
+        // The yardstick: libxml2 from C with callbacks that do nothing.
+        .target(name: "PlainXML", dependencies: ["CLibXML2ForBenchmarks"]),
+        .executableTarget(
+            name: "ParserBenchmark",
+            dependencies: [.product(name: "XMPPCore", package: "xmpptap"), "PlainXML"],
+            swiftSettings: settings
+        ),
+    ],
+    swiftLanguageModes: [.v6]
+)
