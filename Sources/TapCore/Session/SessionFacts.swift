@@ -34,9 +34,11 @@ public struct SessionFacts: Sendable {
 
     /// Stanzas of one direction.
     public struct Counts: Sendable, Hashable {
-        /// Stanzas of each kind.
+        /// Requests and answers.
         public var iq: UInt64 = 0
+        /// Messages.
         public var message: UInt64 = 0
+        /// Presence stanzas.
         public var presence: UInt64 = 0
         /// Bytes relayed, of whatever kind.
         public var bytes: UInt64 = 0
