@@ -4,6 +4,8 @@ public enum Command: Sendable {
     case forward(Direction)
     /// Writes bytes of the proxy's own to a leg.
     case send(Leg, [UInt8])
+    /// An item of this direction is kept back until ``Session/release(_:)``.
+    case held(Direction)
     /// Hands a record to the sinks, with ``Session/content`` beside it.
     case record(Record)
     /// Sends no more on the leg: a FIN, after all that was written before.

@@ -35,6 +35,8 @@ struct Pipe {
     var opaqueFrom: UInt64?
     /// No item is looked at until the session says so: what arrives waits.
     var isHeld = false
+    /// The item kept back, where it is held at one.
+    var held: [UInt8]?
     /// The decoder may have another event.
     var hasInput = false
     /// The stream's end tag has passed.

@@ -16,7 +16,7 @@ extension Session {
     }
 
     mutating func noteTLSBegan(directly: Bool) {
-        let at = send.opaqueFrom ?? 0
+        let at = pipes[Direction.send.index].opaqueFrom ?? 0
         var record = makeRecord(.tls, .info, part: .tls)
         record.code = "tls-began"
         record.message =

@@ -6,57 +6,71 @@ extension Session {
     mutating func forward(_ event: StreamEvent, _ direction: Direction) {
         guard !isRefusing else { return }
         let end = event.position + event.length
-        guard end > self[direction].forwarded, !event.isTruncated else { return }
-        self[direction].forwarded = end
-        contentSource = direction == .send ? .send : .recv
+        guard end > pipes[direction.index].forwarded, !event.isTruncated else { return }
+        pipes[direction.index].forwarded = end
         enqueue(.forward(direction))
+    }
+
+    /// Whether an item is kept back until ``Session/release(_:)``.
+    func shouldHold(_ event: StreamEvent, _ direction: Direction) -> Bool {
+        options.holdsProceed && direction == .recv && event.head.namespace.namespace == .tls
+            && isNamed("proceed", event, direction)
+    }
+
+    /// Keeps an item back, and all that follows it.
+    mutating func holdItem(_ event: StreamEvent, _ direction: Direction) {
+        var bytes: [UInt8] = []
+        bytes.append(pipes[direction.index].decoder.bytes)
+        pipes[direction.index].held = bytes
+        pipes[direction.index].forwarded = event.position + event.length
+        hold(direction)
+        enqueue(.held(direction))
     }
 
     /// Passes bytes as they come from now on, beginning with those of an item that is not complete yet.
     mutating func cutThrough(_ direction: Direction) {
-        guard self[direction].mode == .store else { return }
-        self[direction].mode = .cutThrough
+        guard pipes[direction.index].mode == .store else { return }
+        pipes[direction.index].mode = .cutThrough
         flushPending(direction)
     }
 
     /// Passes on what waits of an incomplete item, after the commands of the current event.
     private mutating func flushPending(_ direction: Direction) {
-        let position = self[direction].decoder.position
-        let waiting = self[direction].waiting
-        guard waiting > 0, self[direction].forwarded <= position else { return }
+        let position = pipes[direction.index].decoder.position
+        let waiting = pipes[direction.index].waiting
+        guard waiting > 0, pipes[direction.index].forwarded <= position else { return }
         var pending: [UInt8] = []
-        pending.append(self[direction].decoder.pending)
-        self[direction].forwarded = position + UInt64(waiting)
+        pending.append(pipes[direction.index].decoder.pending)
+        pipes[direction.index].forwarded = position + UInt64(waiting)
         enqueue(.send(direction.destination, pending))
     }
 
     /// Stops decoding a direction: what waits, and all that comes, passes as it is.
     mutating func turnOpaque(_ direction: Direction, _ why: Pipe.Opacity) {
-        guard !self[direction].isOpaque else { return }
-        let position = self[direction].decoder.position
+        guard !pipes[direction.index].isOpaque else { return }
+        let position = pipes[direction.index].decoder.position
         flushPending(direction)
         var rest: [UInt8] = []
-        rest.append(self[direction].decoder.pending)
-        self[direction].mode = .opaque(why)
-        self[direction].opaqueFrom = position
-        self[direction].isHeld = false
-        self[direction].decoder = StreamDecoder()
+        rest.append(pipes[direction.index].decoder.pending)
+        pipes[direction.index].mode = .opaque(why)
+        pipes[direction.index].opaqueFrom = position
+        pipes[direction.index].isHeld = false
         if !rest.isEmpty { lookIntoOpaque(direction, rest.span) }
     }
 
     /// Passes the end of a leg on as it came.
     mutating func passEnd(_ direction: Direction) {
-        guard let end = self[direction].end, !self[direction].hasPassedEnd else { return }
-        self[direction].hasPassedEnd = true
-        if !self[direction].isOpaque {
-            if let event = self[direction].decoder.finish() { handle(event, direction) }
-            if !self[direction].isOpaque { flushPending(direction) }
+        guard let end = pipes[direction.index].end, !pipes[direction.index].hasPassedEnd else { return }
+        pipes[direction.index].hasPassedEnd = true
+        if !pipes[direction.index].isOpaque {
+            if let event = pipes[direction.index].decoder.finish() { handle(event, direction) }
+            if !pipes[direction.index].isOpaque { flushPending(direction) }
         }
         judgeEnd(direction, end)
         switch end {
         case .finished:
             let other = direction.opposite
-            let isOtherOver = self[other].hasPassedEnd || !isConnected
+            let isOtherOver = pipes[other.index].hasPassedEnd || !isConnected
             enqueue(.finish(direction.destination))
             if isOtherOver { finish(reset: false) }
         case .reset: finish(reset: true)
@@ -66,14 +80,19 @@ extension Session {
 
     private mutating func judgeEnd(_ direction: Direction, _ end: LegEnd) {
         guard facts.ending == nil else { return }
-        if direction == .send && send.hasClosedStream || direction == .recv && recv.hasClosedStream { return }
+        if direction == .send && pipes[Direction.send.index].hasClosedStream
+            || direction == .recv && pipes[Direction.recv.index].hasClosedStream
+        {
+            return
+        }
         // Once the other side has closed its stream, a connection that just ends is not worth a word of its own.
-        if end == .finished, send.hasClosedStream || recv.hasClosedStream {
-            facts.ending = .clean(by: send.hasClosedStream ? .send : .recv)
+        if end == .finished, pipes[Direction.send.index].hasClosedStream || pipes[Direction.recv.index].hasClosedStream
+        {
+            facts.ending = .clean(by: pipes[Direction.send.index].hasClosedStream ? .send : .recv)
             return
         }
         facts.ending =
-            self[direction].isOpaque
+            pipes[direction.index].isOpaque
             ? .undecoded(leg: direction.source, end) : .unclean(leg: direction.source, end)
     }
 
@@ -98,13 +117,15 @@ extension Session {
         guard !isFinished, !isRefusing else { return }
         if isConnected {
             facts.ending = .tap(condition: condition.rawValue)
-            if !recv.isOpaque, !send.isOpaque {
-                if recv.decoder.epoch > 0 {
+            if !pipes[Direction.recv.index].isOpaque, !pipes[Direction.send.index].isOpaque {
+                if pipes[Direction.recv.index].decoder.epoch > 0 {
                     enqueue(.send(.client, Self.streamError(condition, text)))
                 } else {
                     enqueue(.send(.client, header() + Self.streamError(condition, text)))
                 }
-                if send.decoder.epoch > 0 { enqueue(.send(.server, Array("</stream:stream>".utf8))) }
+                if pipes[Direction.send.index].decoder.epoch > 0 {
+                    enqueue(.send(.server, Array("</stream:stream>".utf8)))
+                }
             }
             enqueue(.finish(.client))
             enqueue(.finish(.server))
@@ -112,8 +133,8 @@ extension Session {
             return
         }
         phase = .refusing(condition, text)
-        if send.isOpaque { return finish(reset: false) }
-        send.hasInput = true
+        if pipes[Direction.send.index].isOpaque { return finish(reset: false) }
+        pipes[Direction.send.index].hasInput = true
         if facts.domain != nil { answerRefused() }
     }
 

@@ -75,7 +75,7 @@ extension Session {
     /// Gives a record content of its own: the item with its secrets taken out, then what cannot be read off it.
     private mutating func compose(_ event: StreamEvent, _ direction: Direction, _ record: inout Record) {
         var bytes: [UInt8] = []
-        bytes.append(self[direction].decoder.bytes)
+        bytes.append(pipes[direction.index].decoder.bytes)
 
         func meaning(_ attribute: StanzaHead.Attribute?) -> ByteRange? {
             guard let attribute, attribute.needsDecoding else { return attribute?.range }
@@ -91,7 +91,7 @@ extension Session {
         record.to = meaning(event.head.to)
         if event.head.payloadNamespace.source != .known {
             let start = bytes.count
-            self[direction].decoder.appendURI(of: event.head.payloadNamespace, to: &bytes)
+            pipes[direction.index].decoder.appendURI(of: event.head.payloadNamespace, to: &bytes)
             record.payloadURI = ByteRange(start, bytes.count)
         }
         composed = bytes
@@ -132,7 +132,7 @@ extension Session {
         var record = makeRecord(.chunk, .trace, part: .net)
         record.direction = direction
         record.leg = direction.source
-        record.offset = self[direction].received
+        record.offset = pipes[direction.index].received
         record.length = UInt64(bytes.count)
         enqueue(.record(record))
     }
@@ -178,12 +178,14 @@ extension Session {
         facts.unanswered = requests.count + requests.forgotten
         phase = .closed
         for direction in Direction.allCases {
-            guard let from = self[direction].opaqueFrom, self[direction].mode == .opaque(.tls) else { continue }
+            guard let from = pipes[direction.index].opaqueFrom, pipes[direction.index].mode == .opaque(.tls) else {
+                continue
+            }
             var record = makeRecord(.tls, .info, part: .tls)
             record.direction = direction
             record.leg = direction.source
             record.offset = from
-            record.length = self[direction].received - from
+            record.length = pipes[direction.index].received - from
             record.code = "tls-passed"
             record.message = "\(record.length) bytes of TLS passed through"
             emit(record)

@@ -20,8 +20,8 @@ public struct Session {
     let options: SessionOptions
     let parser: StanzaParser
     let remote: String?
-    var send: Pipe
-    var recv: Pipe
+    /// Both directions, by ``Direction/index``.
+    var pipes: InlineArray<2, Pipe>
     var phase = Phase.opening
     var now: Run.Instant
     var requests = IQTracker()
@@ -30,7 +30,9 @@ public struct Session {
 
     private var queue: [Command] = []
     private var queueHead = 0
+    /// Where the texts of the current event's records stand.
     var contentSource = ContentSource.none
+    private var shownSource = ContentSource.none
     var composed: [UInt8] = []
 
     /// Where ``content`` stands.
@@ -54,8 +56,9 @@ public struct Session {
         self.now = now
         number = run.nextSession()
         facts = SessionFacts(began: now)
-        send = Pipe(.send, limits: options.unauthenticatedLimits)
-        recv = Pipe(.recv, limits: options.unauthenticatedLimits)
+        pipes = [
+            Pipe(.send, limits: options.unauthenticatedLimits), Pipe(.recv, limits: options.unauthenticatedLimits),
+        ]
         note(
             .session,
             .info,
@@ -71,7 +74,7 @@ public struct Session {
     public mutating func serverConnected(_ address: String, at now: Run.Instant) {
         self.now = now
         isConnected = true
-        send.hasInput = send.waiting > 0
+        pipes[Direction.send.index].hasInput = pipes[Direction.send.index].waiting > 0
         note(.session, .trace, code: "server-connected", "connected to \(address)", part: .net)
     }
 
@@ -95,22 +98,22 @@ public struct Session {
         self.now = now
         guard !bytes.isEmpty, !isFinished else { return .keep }
         if options.level >= .trace { traceChunk(direction, bytes) }
-        self[direction].received += UInt64(bytes.count)
+        pipes[direction.index].received += UInt64(bytes.count)
         count(direction, bytes.count)
-        if self[direction].received == UInt64(bytes.count) { lookAtFirstBytes(direction, bytes) }
-        switch self[direction].mode {
+        if pipes[direction.index].received == UInt64(bytes.count) { lookAtFirstBytes(direction, bytes) }
+        switch pipes[direction.index].mode {
         case .opaque:
             lookIntoOpaque(direction, bytes)
-            self[direction].forwarded += UInt64(bytes.count)
+            pipes[direction.index].forwarded += UInt64(bytes.count)
             return .relay
         case .cutThrough:
-            self[direction].decoder.append(bytes)
-            self[direction].hasInput = true
-            self[direction].forwarded += UInt64(bytes.count)
+            pipes[direction.index].decoder.append(bytes)
+            pipes[direction.index].hasInput = true
+            pipes[direction.index].forwarded += UInt64(bytes.count)
             return .relay
         case .store:
-            self[direction].decoder.append(bytes)
-            self[direction].hasInput = true
+            pipes[direction.index].decoder.append(bytes)
+            pipes[direction.index].hasInput = true
             return .keep
         }
     }
@@ -119,9 +122,9 @@ public struct Session {
     public mutating func ended(_ leg: Leg, _ end: LegEnd, at now: Run.Instant) {
         self.now = now
         let direction = leg.inbound
-        guard !isFinished, self[direction].end == nil else { return }
-        self[direction].end = end
-        self[direction].hasInput = true
+        guard !isFinished, pipes[direction.index].end == nil else { return }
+        pipes[direction.index].end = end
+        pipes[direction.index].hasInput = true
     }
 
     /// The legs are closed: the last thing a driver tells. Records what is to be said of the session as a whole.
@@ -133,19 +136,21 @@ public struct Session {
 
     /// Goes on with a direction that was held.
     public mutating func release(_ direction: Direction) {
-        self[direction].isHeld = false
-        self[direction].hasInput = true
+        if let held = pipes[direction.index].held { enqueue(.send(direction.destination, held)) }
+        pipes[direction.index].held = nil
+        pipes[direction.index].isHeld = false
+        pipes[direction.index].hasInput = true
     }
 
     /// Holds a direction: items that follow wait, and so does the leg once enough waits.
-    public mutating func hold(_ direction: Direction) { self[direction].isHeld = true }
+    public mutating func hold(_ direction: Direction) { pipes[direction.index].isHeld = true }
 
     /// Whether the leg may be read: false while what it brought has to wait.
     public func wantsBytes(from leg: Leg) -> Bool {
-        let pipe = leg == .client ? send : recv
-        guard !pipe.isOpaque, pipe.mode == .store else { return true }
-        let isWaiting = pipe.isHeld || leg == .client && !isConnected && !isRefusing
-        return !isWaiting || pipe.waiting < options.waitingBytes
+        let direction = leg.inbound
+        guard pipes[direction.index].mode == .store else { return true }
+        let isWaiting = pipes[direction.index].isHeld || leg == .client && !isConnected && !isRefusing
+        return !isWaiting || pipes[direction.index].waiting < options.waitingBytes
     }
 
     // MARK: What is to be done
@@ -155,13 +160,21 @@ public struct Session {
         while true {
             if queueHead < queue.count {
                 defer { queueHead += 1 }
-                return queue[queueHead]
+                let command = queue[queueHead]
+                // What is forwarded is what came, whatever a record may show of it.
+                if case .forward(let direction) = command {
+                    shownSource = direction == .send ? .send : .recv
+                } else {
+                    shownSource = contentSource
+                }
+                return command
             }
             if queueHead > 0 {
                 queue.removeAll(keepingCapacity: queue.count <= 16)
                 queueHead = 0
             }
             contentSource = .none
+            dropIdleDecoders()
             if step(.recv) || step(.send) { continue }
             return nil
         }
@@ -171,22 +184,30 @@ public struct Session {
     public var content: Span<UInt8> {
         @_lifetime(borrow self)
         get {
-            switch contentSource {
+            switch shownSource {
             case .none, .composed: composed.span
-            case .send: send.decoder.bytes
-            case .recv: recv.decoder.bytes
+            case .send: pipes[Direction.send.index].decoder.bytes
+            case .recv: pipes[Direction.recv.index].decoder.bytes
             }
+        }
+    }
+
+    /// The decoder of a direction that has turned opaque goes when the commands that speak of its bytes are performed.
+    private mutating func dropIdleDecoders() {
+        for direction in Direction.allCases where pipes[direction.index].isOpaque && pipes[direction.index].waiting > 0
+        {
+            pipes[direction.index].decoder = StreamDecoder()
         }
     }
 
     /// Looks at one item of a direction; false when there is nothing to look at.
     private mutating func step(_ direction: Direction) -> Bool {
-        guard self[direction].hasInput, !self[direction].isHeld, !isFinished else { return false }
+        guard pipes[direction.index].hasInput, !pipes[direction.index].isHeld, !isFinished else { return false }
         if direction == .send, !isConnected, !isRefusing { return false }
-        guard !self[direction].isOpaque, let event = self[direction].decoder.next() else {
-            self[direction].hasInput = false
-            if self[direction].end != nil { passEnd(direction) }
-            return self[direction].hasInput || queueHead < queue.count
+        guard !pipes[direction.index].isOpaque, let event = pipes[direction.index].decoder.next() else {
+            pipes[direction.index].hasInput = false
+            if pipes[direction.index].end != nil { passEnd(direction) }
+            return pipes[direction.index].hasInput || queueHead < queue.count
         }
         handle(event, direction)
         return true
@@ -195,21 +216,6 @@ public struct Session {
     // MARK: Commands
 
     mutating func enqueue(_ command: Command) { queue.append(command) }
-
-    subscript(direction: Direction) -> Pipe {
-        _read {
-            switch direction {
-            case .send: yield send
-            case .recv: yield recv
-            }
-        }
-        _modify {
-            switch direction {
-            case .send: yield &send
-            case .recv: yield &recv
-            }
-        }
-    }
 
     private mutating func count(_ direction: Direction, _ bytes: Int) {
         switch direction {

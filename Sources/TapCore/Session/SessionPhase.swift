@@ -43,8 +43,10 @@ extension Session {
     mutating func handle(_ event: StreamEvent, _ direction: Direction) {
         switch event.kind {
         case .item(let kind):
-            if kind == .element, event.isTruncated, self[direction].mode == .store { return refuseOversize(event) }
-            forward(event, direction)
+            if kind == .element, event.isTruncated, pipes[direction.index].mode == .store {
+                return refuseOversize(event)
+            }
+            if shouldHold(event, direction) { holdItem(event, direction) } else { forward(event, direction) }
             switch kind {
             case .declaration: recordItem(event, direction, .declaration, level: .verbose)
             case .whitespace: recordItem(event, direction, .whitespace, level: .verbose)
@@ -54,7 +56,7 @@ extension Session {
             }
         case .fragment(let isFirst):
             // In cut-through the piece has passed; where items are stored it must not, and the item is refused.
-            if self[direction].mode == .store, isFirst { refuseOversize(event) }
+            if pipes[direction.index].mode == .store, isFirst { refuseOversize(event) }
         case .fault(let fault): handleFault(fault, event, direction)
         case .torn: recordTorn(event, direction)
         }
@@ -69,7 +71,7 @@ extension Session {
     }
 
     private mutating func handleFault(_ fault: ScanFault, _ event: StreamEvent, _ direction: Direction) {
-        let isForeign = self[direction].decoder.epoch == 0 && fault.code == .notXML
+        let isForeign = pipes[direction.index].decoder.epoch == 0 && fault.code == .notXML
         recordFault(fault, event, direction, isForeign: isForeign)
         if isRefusing { return finish(reset: false) }
         turnOpaque(direction, isForeign ? .foreign : .unparsable)
@@ -88,7 +90,7 @@ extension Session {
             facts.version = text(head.version, direction)
             if let to = text(head.to, direction) { facts.domain = to }
             facts.kind =
-                switch self[direction].decoder.contentNamespace {
+                switch pipes[direction.index].decoder.contentNamespace {
                 case .client: .client
                 case .server: .server
                 case .componentAccept, .componentConnect: .component
@@ -114,13 +116,14 @@ extension Session {
     private func isRestartDue(_ direction: Direction) -> Bool {
         switch phase {
         case .restarting, .authenticating: true
-        case .binding: direction == .recv || self.send.decoder.epoch <= self.recv.decoder.epoch
+        case .binding:
+            direction == .recv || pipes[Direction.send.index].decoder.epoch <= pipes[Direction.recv.index].decoder.epoch
         default: false
         }
     }
 
     private mutating func handleStreamEnd(_ event: StreamEvent, _ direction: Direction) {
-        self[direction].hasClosedStream = true
+        pipes[direction.index].hasClosedStream = true
         recordItem(event, direction, .streamClose, level: .info)
         if facts.ending == nil { facts.ending = .clean(by: direction) }
         if case .open = phase { phase = .closing }
@@ -174,7 +177,7 @@ extension Session {
             // What follows belongs to TLS or, if the server declines, to this stream: it waits for the answer.
             hold(.send)
         case .recv where isNamed("proceed", event, direction):
-            if options.holdsProceed { return hold(.recv) }
+            if options.holdsProceed { return }
             noteEarlyBytes()
             turnOpaque(.send, .tls)
             turnOpaque(.recv, .tls)
@@ -189,8 +192,8 @@ extension Session {
 
     /// Reports plaintext that the client sent between its request for TLS and the server's consent.
     private mutating func noteEarlyBytes() {
-        let count = send.waiting
-        guard count > 0, send.decoder.pending[0] != 0x16 else { return }
+        let count = pipes[Direction.send.index].waiting
+        guard count > 0, pipes[Direction.send.index].decoder.pending[0] != 0x16 else { return }
         note(
             .note,
             .warn,
@@ -243,7 +246,7 @@ extension Session {
         phase = .open
         facts.opened = now
         for direction in Direction.allCases {
-            self[direction].decoder.limits = options.limits
+            pipes[direction.index].decoder.limits = options.limits
             cutThrough(direction)
         }
         noteReady(words)
@@ -252,7 +255,7 @@ extension Session {
     /// The last event's element as a tree; nil when libxml2 disagrees with the scanner, which is recorded.
     mutating func parse(_ direction: Direction) -> Element? {
         do {
-            return try parser.parse(self[direction].decoder)
+            return try parser.parse(pipes[direction.index].decoder)
         } catch {
             note(
                 .error,
@@ -266,13 +269,13 @@ extension Session {
     }
 
     func isNamed(_ name: StaticString, _ event: StreamEvent, _ direction: Direction) -> Bool {
-        self[direction].decoder.bytes.slice(event.head.name).equals(name)
+        pipes[direction.index].decoder.bytes.slice(event.head.name).equals(name)
     }
 
     /// What an attribute of the last event means; nil where it is absent.
     func text(_ attribute: StanzaHead.Attribute?, _ direction: Direction) -> String? {
         guard let attribute else { return nil }
-        let raw = self[direction].decoder.bytes.slice(attribute.range)
+        let raw = pipes[direction.index].decoder.bytes.slice(attribute.range)
         guard attribute.needsDecoding else { return raw.string() }
         var meaning: [UInt8] = []
         AttributeValue.decode(raw, into: &meaning)

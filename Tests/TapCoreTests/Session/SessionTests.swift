@@ -1,0 +1,307 @@
+import TapCore
+import TapTestKit
+import Testing
+import XMPPCore
+
+@Suite struct SessionTests {
+    @Test(arguments: [1, 2, 7, 64, Int.max]) func bytesPassVerbatimHoweverTheyCome(piece: Int) {
+        let conversations = [
+            Conversations.plainLogin, Conversations.legacyLogin, Conversations.component, Conversations.sasl2,
+            Conversations.startTLS,
+        ]
+        for turns in conversations {
+            var harness = SessionHarness()
+            harness.say(turns, piece: piece)
+            #expect(harness.text(.send) == Conversations.text(turns, .send))
+            #expect(harness.text(.recv) == Conversations.text(turns, .recv))
+        }
+    }
+
+    @Test func aLoginIsUnderstood() throws {
+        var harness = SessionHarness()
+        harness.say(Conversations.plainLogin)
+        harness.end(.client)
+        harness.end(.server)
+        harness.close()
+        let facts = harness.session.facts
+        #expect(facts.domain == "example.org")
+        #expect(facts.kind == .client)
+        #expect(facts.streams.map(\.id) == ["s1", "s2"])
+        #expect(facts.mechanism == "PLAIN")
+        #expect(facts.authentication == .succeeded)
+        #expect(facts.jid == "juliet@example.org/balcony")
+        #expect(facts.sent.iq == 2 && facts.sent.presence == 1 && facts.sent.message == 1)
+        #expect(facts.received.iq == 2 && facts.received.message == 1)
+        #expect(facts.unanswered == 0)
+        #expect(facts.ending == .clean(by: .send))
+        #expect(harness.finished == [.server, .client])
+        #expect(harness.closed == false)
+        let end = try #require(harness.told(code: "session-ended").first)
+        #expect(end.record.message == "closed by the client")
+        #expect(harness.told(code: "session-ready").count == 1)
+    }
+
+    @Test func recordsHoldTheItemsByteForByte() throws {
+        var harness = SessionHarness()
+        harness.say(Conversations.plainLogin, piece: 5)
+        let messages = harness.told.filter { $0.text($0.record.name) == "message" }
+        #expect(messages.count == 2)
+        #expect(messages[0].xml == Conversations.plainLogin[13].text)
+        #expect(messages[0].text(messages[0].record.to) == "romeo@example.net")
+        #expect(messages[0].record.chunks.first == 5)
+        #expect(messages[1].text(messages[1].record.from) == "romeo@example.net/orchard")
+        #expect(messages.map(\.record.direction) == [.send, .recv])
+        #expect(messages.map(\.record.epoch) == [2, 2])
+    }
+
+    @Test func answersArePairedWithTheirRequests() throws {
+        var harness = SessionHarness()
+        harness.say(Conversations.plainLogin)
+        let roster = harness.told.filter { $0.text($0.record.id) == "r1" }
+        try #require(roster.count == 2)
+        #expect(roster[1].record.answers == roster[0].record.sequence)
+        #expect(roster[1].record.roundTrip == 1_000_000)
+        #expect(roster[1].record.payloadNamespace == .roster)
+    }
+
+    @Test func sequenceNumbersHaveNoGaps() {
+        var harness = SessionHarness()
+        harness.say(Conversations.plainLogin, piece: 9)
+        harness.end(.client)
+        harness.close()
+        #expect(harness.told.map(\.record.sequence).sorted() == (1...UInt64(harness.told.count)).map { $0 })
+    }
+
+    @Test func beforeItIsOpenAnItemPassesOnlyWhole() {
+        var harness = SessionHarness()
+        harness.say(Array(Conversations.plainLogin.prefix(3)))
+        let before = harness.toServer.count
+        harness.send("<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>AGp1")
+        #expect(harness.toServer.count == before)
+        harness.send("bGlldABSMG0zMG15cjBtMzA=</auth>")
+        #expect(harness.toServer.count > before)
+    }
+
+    @Test func onceOpenBytesPassAsTheyCome() {
+        var harness = SessionHarness()
+        harness.say(Array(Conversations.plainLogin.prefix(10)))
+        harness.send("<message><bo")
+        #expect(String(decoding: harness.toServer.suffix(12), as: UTF8.self) == "<message><bo")
+    }
+
+    @Test func whatWaitedAtTheOpeningPassesOnce() {
+        var harness = SessionHarness()
+        harness.say(Array(Conversations.plainLogin.prefix(9)))
+        harness.send("<presence><sho")
+        harness.recv(Conversations.plainLogin[9].text + "<message><bo")
+        harness.recv("dy/></message>")
+        harness.send("w>away</show></presence>")
+        #expect(
+            String(decoding: harness.toServer, as: UTF8.self).hasSuffix("</iq><presence><show>away</show></presence>")
+        )
+        #expect(String(decoding: harness.toClient, as: UTF8.self).hasSuffix("</iq><message><body/></message>"))
+        #expect(harness.session.facts.sent.presence == 1)
+        #expect(harness.session.facts.received.message == 1)
+    }
+
+    @Test func afterProceedBothDirectionsPassUnread() throws {
+        var harness = SessionHarness()
+        harness.say(Conversations.startTLS)
+        harness.receive(.send, [0x16, 3, 1, 0, 2, 1, 0])
+        harness.receive(.recv, [0x16, 3, 3, 0, 1, 2])
+        #expect(harness.toServer.suffix(7) == [0x16, 3, 1, 0, 2, 1, 0])
+        #expect(harness.toClient.suffix(6) == [0x16, 3, 3, 0, 1, 2])
+        let began = try #require(harness.told(code: "tls-began").first)
+        #expect(began.record.level == .info)
+        harness.end(.client)
+        harness.close()
+        let passed = harness.told(code: "tls-passed")
+        #expect(passed.map(\.record.length) == [7, 6])
+    }
+
+    @Test func plaintextBetweenStartTLSAndProceedWaitsAndIsReported() {
+        var harness = SessionHarness()
+        harness.say(Array(Conversations.startTLS.prefix(4)))
+        let before = harness.toServer.count
+        harness.send("<auth/>")
+        #expect(harness.toServer.count == before)
+        harness.recv(Conversations.startTLS[4].text)
+        #expect(harness.told(code: "starttls-injection").count == 1)
+        #expect(String(decoding: harness.toServer, as: UTF8.self).hasSuffix("<auth/>"))
+    }
+
+    @Test func aDeclinedStartTLSGoesOnInClear() {
+        var harness = SessionHarness()
+        harness.say(Array(Conversations.startTLS.prefix(4)))
+        harness.send("<presence/>")
+        harness.recv("<failure xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>")
+        #expect(String(decoding: harness.toServer, as: UTF8.self).hasSuffix("<presence/>"))
+        #expect(harness.session.facts.sent.presence == 1)
+    }
+
+    @Test func proceedIsHeldUntilReleased() {
+        var options = SessionOptions(level: .trace)
+        options.holdsProceed = true
+        var harness = SessionHarness(options: options)
+        harness.say(Conversations.startTLS)
+        #expect(!String(decoding: harness.toClient, as: UTF8.self).contains("proceed"))
+        #expect(harness.held == [.recv])
+        harness.release(.recv)
+        #expect(String(decoding: harness.toClient, as: UTF8.self).hasSuffix(Conversations.startTLS[4].text))
+    }
+
+    @Test func tlsFromTheFirstByteIsNoXMPP() {
+        var harness = SessionHarness()
+        harness.receive(.send, [0x16, 3, 1, 0, 2, 1, 0])
+        #expect(harness.toServer == [0x16, 3, 1, 0, 2, 1, 0])
+        #expect(harness.told(code: "tls-began").count == 1)
+        #expect(harness.told(code: "not-xml").isEmpty)
+    }
+
+    @Test func whatIsNotXMPPIsPassedOnAndReportedOnce() {
+        var harness = SessionHarness()
+        harness.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        harness.recv("HTTP/1.1 400 Bad Request\r\n\r\n")
+        harness.send("more")
+        #expect(String(decoding: harness.toServer, as: UTF8.self) == "GET / HTTP/1.1\r\nHost: a\r\n\r\nmore")
+        #expect(String(decoding: harness.toClient, as: UTF8.self) == "HTTP/1.1 400 Bad Request\r\n\r\n")
+        #expect(harness.told.filter { $0.record.kind == .error }.count == 1)
+    }
+
+    @Test func afterAFaultTheDirectionPassesUnread() throws {
+        var harness = SessionHarness()
+        harness.say(Array(Conversations.plainLogin.prefix(10)))
+        harness.send("<message><body>&nbsp;</body></message><presence/>")
+        harness.send("<presence/>")
+        let fault = try #require(harness.told(code: "entity-reference").first)
+        #expect(fault.record.condition == "restricted-xml")
+        #expect(fault.record.level == .error)
+        #expect(String(decoding: harness.toServer, as: UTF8.self).hasSuffix("</message><presence/><presence/>"))
+        harness.recv("<message/>")
+        #expect(harness.session.facts.received.message == 1, "the other direction is still read")
+    }
+
+    @Test func anItemTooLargeBeforeAuthenticationIsRefused() {
+        var harness = SessionHarness()
+        harness.say(Array(Conversations.plainLogin.prefix(3)))
+        let before = harness.toServer.count
+        harness.send("<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl'>" + String(repeating: "A", count: 70_000))
+        #expect(String(decoding: harness.toClient, as: UTF8.self).contains("<policy-violation"))
+        #expect(String(decoding: harness.toServer[before...], as: UTF8.self) == "</stream:stream>")
+        #expect(harness.closed == false)
+    }
+
+    @Test func anItemTooLargeOnceOpenPassesAndIsToldByItsHead() throws {
+        var harness = SessionHarness()
+        harness.say(Array(Conversations.plainLogin.prefix(10)))
+        let big = "<message to='a@b' id='big'><body>" + String(repeating: "x", count: 3 << 20) + "</body></message>"
+        harness.say([(.send, big), (.send, "<presence/>")], piece: 50_000)
+        #expect(String(decoding: harness.toServer.suffix(11), as: UTF8.self) == "<presence/>")
+        let told = try #require(harness.told.first { $0.text($0.record.id) == "big" })
+        #expect(told.record.isTruncated)
+        #expect(told.record.xml == nil)
+        #expect(told.record.length == UInt64(big.utf8.count))
+    }
+
+    @Test func anUnreachableServerIsToldToTheClientInItsOwnTerms() {
+        var harness = SessionHarness(connected: false)
+        harness.failServer("connect to 127.0.0.1:5222: connection refused")
+        #expect(harness.toClient.isEmpty)
+        harness.send(Conversations.plainLogin[0].text)
+        let answer = String(decoding: harness.toClient, as: UTF8.self)
+        #expect(answer.hasPrefix("<?xml version='1.0'?><stream:stream "))
+        #expect(answer.contains("from='example.org'"))
+        #expect(answer.contains("<remote-connection-failed xmlns='urn:ietf:params:xml:ns:xmpp-streams'/>"))
+        #expect(answer.hasSuffix("</stream:error></stream:stream>"))
+        #expect(harness.toServer.isEmpty)
+        #expect(harness.closed == false)
+        harness.close()
+        #expect(harness.told(code: "session-ended").first?.record.condition == "remote-connection-failed")
+    }
+
+    @Test func endsArePassedOnAsTheyCame() {
+        var unclean = SessionHarness()
+        unclean.say(Array(Conversations.plainLogin.prefix(12)))
+        unclean.end(.client)
+        #expect(unclean.finished == [.server])
+        #expect(unclean.closed == nil, "the server may still have something to say")
+        unclean.recv("<presence/>")
+        unclean.end(.server)
+        #expect(unclean.closed == false)
+        #expect(unclean.session.facts.ending == .unclean(leg: .client, .finished))
+
+        var reset = SessionHarness()
+        reset.say(Array(Conversations.plainLogin.prefix(12)))
+        reset.end(.server, .reset)
+        #expect(reset.closed == true)
+        #expect(reset.session.facts.ending == .unclean(leg: .server, .reset))
+    }
+
+    @Test func aStreamErrorIsTheReasonOfTheEnd() throws {
+        var harness = SessionHarness()
+        harness.say(Array(Conversations.plainLogin.prefix(12)))
+        harness.recv(
+            "<stream:error><conflict xmlns='urn:ietf:params:xml:ns:xmpp-streams'/>"
+                + "<text xmlns='urn:ietf:params:xml:ns:xmpp-streams'>Replaced</text></stream:error></stream:stream>"
+        )
+        harness.end(.server)
+        harness.end(.client)
+        harness.close()
+        let error = try #require(harness.told(code: "stream-error").first)
+        #expect(error.record.condition == "conflict")
+        #expect(error.record.message == "Replaced")
+        #expect(harness.session.facts.ending == .error(condition: "conflict", by: .recv))
+    }
+
+    @Test func aFailedLoginTellsItsCondition() throws {
+        var harness = SessionHarness()
+        harness.say(Array(Conversations.plainLogin.prefix(4)))
+        harness.recv(
+            "<failure xmlns='urn:ietf:params:xml:ns:xmpp-sasl'><not-authorized/><text>Wrong</text></failure>"
+        )
+        #expect(harness.session.facts.authentication == .failed(condition: "not-authorized"))
+        let failure = try #require(harness.told(code: "sasl-failure").first)
+        #expect(failure.record.condition == "not-authorized")
+        #expect(failure.record.message == "Wrong")
+        harness.send(Conversations.plainLogin[3].text)
+        harness.recv(Conversations.plainLogin[4].text)
+        #expect(harness.session.facts.authentication == .succeeded)
+    }
+
+    @Test func pipelinedBytesAreHeldNotRefused() {
+        var harness = SessionHarness()
+        let all = Conversations.bytes(Conversations.plainLogin, .send)
+        harness.receive(.send, all)
+        harness.say(Conversations.plainLogin.filter { $0.direction == .recv })
+        #expect(harness.toServer == all)
+        #expect(harness.session.facts.jid == "juliet@example.org/balcony")
+    }
+
+    @Test func aTornItemIsTold() throws {
+        var harness = SessionHarness()
+        harness.say(Array(Conversations.plainLogin.prefix(12)))
+        harness.send("<message><body>half")
+        harness.end(.client)
+        let torn = try #require(harness.told(code: "torn").first)
+        #expect(torn.record.length == 19)
+        #expect(String(decoding: harness.toServer, as: UTF8.self).hasSuffix("half"))
+    }
+
+    @Test func streamsThatAreNotClientsAreFollowed() {
+        var component = SessionHarness()
+        component.say(Conversations.component)
+        #expect(component.session.facts.kind == .component)
+        #expect(component.session.facts.authentication == .succeeded)
+        #expect(component.session.facts.received.message == 1)
+
+        var legacy = SessionHarness()
+        legacy.say(Conversations.legacyLogin)
+        #expect(legacy.session.facts.version == nil)
+        #expect(legacy.session.facts.jid == "bill@example.org/globe")
+
+        var sasl2 = SessionHarness()
+        sasl2.say(Conversations.sasl2)
+        #expect(sasl2.session.facts.jid == "juliet@example.org/balcony.1")
+        #expect(sasl2.session.facts.opened != nil)
+    }
+}

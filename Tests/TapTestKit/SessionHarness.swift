@@ -1,0 +1,118 @@
+public import TapCore
+public import XMPPCore
+
+/// A session driven by hand: bytes and happenings in, what it passes on and records out. The clock moves only when told.
+public struct SessionHarness {
+    /// A record with its texts taken out of the content.
+    public struct Told {
+        /// The record.
+        public var record: Record
+        /// The content that went beside it.
+        public var content: [UInt8]
+
+        /// A text of the record; nil where it has none.
+        public func text(_ range: ByteRange?) -> String? {
+            range.map { content.span.slice($0).string() }
+        }
+
+        /// The item's XML as told; nil where the record has none.
+        public var xml: String? { text(record.xml) }
+    }
+
+    /// The session.
+    public var session: Session
+    /// Bytes passed on to the server and the client.
+    public private(set) var toServer: [UInt8] = []
+    /// Bytes passed on to the client.
+    public private(set) var toClient: [UInt8] = []
+    /// All records so far.
+    public private(set) var told: [Told] = []
+    /// Directions that were held at an item.
+    public private(set) var held: [Direction] = []
+    /// Legs that were sent a FIN.
+    public private(set) var finished: [Leg] = []
+    /// Whether the session has asked for both legs to be closed, and if so whether by a reset.
+    public private(set) var closed: Bool?
+    /// The time given with the next happening.
+    public var now = Run.Instant(time: Timestamp(nanoseconds: 1_700_000_000_000_000_000), monotonic: 0)
+
+    /// A session whose server is connected already, unless told otherwise.
+    public init(options: SessionOptions = SessionOptions(level: .trace), run: Run = Run(), connected: Bool = true) {
+        session = Session(
+            run: run,
+            options: options,
+            parser: StanzaParser(),
+            remote: "127.0.0.1:50000",
+            upstream: "127.0.0.1:5222",
+            at: now
+        )
+        if connected { session.serverConnected("127.0.0.1:5222", at: now) }
+        drain()
+    }
+
+    /// Bytes from the client, or from the server.
+    public mutating func receive(_ direction: Direction, _ bytes: [UInt8]) {
+        now = now.advanced(by: 1_000_000)
+        if session.receive(direction, bytes.span, at: now) == .relay { pass(direction, bytes) }
+        drain()
+    }
+
+    /// Text from the client.
+    public mutating func send(_ text: String) { receive(.send, Array(text.utf8)) }
+
+    /// Text from the server.
+    public mutating func recv(_ text: String) { receive(.recv, Array(text.utf8)) }
+
+    /// A leg has no more bytes.
+    public mutating func end(_ leg: Leg, _ end: LegEnd = .finished) {
+        session.ended(leg, end, at: now)
+        drain()
+    }
+
+    /// The connection to the server failed.
+    public mutating func failServer(_ reason: String) {
+        session.serverFailed(reason, at: now)
+        drain()
+    }
+
+    /// Goes on with a direction that is held.
+    public mutating func release(_ direction: Direction) {
+        session.release(direction)
+        drain()
+    }
+
+    /// Both legs are closed.
+    public mutating func close() {
+        session.closed(at: now)
+        drain()
+    }
+
+    private mutating func pass(_ direction: Direction, _ bytes: [UInt8]) {
+        switch direction {
+        case .send: toServer += bytes
+        case .recv: toClient += bytes
+        }
+    }
+
+    private mutating func drain() {
+        while let command = session.next() {
+            switch command {
+            case .forward(let direction):
+                var bytes: [UInt8] = []
+                bytes.append(session.content)
+                pass(direction, bytes)
+            case .send(let leg, let bytes): pass(leg == .server ? .send : .recv, bytes)
+            case .record(let record):
+                var content: [UInt8] = []
+                content.append(session.content)
+                told.append(Told(record: record, content: content))
+            case .held(let direction): held.append(direction)
+            case .finish(let leg): finished.append(leg)
+            case .close(let reset): closed = reset
+            }
+        }
+    }
+
+    /// Records with this stable code.
+    public func told(code: String) -> [Told] { told.filter { $0.record.code == code } }
+}
