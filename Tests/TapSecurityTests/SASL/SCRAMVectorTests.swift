@@ -1,12 +1,11 @@
 import Foundation
 import TapCore
 import TapSecurity
+import TapTestKit
 import Testing
 
-private let corpus = ProcessInfo.processInfo.environment["XMPPTAP_CORPUS"]
-
 /// The exchanges printed in RFC 5802 and RFC 7677, message by message from both sides.
-@Suite(.enabled(if: corpus != nil, "XMPPTAP_CORPUS is not set"))
+@Suite(.enabled(if: Corpus.isAvailable, "XMPPTAP_CORPUS is not set"))
 struct SCRAMVectorTests {
     private struct Vector: Decodable {
         let mech: String
@@ -25,9 +24,7 @@ struct SCRAMVectorTests {
     }
 
     @Test func `both sides say what the RFCs print`() throws {
-        let folder = try #require(corpus)
-        let data = try Data(contentsOf: URL(fileURLWithPath: "\(folder)/scram-vectors.json"))
-        let vectors = try JSONDecoder().decode([Vector].self, from: data)
+        let vectors = try JSONDecoder().decode([Vector].self, from: Corpus.read("scram-vectors.json"))
         #expect(vectors.count == 2)
         for vector in vectors { try self.check(vector) }
     }

@@ -1,10 +1,9 @@
 import Foundation
+import TapTestKit
 import Testing
 import XMPPCore
 
-private let corpus = ProcessInfo.processInfo.environment["XMPPTAP_CORPUS"]
-
-@Suite(.enabled(if: corpus != nil, "XMPPTAP_CORPUS is not set"))
+@Suite(.enabled(if: Corpus.isAvailable, "XMPPTAP_CORPUS is not set"))
 struct JIDCorpusTests {
     /// Invalid by character classes of PRECIS, which syntax does not know: needs preparation.
     private let needPreparation: Set<String> = ["henryⅣ@example.com", "♚@example.com", "xsf@muc.xmpp.org/\u{061c}x"]
@@ -41,8 +40,7 @@ struct JIDCorpusTests {
     }
 
     private func text(of file: String) throws -> String {
-        let folder = try #require(corpus)
-        return try String(contentsOfFile: "\(folder)/jids/\(file)", encoding: .utf8)
+        String(decoding: try Corpus.read("jids/\(file)"), as: UTF8.self)
     }
 
     /// The fields of each entry; a field ends with a record separator and a line feed, the header begins a line.
