@@ -19,6 +19,7 @@ public enum Namespace: UInt8, Sendable, CaseIterable, BitwiseCopyable {
     case muc, mucUser, mucOwner, mucAdmin, conference, bookmarksStorage, bookmarks
     case pubsub, pubsubEvent, push, httpUpload, blocking
     case jingle, jingleICE, jingleRawUDP, httpAuth, omemo, scramUpgrade, search, preauth
+    case serviceDiscoveryExternal1, omemo1, omemoLegacy, encryptedFiles, oauth, httpBind
 
     /// The namespace name as it stands in an `xmlns` attribute; empty for ``none`` and ``other``.
     public var uri: StaticString {
@@ -97,6 +98,12 @@ public enum Namespace: UInt8, Sendable, CaseIterable, BitwiseCopyable {
         case .scramUpgrade: "urn:xmpp:scram-upgrade:0"
         case .search: "jabber:iq:search"
         case .preauth: "urn:xmpp:pars:0"
+        case .serviceDiscoveryExternal1: "urn:xmpp:extdisco:1"
+        case .omemo1: "urn:xmpp:omemo:1"
+        case .omemoLegacy: "eu.siacs.conversations.axolotl"
+        case .encryptedFiles: "urn:xmpp:esfs:0"
+        case .oauth: "urn:xmpp:oauth:0"
+        case .httpBind: "http://jabber.org/protocol/httpbind"
         }
     }
 

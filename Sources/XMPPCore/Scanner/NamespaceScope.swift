@@ -21,6 +21,13 @@ struct NamespaceScope {
         arena.removeAll(keepingCapacity: true)
     }
 
+    /// Makes this a copy of `other`, in memory of its own.
+    mutating func assign(_ other: borrowing NamespaceScope) {
+        removeAll()
+        bindings.append(contentsOf: other.bindings)
+        arena.append(contentsOf: other.arena)
+    }
+
     /// Brings the declarations of a tag into force. `isHeader`: they outlive the item they stand in.
     mutating func enter(_ tag: borrowing Tag, in bytes: Span<UInt8>, isHeader: Bool) -> ScanFault.Code? {
         for attribute in tag.attributes where attribute.isDeclaration {

@@ -1,25 +1,93 @@
 /// Names of elements and attributes that may carry a secret: the cheap first sieve before redaction.
 ///
-/// A name here only costs a closer look at the item; the rules that decide are structural and live with redaction.
-enum SecretNames {
-    static let names: [StaticString] = [
-        // SASL, SASL2, FAST, ISR
-        "auth", "response", "challenge", "success", "failure", "authenticate", "initial-response", "additional-data",
-        "continue", "next", "task-data", "token", "isr-enabled", "inst-resume", "inst-resumed", "user-agent", "abort",
-        // Stream management
-        "enabled", "resume", "resumed",
-        // Legacy authentication, registration, components, dialback
-        "password", "digest", "key", "handshake", "result", "verify", "hash",
-        // Forms, rooms, private storage, push, upload, services, calls, one-time codes
-        "field", "conference", "put", "get", "url", "uri", "header", "service", "transport", "confirm", "preauth",
-        "secret", "invite", "oauth", "sid", "pwd", "ufrag", "newkey", "previd", "location", "secretkey", "encrypted",
+/// A name here only costs a closer look at the item; the rules that decide are structural and live with redaction, and
+/// each of them can fire only for names that pass here.
+public enum SecretNames {
+    /// An element's name, in one namespace or (nil) in any.
+    struct Name {
+        var name: StaticString
+        var namespace: Namespace?
+
+        init(_ name: StaticString, _ namespace: Namespace? = nil) {
+            self.name = name
+            self.namespace = namespace
+        }
+    }
+
+    static let elements: [Name] = [
+        // Passwords, keys and tokens, whatever they are for.
+        Name("password"), Name("passwd"), Name("passphrase"), Name("secret"), Name("shared-secret"), Name("key"),
+        Name("token"), Name("secretkey"), Name("private-key"), Name("private_key"), Name("server-key"),
+        Name("stored-key"), Name("oauth"),
+        // Component handshake, data forms, HTTP headers and upload slots.
+        Name("handshake"), Name("field"), Name("header"), Name("put"), Name("get"),
+        // Names that are common elsewhere.
+        Name("enabled", .streamManagement), Name("enabled", .streamManagement2),
+        Name("resume", .streamManagement), Name("resume", .streamManagement2),
+        Name("resumed", .streamManagement), Name("resumed", .streamManagement2),
+        Name("service", .serviceDiscoveryExternal), Name("service", .serviceDiscoveryExternal1),
+        Name("confirm", .httpAuth),
     ]
 
-    /// The sieve, made once and carried by each scanner: one bit per hash of (length, first byte, last byte).
-    struct Sieve {
+    /// Namespaces of which every element is looked at.
+    static let namespaces: [Namespace] = [
+        .sasl, .sasl2, .fast, .isr, .scramUpgrade, .iqAuth, .dialback, .push, .oauth, .omemo, .omemo1, .omemoLegacy,
+        .encryptedFiles, .httpBind, .preauth,
+    ]
+
+    static let attributes: [StaticString] = [
+        "password", "passwd", "pwd", "ufrag", "token", "secret", "previd", "newkey", "key-params", "access_token",
+    ]
+
+    /// Whether an element may hold a secret in its text or attributes.
+    public static func mayHoldSecret(element name: Span<UInt8>, _ namespace: Namespace) -> Bool {
+        sieve.contains(element: name, namespace)
+    }
+
+    /// Whether an attribute of that local name may be a secret, on whatever element.
+    public static func mayHoldSecret(attribute name: Span<UInt8>) -> Bool {
+        sieve.contains(attribute: name)
+    }
+
+    /// Whether bytes that need not be XML at all hold one of the names, or what a key in a URL needs (`#` or `=` in what
+    /// may be text): asked before a piece of what could not be parsed is shown.
+    ///
+    /// Errs on the side of yes: every word of the bytes counts, whatever namespace it would be in. Quotes in front of a
+    /// `=` are how attributes look; any other `=` counts.
+    public static func mayOccur(in bytes: Span<UInt8>) -> Bool {
+        var start = 0
+        for index in 0...bytes.count {
+            if index < bytes.count {
+                let byte = bytes[index]
+                if byte >= 0x80 || byte != 0x3A && XMLCharacters.isName(byte) { continue }
+                if byte == 0x23 || byte == 0x3D && !isAttributeSign(bytes, at: index) { return true }
+            }
+            let word = bytes.extracting(start..<index)
+            if sieve.contains(attribute: word) { return true }
+            for candidate in elements where word.equals(candidate.name) { return true }
+            for candidate in elsewhere where word.equals(candidate) { return true }
+            start = index + 1
+        }
+        return false
+    }
+
+    /// Elements that the sieve knows by their namespace.
+    private static let elsewhere: [StaticString] = [
+        "auth", "authenticate", "initial-response", "response", "challenge", "success", "additional-data", "task-data",
+        "next", "continue", "user-agent", "device", "hash", "digest", "result", "verify", "enable", "disable",
+        "notification", "payload", "iv", "isr-enabled", "inst-resume", "inst-resumed", "preauth",
+    ]
+
+    private static func isAttributeSign(_ bytes: Span<UInt8>, at index: Int) -> Bool {
+        guard index + 1 < bytes.count else { return true }
+        return bytes[index + 1] == 0x22 || bytes[index + 1] == 0x27
+    }
+
+    /// A set of names, as one bit per hash of (length, first byte, last byte): nearly every other name misses at once.
+    private struct Bits {
         private var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
 
-        fileprivate init(_ names: [StaticString]) {
+        init(_ names: [StaticString]) {
             for name in names {
                 let count = name.utf8CodeUnitCount
                 let hash = Self.hash(count, name.utf8Start[0], name.utf8Start[count - 1])
@@ -38,9 +106,8 @@ enum SecretNames {
             (count &* 37 &+ Int(first) &* 5 &+ Int(last) &* 11) & 255
         }
 
-        /// Whether a local name is in the catalogue; nearly every other name misses at the first test.
         @inline(__always)
-        func contains(_ name: Span<UInt8>) -> Bool {
+        func mayContain(_ name: Span<UInt8>) -> Bool {
             guard !name.isEmpty else { return false }
             let hash = Self.hash(name.count, name[0], name[name.count - 1])
             let word =
@@ -50,11 +117,47 @@ enum SecretNames {
                 case 2: words.2
                 default: words.3
                 }
-            guard (word >> UInt64(hash & 63)) & 1 == 1 else { return false }
-            for candidate in SecretNames.names where name.equals(candidate) { return true }
+            return (word >> UInt64(hash & 63)) & 1 == 1
+        }
+    }
+
+    /// The sieve, made once and carried by each scanner.
+    struct Sieve {
+        private let elements: Bits
+        private let attributes: Bits
+        private let namespaces: (UInt64, UInt64)
+
+        fileprivate init() {
+            elements = Bits(SecretNames.elements.map(\.name))
+            attributes = Bits(SecretNames.attributes)
+            var bits: (UInt64, UInt64) = (0, 0)
+            for namespace in SecretNames.namespaces {
+                let bit: UInt64 = 1 << UInt64(namespace.rawValue & 63)
+                if namespace.rawValue < 64 { bits.0 |= bit } else { bits.1 |= bit }
+            }
+            namespaces = bits
+        }
+
+        /// Whether an element is in the catalogue.
+        @inline(__always)
+        func contains(element name: Span<UInt8>, _ namespace: Namespace) -> Bool {
+            let word = namespace.rawValue < 64 ? namespaces.0 : namespaces.1
+            if (word >> UInt64(namespace.rawValue & 63)) & 1 == 1 { return true }
+            guard elements.mayContain(name) else { return false }
+            for candidate in SecretNames.elements where name.equals(candidate.name) {
+                if candidate.namespace == nil || candidate.namespace == namespace { return true }
+            }
+            return false
+        }
+
+        /// Whether an attribute is in the catalogue.
+        @inline(__always)
+        func contains(attribute name: Span<UInt8>) -> Bool {
+            guard attributes.mayContain(name) else { return false }
+            for candidate in SecretNames.attributes where name.equals(candidate) { return true }
             return false
         }
     }
 
-    static let sieve = Sieve(names)
+    static let sieve = Sieve()
 }

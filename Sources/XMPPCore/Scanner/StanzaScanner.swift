@@ -359,13 +359,14 @@ public struct StanzaScanner {
         case .success(let found): binding = found
         case .failure(let fault): return fail(fault.code, at: Int(fault.offset))
         }
-        if tag.hasReference || secrets.contains(window.extracting(tag.localName.range)) { head.mayHoldSecret = true }
+        let namespace = binding < 0 ? Namespace.none : scope.namespace(Int(binding))
+        if tag.hasReference || secrets.contains(element: window.extracting(tag.localName.range), namespace) {
+            head.mayHoldSecret = true
+        }
         if depth == 1 {
             noteStanza(window, binding: binding)
         } else if !head.mayHoldSecret {
-            for attribute in tag.attributes where secrets.contains(window.extracting(attribute.localName)) {
-                head.mayHoldSecret = true
-            }
+            for attribute in tag.attributes where mayBeSecret(attribute, window) { head.mayHoldSecret = true }
         }
         if depth == 2, head.payloadName == nil, !hasDiscarded {
             head.payloadName = tag.localName
@@ -450,7 +451,7 @@ public struct StanzaScanner {
             noteAttributes(window)
         case .failure(let fault): return fail(fault.code, at: Int(fault.offset))
         }
-        head.mayHoldSecret = tag.hasReference
+        if tag.hasReference { head.mayHoldSecret = true }
         if tag.kind == .empty {
             head.isEmptyElement = true
             state = .ended
@@ -472,6 +473,9 @@ public struct StanzaScanner {
     public func forEachDeclaration(_ body: (_ prefix: Span<UInt8>, _ uri: Span<UInt8>) -> Void) {
         scope.forEach(body)
     }
+
+    /// Copies the declarations in force: between items those of the stream header.
+    func copyScope(to scope: inout NamespaceScope) { scope.assign(self.scope) }
 
     /// The URI of `name`, which belongs to a head of this scanner's current epoch, appended to `output`.
     /// `item` holds the item of that head.
@@ -581,9 +585,16 @@ public struct StanzaScanner {
             case 4 where name.equals("from"): head.from = value
             case 7 where name.equals("version"): head.version = value
             default:
-                if secrets.contains(window.extracting(attribute.localName)) { head.mayHoldSecret = true }
+                if mayBeSecret(attribute, window) { head.mayHoldSecret = true }
             }
         }
+    }
+
+    /// Whether an attribute may be a secret by its name, or hold a key in a URL.
+    private func mayBeSecret(_ attribute: Tag.Attribute, _ window: Span<UInt8>) -> Bool {
+        guard !attribute.isDeclaration else { return false }
+        return secrets.contains(attribute: window.extracting(attribute.localName))
+            || TextScan.attributeMayHoldKey(window, attribute.value)
     }
 
     // MARK: Outcomes

@@ -121,6 +121,9 @@ public struct StreamDecoder {
         scanner.appendURI(of: name, item: bytes, to: &output)
     }
 
+    /// Copies the declarations in force: at an item those of the stream header.
+    func copyScope(to scope: inout NamespaceScope) { scanner.copyScope(to: &scope) }
+
     /// Calls `body` with each prefix (empty for the default) and URI that the stream header declared.
     public func forEachDeclaration(_ body: (_ prefix: Span<UInt8>, _ uri: Span<UInt8>) -> Void) {
         scanner.forEachDeclaration(body)

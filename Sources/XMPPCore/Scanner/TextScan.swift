@@ -69,6 +69,31 @@ enum TextScan {
         return false
     }
 
+    /// Whether the value of an attribute may hold a key in a URL.
+    ///
+    /// Hashes in base64 end with `=`, and namespaces hold `#`: neither alone is worth a closer look. Fewer than 12 bytes
+    /// hold no URL with a key in it.
+    static func attributeMayHoldKey(_ bytes: Span<UInt8>, _ value: ByteRange) -> Bool {
+        let (start, end) = (Int(value.start), Int(value.end))
+        guard end &- start >= 12, mayHoldKey(bytes, from: start, to: end) else { return false }
+        var last = end
+        while last > start, bytes[last &- 1] == 0x3D { last &-= 1 }
+        for index in start..<last {
+            if bytes[index] == 0x3D { return true }
+            if bytes[index] | 0x20 == 0x61, isScheme("aesgcm:", bytes, at: index) { return true }
+        }
+        return false
+    }
+
+    /// Whether `name`, in small letters, stands at `index` in whatever case.
+    private static func isScheme(_ name: StaticString, _ bytes: Span<UInt8>, at index: Int) -> Bool {
+        guard index &+ name.utf8CodeUnitCount <= bytes.count else { return false }
+        for offset in 0..<name.utf8CodeUnitCount where bytes[index &+ offset] | 0x20 != name.utf8Start[offset] {
+            return false
+        }
+        return true
+    }
+
     /// Scans from `index` until something special.
     static func scan(_ bytes: Span<UInt8>, from start: Int, place: Place) -> TextStop {
         var index = start

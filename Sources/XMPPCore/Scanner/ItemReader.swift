@@ -1,0 +1,192 @@
+/// Takes one whole item apart in place: tags and runs of character data with the exact bytes they stand at.
+///
+/// For those who must change some bytes and leave all others as they were, redaction first of all; libxml2 cannot tell
+/// where a value stood, so here the scanner's own parts read the item again instead of an ``Element`` being made. The
+/// item is one the scanner has accepted. It is not checked again, but whatever else is handed in ends in
+/// ``Token/fault``, never in a crash. Keep a reader and begin again for each item: it allocates nothing then.
+public struct ItemReader {
+    /// What stands at the current place of the item.
+    public enum Token: Sendable, Hashable {
+        /// A start tag; ``ItemReader/name``, ``ItemReader/namespace`` and the attributes tell it. A tag that closes
+        /// itself gives an ``end`` next.
+        case start
+        /// Character data as written, references included.
+        case text(ByteRange)
+        /// A CDATA section: its content, and the content with the markup around it.
+        case section(ByteRange, markup: ByteRange)
+        /// The end of the innermost open element.
+        case end
+        /// The bytes are not an item the scanner accepted, or the item was read before.
+        case fault
+    }
+
+    /// An attribute of the current start tag.
+    public struct Attribute: Sendable, Hashable {
+        /// The local name.
+        public var name: ByteRange
+        /// The namespace of its prefix; ``Namespace/none`` without one.
+        public var namespace: Namespace
+        /// The value between its quotes, as written.
+        public var value: ByteRange
+        /// The value as written is not the value meant; see ``AttributeValue/decode(_:into:)``.
+        public var needsDecoding: Bool
+        /// A namespace declaration.
+        public var isDeclaration: Bool
+    }
+
+    private struct Open {
+        var bindings: Int32
+        var defaultBinding: Int32
+    }
+
+    /// Local name of the current start tag.
+    public private(set) var name = ByteRange.empty
+    /// Namespace of the current start tag.
+    public private(set) var namespace = Namespace.none
+    /// Where the current start tag stands.
+    public private(set) var tagRange = ByteRange.empty
+
+    private var tag = Tag()
+    private var scope = NamespaceScope()
+    private var open: [Open] = []
+    private var rootBinding: Int32 = -1
+    private var rootCount = 0
+    private var cursor = 0
+    private var hasEndPending = false
+    private var isFaulted = true
+
+    private static let limits = StreamLimits(
+        itemBytes: .max,
+        tagBytes: .max,
+        depth: .max,
+        attributes: .max,
+        nameBytes: .max
+    )
+
+    /// A reader without an item.
+    public init() {}
+
+    /// Begins the item of the decoder's last event.
+    public mutating func begin(_ decoder: borrowing StreamDecoder) {
+        decoder.copyScope(to: &scope)
+        reset()
+    }
+
+    /// Begins an item that stands in no stream: only what it declares itself is bound.
+    public mutating func begin() {
+        scope.removeAll()
+        reset()
+    }
+
+    private mutating func reset() {
+        open.removeAll(keepingCapacity: true)
+        rootCount = scope.count
+        rootBinding = defaultBinding()
+        cursor = 0
+        hasEndPending = false
+        isFaulted = false
+    }
+
+    /// Elements open at the current place, the item's own among them.
+    public var depth: Int { open.count }
+
+    /// Number of attributes of the current start tag, namespace declarations among them.
+    public var attributeCount: Int { tag.attributes.count }
+
+    /// An attribute of the current start tag; `item` is the same as for ``next(_:)``.
+    public func attribute(_ index: Int, _ item: Span<UInt8>) -> Attribute {
+        let attribute = tag.attributes[index]
+        return Attribute(
+            name: ByteRange(attribute.localName.lowerBound, attribute.localName.upperBound),
+            namespace: attribute.isDeclaration ? .xmlns : namespace(prefix: item.extracting(attribute.prefix)),
+            value: attribute.value,
+            needsDecoding: attribute.needsDecoding,
+            isDeclaration: attribute.isDeclaration
+        )
+    }
+
+    private func namespace(prefix: Span<UInt8>) -> Namespace {
+        guard !prefix.isEmpty else { return .none }
+        if let binding = scope.find(prefix) { return scope.namespace(binding) }
+        return prefix.equals("xml") ? .xml : .other
+    }
+
+    /// The next token; nil at the end of `item`, which holds the same bytes at each call.
+    public mutating func next(_ item: Span<UInt8>) -> Token? {
+        if hasEndPending {
+            hasEndPending = false
+            return close()
+        }
+        guard !isFaulted else { return fault() }
+        guard cursor < item.count else { return nil }
+        guard item[cursor] == 0x3C else { return readText(item) }
+        guard cursor &+ 1 < item.count else { return fault() }
+        switch item[cursor &+ 1] {
+        case 0x21: return readSection(item)
+        case 0x3F: return fault()
+        default: return readTag(item)
+        }
+    }
+
+    private mutating func readText(_ item: Span<UInt8>) -> Token {
+        guard !open.isEmpty else { return fault() }
+        let start = cursor
+        while cursor < item.count, item[cursor] != 0x3C {
+            cursor = TextScan.skipPlain(item, from: cursor, quote: 0x3C)
+            // Stops at bytes that mean nothing here; the scanner has judged them.
+            if cursor < item.count, item[cursor] != 0x3C { cursor &+= 1 }
+        }
+        return .text(ByteRange(start, cursor))
+    }
+
+    private mutating func readSection(_ item: Span<UInt8>) -> Token {
+        let start = cursor
+        guard !open.isEmpty, start &+ 12 <= item.count, item.extracting(start..<(start &+ 9)).equals("<![CDATA[")
+        else { return fault() }
+        var end = start &+ 9
+        while end &+ 2 < item.count {
+            if item[end] == 0x5D, item[end &+ 1] == 0x5D, item[end &+ 2] == 0x3E {
+                cursor = end &+ 3
+                return .section(ByteRange(start &+ 9, end), markup: ByteRange(start, cursor))
+            }
+            end &+= 1
+        }
+        return fault()
+    }
+
+    private mutating func readTag(_ item: Span<UInt8>) -> Token {
+        guard case .complete = tag.read(item, at: cursor, limits: Self.limits) else { return fault() }
+        tagRange = ByteRange(cursor, tag.end)
+        cursor = tag.end
+        guard tag.kind != .end else { return close() }
+        let bindings = scope.count
+        if tag.hasDeclarations, scope.enter(tag, in: item, isHeader: false) != nil { return fault() }
+        let inherited = open.last?.defaultBinding ?? rootBinding
+        let ownDefault = tag.hasDeclarations ? defaultBinding() : inherited
+        name = tag.localName
+        if tag.colon < 0 {
+            namespace = ownDefault < 0 ? .none : scope.namespace(Int(ownDefault))
+        } else {
+            namespace = namespace(prefix: tag.prefix(in: item))
+        }
+        open.append(Open(bindings: Int32(truncatingIfNeeded: bindings), defaultBinding: ownDefault))
+        hasEndPending = tag.kind == .empty
+        return .start
+    }
+
+    private mutating func close() -> Token {
+        guard let last = open.popLast() else { return fault() }
+        scope.leave(to: max(rootCount, Int(last.bindings)))
+        return .end
+    }
+
+    private func defaultBinding() -> Int32 {
+        let empty: [UInt8] = []
+        return Int32(truncatingIfNeeded: scope.find(empty.span) ?? -1)
+    }
+
+    private mutating func fault() -> Token {
+        isFaulted = true
+        return .fault
+    }
+}
