@@ -1,0 +1,148 @@
+public import TapCore
+
+internal import Glibc
+
+/// Writes the lines of a log or capture: appended from any thread, written by one thread of its own.
+///
+/// ```
+/// event loops ── append ──→ [ filling ]  ⇄  [ writing ] ── writer thread ──→ file, pipe or terminal
+///                  ↑ congested                                 every 20 ms or 64 KiB
+/// ```
+///
+/// A record is one or several finished lines and stays whole: it is never split by rotation, and records keep the
+/// order in which they were appended. What was appended is lost only if the process is killed before the next flush
+/// (20 ms), or if the destination fails: then records wait up to ``Options/capacity``, after that they are dropped and
+/// counted. When writing works again, a line that tells the loss follows, and a header line that marks the file
+/// incomplete. A slow destination drops nothing: ``isCongested`` asks the sources to stop reading.
+///
+/// Every opening (start, adding to a file, rotation, reopening) begins with a header line. A writer is used from any
+/// thread, opened once and closed once; ``close(within:)`` writes everything.
+public final class RecordWriter: Sendable {
+    /// The lines that a writer needs beside those appended to it; called on its thread, empty for none.
+    public struct Lines: Sendable {
+        let header: @Sendable (Opening) -> [UInt8]
+        let loss: @Sendable (Loss) -> [UInt8]
+
+        /// The header of an opening, and the record that tells a loss.
+        public init(
+            header: @escaping @Sendable (Opening) -> [UInt8] = { _ in [] },
+            loss: @escaping @Sendable (Loss) -> [UInt8] = { _ in [] }
+        ) {
+            self.header = header
+            self.loss = loss
+        }
+    }
+
+    private let queue: RecordQueue
+
+    /// Opens the destination and starts the thread.
+    ///
+    /// - Parameters:
+    ///   - destination: Where to write. A new file gets the rights 0600; one that is there is added to if it is a
+    ///     regular file of the user we run as, or a pipe, terminal or device; a symbolic link is refused.
+    ///   - lines: Makes headers and loss lines.
+    ///   - onEvent: Told of failures and of room, on the writer's thread; may append, must not flush or close.
+    /// - Throws: ``WriterFault`` if the destination cannot be opened or takes no header.
+    public init(
+        _ destination: Destination,
+        options: Options = Options(),
+        lines: Lines = Lines(),
+        onEvent: @escaping @Sendable (Event) -> Void = { _ in }
+    ) throws(WriterFault) {
+        queue = RecordQueue(options: options)
+        let loop = try WriterLoop(
+            queue: queue,
+            destination: destination,
+            options: options,
+            lines: lines,
+            onEvent: onEvent
+        )
+        try Self.startThread(loop)
+    }
+
+    deinit {
+        // Nobody can append any more: the thread writes what it has and ends.
+        queue.requestClose()
+    }
+
+    /// Appends one record: finished lines, the last newline included (added where it is missing).
+    ///
+    /// Never blocks, except where the buffer is full although ``isCongested`` has long been true.
+    @discardableResult
+    public func append(_ record: RawSpan) -> Outcome {
+        queue.append(record)
+    }
+
+    /// Appends one record; see ``append(_:)-(RawSpan)``.
+    @discardableResult
+    public func append(_ record: [UInt8]) -> Outcome {
+        queue.append(record.span.bytes)
+    }
+
+    /// Appends what a line buffer holds as one record.
+    @discardableResult
+    public func append(_ record: borrowing LineBuffer) -> Outcome {
+        queue.append(record.span)
+    }
+
+    /// Whether so much waits that the sources should stop reading until ``Event/room``. Cheap: no lock.
+    public var isCongested: Bool { queue.isCongested }
+
+    /// Whether writing fails at the moment: who requires a complete log stops here. Cheap: no lock.
+    public var isFailing: Bool { queue.isFailing }
+
+    /// What has been done so far.
+    public var counters: Counters { queue.counters }
+
+    /// Waits until everything appended before is with the system.
+    ///
+    /// - Returns: `false` if it was not within the time, or if writing fails.
+    @discardableResult
+    public func flush(within time: Duration = .seconds(10)) -> Bool {
+        queue.flush(until: Monitor.now + time.wholeNanoseconds)
+    }
+
+    /// Goes on in a new file after somebody moved the old one away (SIGHUP after logrotate). What was appended before
+    /// is still written to the old one; a destination that is no path of ours goes on as it is.
+    public func reopen() {
+        queue.requestReopen()
+    }
+
+    /// Writes everything and ends the thread; records appended later are dropped.
+    ///
+    /// - Parameter time: How long a slow destination is waited for; what is left then is dropped and counted.
+    /// - Returns: What was dropped in the writer's whole life; empty where nothing was.
+    @discardableResult
+    public func close(within time: Duration = .seconds(10)) -> Loss {
+        queue.requestClose()
+        queue.waitForEnd(until: Monitor.now + time.wholeNanoseconds)
+        return queue.counters.dropped
+    }
+
+    private static func startThread(_ loop: WriterLoop) throws(WriterFault) {
+        var thread = pthread_t()
+        let context = Unmanaged.passRetained(loop)
+        let result = pthread_create(
+            &thread,
+            nil,
+            { context in
+                guard let context else { return nil }
+                let loop = Unmanaged<WriterLoop>.fromOpaque(context).takeRetainedValue()
+                // A broken pipe or a file size limit shall be an error of write(2) here, whatever the process does
+                // about the signals; and no handler shall run on this thread.
+                var signals = sigset_t()
+                sigfillset(&signals)
+                for signal in [SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT] { sigdelset(&signals, signal) }
+                pthread_sigmask(SIG_BLOCK, &signals, nil)
+                loop.run()
+                return nil
+            },
+            context.toOpaque()
+        )
+        guard result == 0 else {
+            context.release()
+            throw WriterFault(.cannotOpen, "a writer thread", result)
+        }
+        pthread_detach(thread)
+    }
+}

@@ -1,0 +1,66 @@
+internal import Glibc
+
+/// A mutual exclusion lock with two conditions to wait on, by the monotonic clock.
+///
+/// Everything a ``RecordWriter`` shares between threads is guarded by one of these: appenders and the writer thread
+/// hold it for the copy of a record or the swap of two buffers, never across a system call or a callback.
+final class Monitor: @unchecked Sendable {  // Sendable: that is what a mutex is for.
+    /// What can be waited for.
+    enum Condition: Int {
+        /// There is something for the writer thread to do.
+        case work
+        /// Something has been written or given up: room, a finished flush, the end.
+        case progress
+    }
+
+    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+    private let conditions = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 2)
+
+    init() {
+        pthread_mutex_init(mutex, nil)
+        var attributes = pthread_condattr_t()
+        pthread_condattr_init(&attributes)
+        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+        pthread_cond_init(conditions, &attributes)
+        pthread_cond_init(conditions + 1, &attributes)
+        pthread_condattr_destroy(&attributes)
+    }
+
+    deinit {
+        pthread_cond_destroy(conditions)
+        pthread_cond_destroy(conditions + 1)
+        pthread_mutex_destroy(mutex)
+        conditions.deallocate()
+        mutex.deallocate()
+    }
+
+    /// Runs `body` while nobody else does.
+    func withLock<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        return try body()
+    }
+
+    /// Gives the lock up until the condition is signalled or `deadline` (``now``'s scale) has passed; with the lock
+    /// held. May return early, as condition variables do.
+    func wait(for condition: Condition, until deadline: Int64? = nil) {
+        guard let deadline else {
+            pthread_cond_wait(conditions + condition.rawValue, mutex)
+            return
+        }
+        var time = timespec(tv_sec: Int(deadline / 1_000_000_000), tv_nsec: Int(deadline % 1_000_000_000))
+        pthread_cond_timedwait(conditions + condition.rawValue, mutex, &time)
+    }
+
+    /// Wakes all that wait for the condition.
+    func signal(_ condition: Condition) {
+        pthread_cond_broadcast(conditions + condition.rawValue)
+    }
+
+    /// Nanoseconds of the monotonic clock.
+    static var now: Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+    }
+}

@@ -1,0 +1,323 @@
+internal import Glibc
+internal import Synchronization
+
+/// The bounded double buffer between those who append records and the one thread that writes them.
+///
+/// Appenders copy into one batch while the thread writes the other; ``take(_:after:atLeast:)`` swaps the two. All
+/// state is guarded by the monitor; the two flags that are asked for on every read of a socket are atomics beside it.
+final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched with the monitor's lock only.
+    /// Whole records, one after the other.
+    struct Batch {
+        var bytes: [UInt8] = []
+        /// Where each record ends.
+        var ends: [Int] = []
+
+        mutating func add(_ line: RawSpan) {
+            line.withUnsafeBytes { bytes.append(contentsOf: $0) }
+            if bytes.last != 0x0A { bytes.append(0x0A) }
+            ends.append(bytes.count)
+        }
+
+        /// Empties the batch; the memory of a burst is given back.
+        mutating func clear() {
+            let isSmall = bytes.capacity <= 1 << 20
+            bytes.removeAll(keepingCapacity: isSmall)
+            ends.removeAll(keepingCapacity: isSmall)
+        }
+    }
+
+    /// What the thread is asked for beside writing.
+    struct Requests {
+        var reopens = false
+        var closes = false
+    }
+
+    private enum Mode {
+        case working
+        /// Records wait; when the buffer is full they are dropped.
+        case failing
+        /// It will never work again: everything is dropped.
+        case broken
+    }
+
+    private struct State {
+        var filling = Batch()
+        /// Bytes of the other batch that are not written yet.
+        var writing = 0
+        var mode = Mode.working
+        /// Dropped since writing began to fail. Once one is dropped all are until it works again: the gap is one.
+        var loss = RecordWriter.Loss()
+        /// Records taken and records written or given up, for flushing.
+        var accepted: UInt64 = 0
+        var settled: UInt64 = 0
+        var reopens = false
+        var flushes = false
+        var closes = false
+        var isAbandoned = false
+        var isClosed = false
+        /// How the thread waits: for the first byte, or for more to come.
+        var isIdle = false
+        var isCollecting = false
+        var thread: pthread_t?
+        var counters = RecordWriter.Counters()
+
+        var pending: Int { filling.bytes.count + writing }
+    }
+
+    private let monitor = Monitor()
+    private var state = State()
+    private let options: RecordWriter.Options
+    private let congested = Atomic<Bool>(false)
+    private let failing = Atomic<Bool>(false)
+
+    init(options: RecordWriter.Options) {
+        self.options = options
+    }
+
+    // MARK: - For appenders and owners, from any thread
+
+    /// Whether sources should stop reading.
+    var isCongested: Bool { congested.load(ordering: .relaxed) }
+    /// Whether writing fails at the moment, or for ever.
+    var isFailing: Bool { failing.load(ordering: .relaxed) }
+
+    var counters: RecordWriter.Counters {
+        monitor.withLock {
+            var counters = state.counters
+            counters.pending = state.pending
+            return counters
+        }
+    }
+
+    func append(_ line: RawSpan) -> RecordWriter.Outcome {
+        monitor.withLock {
+            let size = line.byteCount + 1
+            // The sources were asked to stop at half the capacity; who comes this far all the same has to wait. The
+            // thread itself, which may append from a callback, would wait for itself.
+            while state.mode == .working, !state.closes, state.pending > 0, state.pending + size > options.capacity,
+                state.thread.map({ pthread_equal($0, pthread_self()) }) != 1
+            {
+                state.counters.waits &+= 1
+                monitor.wait(for: .progress)
+            }
+            let isFull = state.mode == .failing && (!state.loss.isEmpty || state.pending + size > options.capacity)
+            guard !isFull, state.mode != .broken, !state.closes else {
+                drop(records: 1, bytes: line.byteCount)
+                return .dropped
+            }
+            let before = state.filling.bytes.count
+            state.filling.add(line)
+            state.accepted &+= 1
+            let after = state.filling.bytes.count
+            if state.isIdle && before == 0
+                || state.isCollecting && before < options.flushSize && after >= options.flushSize
+            {
+                monitor.signal(.work)
+            }
+            state.counters.pendingPeak = max(state.counters.pendingPeak, state.pending)
+            if state.mode == .working, state.pending > options.highWater { congested.store(true, ordering: .relaxed) }
+            return isCongested ? .congested : .taken
+        }
+    }
+
+    /// Waits until what was appended before is written; `false` if that fails or takes longer than `deadline`.
+    func flush(until deadline: Int64) -> Bool {
+        monitor.withLock {
+            guard state.mode == .working else { return false }
+            let target = state.accepted
+            let lost = state.counters.dropped
+            while state.settled < target {
+                guard state.mode == .working, Monitor.now < deadline else { return false }
+                state.flushes = true
+                monitor.signal(.work)
+                monitor.wait(for: .progress, until: deadline)
+            }
+            return state.counters.dropped == lost
+        }
+    }
+
+    func requestReopen() {
+        monitor.withLock {
+            state.reopens = true
+            monitor.signal(.work)
+        }
+    }
+
+    /// Takes no more records and has the thread write what there is and end, without waiting for it.
+    func requestClose() {
+        monitor.withLock {
+            state.closes = true
+            monitor.signal(.work)
+            monitor.signal(.progress)
+        }
+    }
+
+    /// Waits for the end of the thread; at `deadline` it is told to give up, and given a moment more for that.
+    func waitForEnd(until deadline: Int64) {
+        monitor.withLock {
+            while !state.isClosed, Monitor.now < deadline { monitor.wait(for: .progress, until: deadline) }
+            guard !state.isClosed else { return }
+            state.isAbandoned = true
+            monitor.signal(.work)
+            let last = Monitor.now + 500_000_000
+            while !state.isClosed, Monitor.now < last { monitor.wait(for: .progress, until: last) }
+        }
+    }
+
+    // MARK: - For the writer thread
+
+    func begin() {
+        monitor.withLock { state.thread = pthread_self() }
+    }
+
+    /// Waits for records or requests and takes all there is; `batch` comes back empty only with a request.
+    ///
+    /// Records wait up to `interval` nanoseconds for others, unless there are enough or somebody asked.
+    func take(_ batch: inout Batch, interval: Int64) -> Requests {
+        monitor.withLock {
+            var deadline: Int64?
+            while !state.closes, !state.reopens, !(state.flushes && !state.filling.ends.isEmpty),
+                state.filling.bytes.count < options.flushSize
+            {
+                if state.filling.ends.isEmpty {
+                    state.flushes = false
+                    state.isIdle = true
+                    monitor.wait(for: .work)
+                    state.isIdle = false
+                } else {
+                    let end = deadline ?? Monitor.now + interval
+                    deadline = end
+                    guard Monitor.now < end else { break }
+                    state.isCollecting = true
+                    monitor.wait(for: .work, until: end)
+                    state.isCollecting = false
+                }
+            }
+            state.flushes = false
+            swapBatches(&batch)
+            let requests = Requests(reopens: state.reopens, closes: state.closes)
+            state.reopens = false
+            return requests
+        }
+    }
+
+    /// So many bytes of the batch have been written (fewer than none where a record is begun anew in another file), and
+    /// with them so many whole records.
+    /// - Returns: whether ``RecordWriter/Event/room`` is due.
+    func progress(bytes: Int, records: Int) -> Bool {
+        monitor.withLock {
+            state.writing -= bytes
+            state.settled &+= UInt64(records)
+            state.counters.records &+= UInt64(records)
+            monitor.signal(.progress)
+            return relieve()
+        }
+    }
+
+    func count(bytes: Int) {
+        monitor.withLock {
+            state.counters.bytes &+= UInt64(bytes)
+            state.counters.writes &+= 1
+        }
+    }
+
+    func countRotation() {
+        monitor.withLock { state.counters.rotations &+= 1 }
+    }
+
+    /// Writing has begun to fail: appenders no longer wait, sources read on.
+    /// - Returns: whether ``RecordWriter/Event/room`` is due.
+    func fail() -> Bool {
+        monitor.withLock {
+            state.mode = .failing
+            state.counters.failures &+= 1
+            failing.store(true, ordering: .relaxed)
+            monitor.signal(.progress)
+            return congested.exchange(false, ordering: .relaxed)
+        }
+    }
+
+    /// Waits until it is time for another attempt or somebody asks for something.
+    func pause(until deadline: Int64) -> Requests {
+        monitor.withLock {
+            while !state.closes, !state.reopens, Monitor.now < deadline { monitor.wait(for: .work, until: deadline) }
+            let requests = Requests(reopens: state.reopens, closes: state.closes)
+            state.reopens = false
+            return requests
+        }
+    }
+
+    /// Writing works again: hands over what has waited, and tells what was dropped after that.
+    func recover(_ batch: inout Batch) -> RecordWriter.Loss {
+        monitor.withLock {
+            state.mode = .working
+            failing.store(false, ordering: .relaxed)
+            swapBatches(&batch)
+            defer { state.loss = RecordWriter.Loss() }
+            return state.loss
+        }
+    }
+
+    /// Lines of the writer's own, put behind what `batch` holds, are bytes to be written as well.
+    func add(_ line: [UInt8], to batch: inout Batch) {
+        guard !line.isEmpty else { return }
+        let before = batch.bytes.count
+        batch.add(line.span.bytes)
+        monitor.withLock {
+            state.writing += batch.bytes.count - before
+            state.accepted &+= 1
+        }
+    }
+
+    /// Gives up the rest of a batch, and, where there will never be another attempt, all that waits.
+    func giveUp(records: Int, bytes: Int, forEver: Bool) {
+        monitor.withLock {
+            drop(records: records, bytes: bytes)
+            state.settled &+= UInt64(records)
+            state.writing = 0
+            if forEver {
+                let waiting = state.filling.ends.count
+                drop(records: waiting, bytes: state.filling.bytes.count)
+                state.settled &+= UInt64(waiting)
+                state.filling = Batch()
+                state.mode = .broken
+                failing.store(true, ordering: .relaxed)
+            }
+            monitor.signal(.progress)
+        }
+    }
+
+    var isClosing: Bool { monitor.withLock { state.closes } }
+    var isAbandoned: Bool { monitor.withLock { state.isAbandoned } }
+    var dropped: RecordWriter.Loss { monitor.withLock { state.counters.dropped } }
+
+    /// Ends the thread's work if nothing came in meanwhile.
+    func end() -> Bool {
+        monitor.withLock {
+            guard state.filling.ends.isEmpty else { return false }
+            state.isClosed = true
+            state.thread = nil
+            monitor.signal(.progress)
+            return true
+        }
+    }
+
+    // MARK: - With the lock held
+
+    private func swapBatches(_ batch: inout Batch) {
+        batch.clear()
+        swap(&batch, &state.filling)
+        state.writing = batch.bytes.count
+    }
+
+    private func drop(records: Int, bytes: Int) {
+        state.loss.add(records: records, bytes: bytes)
+        state.counters.dropped.add(records: records, bytes: bytes)
+    }
+
+    private func relieve() -> Bool {
+        guard isCongested, state.pending <= options.lowWater else { return false }
+        congested.store(false, ordering: .relaxed)
+        return true
+    }
+}

@@ -1,0 +1,76 @@
+internal import Glibc
+
+/// Why a log or capture file cannot be opened, written, rotated or reopened.
+public struct WriterFault: Error, Sendable, Hashable {
+    /// What went wrong, as a stable word that stands in records and metrics.
+    public struct Code: Sendable, Hashable, CustomStringConvertible {
+        /// The word.
+        public let description: String
+
+        /// The file cannot be opened.
+        public static let cannotOpen = Code(description: "log-cannot-open")
+        /// The path is a symbolic link, which is never followed.
+        public static let isLink = Code(description: "log-is-link")
+        /// The file belongs to another user.
+        public static let notOwned = Code(description: "log-not-owned")
+        /// A directory, block device or socket.
+        public static let wrongKind = Code(description: "log-wrong-kind")
+        /// Another writer has the file open.
+        public static let inUse = Code(description: "log-in-use")
+        /// A FIFO from which nobody reads.
+        public static let noReader = Code(description: "log-no-reader")
+        /// No space, quota or file size left.
+        public static let diskFull = Code(description: "log-disk-full")
+        /// The reader of a pipe has gone.
+        public static let brokenPipe = Code(description: "log-broken-pipe")
+        /// Any other failure to write.
+        public static let writeFailed = Code(description: "log-write-failed")
+        /// The parts could not be renamed; the file grows on.
+        public static let cannotRotate = Code(description: "log-cannot-rotate")
+        /// The new file could not be opened; the old one is written on.
+        public static let cannotReopen = Code(description: "log-cannot-reopen")
+    }
+
+    /// What went wrong.
+    public let code: Code
+    /// The file, or `standard output`.
+    public let path: String
+    /// The system's error number; 0 where no call failed.
+    public let errno: Int32
+
+    init(_ code: Code, _ path: String, _ errno: Int32 = 0) {
+        self.code = code
+        self.path = path
+        self.errno = errno
+    }
+
+    /// The fault of a failed write.
+    static func writing(_ path: String, _ errno: Int32) -> WriterFault {
+        switch errno {
+        case ENOSPC, EDQUOT, EFBIG: WriterFault(.diskFull, path, errno)
+        case EPIPE, ECONNRESET: WriterFault(.brokenPipe, path, errno)
+        default: WriterFault(.writeFailed, path, errno)
+        }
+    }
+}
+
+extension WriterFault: CustomStringConvertible {
+    /// One line for people: the file, the cause and the way out.
+    public var description: String {
+        let reason = errno == 0 ? "" : String(cString: strerror(errno))
+        return switch code {
+        case .cannotOpen: "cannot open \(path) for writing: \(reason)"
+        case .isLink: "\(path) is a symbolic link, which is not followed; name the file itself"
+        case .notOwned: "\(path) belongs to another user; choose another name or remove it"
+        case .wrongKind: "\(path) is no file, pipe or terminal; choose another name"
+        case .inUse: "\(path) is being written by another log or another xmpptap; choose another name"
+        case .noReader: "nobody reads from \(path); start its reader first"
+        case .diskFull: "cannot write \(path): \(reason); records wait or are dropped until there is space"
+        case .brokenPipe: "cannot write \(path): its reader has gone"
+        case .writeFailed: "cannot write \(path): \(reason)"
+        case .cannotRotate: "cannot rotate \(path): \(reason); it grows on"
+        case .cannotReopen: "cannot reopen \(path): \(reason); the old file is written on"
+        default: "\(path): \(code) \(reason)"
+        }
+    }
+}

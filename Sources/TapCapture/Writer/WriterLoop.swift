@@ -1,0 +1,253 @@
+internal import Glibc
+
+/// The writer thread's side of a ``RecordWriter``: writes batches, opens, rotates and reopens the file, and keeps
+/// trying where writing fails. Confined to its thread once that has started.
+final class WriterLoop {
+    private let queue: RecordQueue
+    private let destination: RecordWriter.Destination
+    private let options: RecordWriter.Options
+    private let lines: RecordWriter.Lines
+    private let onEvent: @Sendable (RecordWriter.Event) -> Void
+
+    private var output: OutputFile
+    /// A header, written before anything else of the batch.
+    private var prologue: [UInt8] = []
+    private var prologueWritten = 0
+    private var batch = RecordQueue.Batch()
+    /// How much of the batch is written, and how many whole records that are.
+    private var written = 0
+    private var wholeRecords = 0
+    /// Whether the open file has a record, so that putting it aside would help.
+    private var hasRecord: Bool
+    private var isFailing = false
+    /// After a rotation has failed, the size at which it is tried again.
+    private var rotationSize: UInt64
+
+    /// Opens the destination and writes the header of a file, so that what cannot work is known at the start.
+    init(
+        queue: RecordQueue,
+        destination: RecordWriter.Destination,
+        options: RecordWriter.Options,
+        lines: RecordWriter.Lines,
+        onEvent: @escaping @Sendable (RecordWriter.Event) -> Void
+    ) throws(WriterFault) {
+        self.queue = queue
+        self.destination = destination
+        self.options = options
+        self.lines = lines
+        self.onEvent = onEvent
+        output = try OutputFile.open(destination)
+        hasRecord = output.size > 0
+        rotationSize = options.rotation?.size ?? .max
+        prepareHeader(output.size > 0 ? .append : .start)
+        guard output.kind == .file || output.kind == .device else { return }
+        while prologueWritten < prologue.count {
+            switch attempt(prologue, from: prologueWritten, to: prologue.count) {
+            case .bytes(let count): prologueWritten += count
+            case .blocked: return
+            case .failed(let cause): throw WriterFault.writing(output.path, cause)
+            }
+        }
+    }
+
+    /// The thread's body: returns when the writer is closed.
+    func run() {
+        queue.begin()
+        writeBatch()
+        while true {
+            let interval = output.isTerminal ? options.terminalFlushInterval : options.flushInterval
+            let requests = queue.take(&batch, interval: interval.wholeNanoseconds)
+            written = 0
+            wholeRecords = 0
+            writeBatch()
+            if requests.reopens, !requests.closes {
+                reopen()
+                writeBatch()
+            }
+            if requests.closes, queue.end() { return }
+        }
+    }
+
+    // MARK: - Writing
+
+    /// Writes the header that is due and the batch, to the end or until there is no hope.
+    private func writeBatch() {
+        while true {
+            while prologueWritten < prologue.count || written < batch.bytes.count {
+                guard !queue.isAbandoned else { return giveUp(forEver: true) }
+                guard writeSome() else { return }
+            }
+            batch.clear()
+            written = 0
+            wholeRecords = 0
+            guard isFailing else { return }
+            recover()
+        }
+    }
+
+    /// - Returns: whether to go on.
+    private func writeSome() -> Bool {
+        let result: OutputFile.Written
+        if prologueWritten < prologue.count {
+            result = attempt(prologue, from: prologueWritten, to: prologue.count)
+        } else {
+            guard let end = endOfWrite() else {
+                rotate()
+                return true
+            }
+            result = attempt(batch.bytes, from: written, to: end)
+        }
+        switch result {
+        case .bytes(let count): advance(count)
+        case .blocked: break
+        case .failed(let cause): return persist(after: cause)
+        }
+        return true
+    }
+
+    private func attempt(_ bytes: [UInt8], from start: Int, to end: Int) -> OutputFile.Written {
+        let result = bytes.withUnsafeBytes { output.write(UnsafeRawBufferPointer(rebasing: $0[start..<end])) }
+        if case .bytes(let count) = result { queue.count(bytes: count) }
+        return result
+    }
+
+    private func advance(_ count: Int) {
+        guard prologueWritten >= prologue.count else {
+            prologueWritten += count
+            return
+        }
+        written += count
+        let before = wholeRecords
+        while wholeRecords < batch.ends.count, batch.ends[wholeRecords] <= written { wholeRecords += 1 }
+        hasRecord = hasRecord || count > 0
+        if queue.progress(bytes: count, records: wholeRecords - before) { onEvent(.room) }
+    }
+
+    /// Where the record that is being written begins.
+    private var recordStart: Int { wholeRecords == 0 ? 0 : batch.ends[wholeRecords - 1] }
+
+    /// How far the batch may be written into the file that is open; `nil` where it must be put aside first.
+    private func endOfWrite() -> Int? {
+        guard output.kind == .file, options.rotation != nil else { return batch.bytes.count }
+        // A record that is begun is ended in its file.
+        guard written == recordStart else { return batch.ends[wholeRecords] }
+        var size = output.size
+        var end = written
+        for next in batch.ends[wholeRecords...] {
+            size += UInt64(next - end)
+            guard size <= rotationSize else { break }
+            end = next
+        }
+        if end > written { return end }
+        // Not even one record fits: a new file helps if this one holds another record.
+        return hasRecord ? nil : batch.ends[wholeRecords]
+    }
+
+    private func giveUp(forEver: Bool) {
+        queue.giveUp(
+            records: batch.ends.count - wholeRecords,
+            bytes: batch.bytes.count - recordStart,
+            forEver: forEver
+        )
+        batch.clear()
+        prologue = []
+        prologueWritten = 0
+        written = 0
+        wholeRecords = 0
+    }
+
+    // MARK: - Failing and recovering
+
+    /// Waits and sets things up for another attempt, as often as it takes.
+    /// - Returns: whether there is to be one.
+    private func persist(after cause: Int32) -> Bool {
+        let fault = WriterFault.writing(output.path, cause)
+        if !isFailing {
+            isFailing = true
+            let wasCongested = queue.fail()
+            onEvent(.failed(fault))
+            if wasCongested { onEvent(.room) }
+        }
+        let isHopeless = !output.canReopen && fault.code != .diskFull
+        if isHopeless || queue.isClosing {
+            giveUp(forEver: true)
+            return false
+        }
+        let requests = queue.pause(until: Monitor.now + options.retryInterval.wholeNanoseconds)
+        // A full disk may have room again for the file that is open; everything else needs another one.
+        let needsReopening = fault.code != .diskFull || (output.kind == .file && !output.isInPlace)
+        if output.canReopen, requests.reopens || needsReopening { reopenAfterFailure() }
+        return true
+    }
+
+    private func reopenAfterFailure() {
+        if output.kind == .file, output.isInPlace { return }
+        guard let file = try? OutputFile.open(destination) else { return }
+        replaceOutput(by: file, .reopened)
+    }
+
+    private func recover() {
+        let loss = queue.recover(&batch)
+        isFailing = false
+        if !loss.isEmpty {
+            queue.add(lines.loss(loss), to: &batch)
+            queue.add(header(.loss), to: &batch)
+        }
+        onEvent(.recovered(loss))
+    }
+
+    // MARK: - Opening
+
+    private func header(_ reason: RecordWriter.Opening.Reason) -> [UInt8] {
+        var line = lines.header(RecordWriter.Opening(reason: reason, dropped: queue.dropped))
+        if let last = line.last, last != 0x0A { line.append(0x0A) }
+        return line
+    }
+
+    private func prepareHeader(_ reason: RecordWriter.Opening.Reason) {
+        prologue = (output.endsWithinLine ? [0x0A] : []) + header(reason)
+        prologueWritten = 0
+    }
+
+    /// Goes on in another file, which begins with a header and a whole record.
+    private func replaceOutput(by file: OutputFile, _ reason: RecordWriter.Opening.Reason) {
+        output = file
+        hasRecord = file.size > 0
+        rotationSize = options.rotation?.size ?? .max
+        let again = written - recordStart
+        if again > 0 {
+            written = recordStart
+            _ = queue.progress(bytes: -again, records: 0)
+        }
+        prepareHeader(reason)
+    }
+
+    private func reopen() {
+        guard output.canReopen else { return }
+        // Nobody has moved the file: opening it again would give the same one.
+        if output.kind == .file, output.isInPlace { return prepareHeader(.reopened) }
+        do throws(WriterFault) {
+            replaceOutput(by: try OutputFile.open(destination), .reopened)
+        } catch {
+            onEvent(.notice(error.code == .cannotOpen ? WriterFault(.cannotReopen, error.path, error.errno) : error))
+        }
+    }
+
+    /// Puts the file aside and opens a new one; where that fails, writing goes on in the old one.
+    private func rotate() {
+        guard let rotation = options.rotation else { return }
+        let next = UInt64(batch.ends[wholeRecords] - recordStart)
+        output.refreshSize()
+        if output.size == 0 { hasRecord = false }
+        guard hasRecord, output.size + next > rotationSize else { return }
+        do throws(WriterFault) {
+            // Somebody else has put it aside already: their file is not ours to rename.
+            if output.isInPlace { try FileParts(path: output.path, keep: rotation.keep).shift() }
+            replaceOutput(by: try OutputFile.open(destination), .rotation)
+            queue.countRotation()
+        } catch {
+            rotationSize = output.size + max(rotation.size, next)
+            onEvent(.notice(WriterFault(.cannotRotate, error.path, error.errno)))
+        }
+    }
+}

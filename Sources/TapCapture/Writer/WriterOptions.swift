@@ -1,0 +1,146 @@
+extension RecordWriter {
+    /// Where records go.
+    public enum Destination: Sendable, Hashable {
+        /// Standard output, whatever it is.
+        case standardOutput
+        /// A path; `/dev/stdout`, `/dev/stderr` and `/dev/fd/N` mean descriptors this process already has, and `-`
+        /// is standard output.
+        case path(String)
+    }
+
+    /// When a file is put aside and a new one begun.
+    public struct Rotation: Sendable, Hashable {
+        /// The size in bytes that a file does not exceed, unless a single record does.
+        public var size: UInt64
+        /// How many full files are kept beside the one being written: `.1` (the newest) to `.keep`.
+        public var keep: Int
+
+        /// Rotation at `size` bytes with `keep` full files; defaults 100 MB and 10.
+        public init(size: UInt64 = 100_000_000, keep: Int = 10) {
+            self.size = max(1, size)
+            self.keep = max(0, keep)
+        }
+    }
+
+    /// Sizes and times of a writer.
+    public struct Options: Sendable, Hashable {
+        /// The most bytes that wait to be written, both buffers together; default 16 MiB.
+        public var capacity = 16 << 20
+        /// As soon as so many bytes wait, they are written; default 64 KiB.
+        public var flushSize = 64 << 10
+        /// The longest that a record waits before it is written; default 20 ms.
+        public var flushInterval = Duration.milliseconds(20)
+        /// The same on a terminal; default 5 ms.
+        public var terminalFlushInterval = Duration.milliseconds(5)
+        /// How long after a failure the next attempt is made; default 1 s.
+        public var retryInterval = Duration.seconds(1)
+        /// Rotation of regular files; default none.
+        public var rotation: Rotation?
+
+        /// The defaults.
+        public init() {}
+
+        /// At so many waiting bytes the sources are asked to stop reading: half the capacity, so that what they have
+        /// read already still finds room.
+        var highWater: Int { capacity / 2 }
+        /// Down to so many waiting bytes the sources may read again.
+        var lowWater: Int { capacity / 4 }
+    }
+
+    /// What a file is opened for, told to the closure that makes its header line.
+    public struct Opening: Sendable, Hashable {
+        /// Why a header is due.
+        public enum Reason: Sendable, Hashable {
+            /// A new file at the start.
+            case start
+            /// A file that was there at the start and is added to.
+            case append
+            /// A new file after the old one was put aside for its size.
+            case rotation
+            /// ``RecordWriter/reopen()``, or a new attempt after a failure.
+            case reopened
+            /// Records were dropped before this line.
+            case loss
+        }
+
+        /// Why.
+        public let reason: Reason
+        /// What this writer has dropped so far; nothing means that the file is complete as far as the writer goes.
+        public let dropped: Loss
+    }
+
+    /// Records that were not written.
+    public struct Loss: Sendable, Hashable {
+        /// How many records.
+        public internal(set) var records: UInt64 = 0
+        /// How many bytes of them.
+        public internal(set) var bytes: UInt64 = 0
+
+        /// Nothing lost.
+        public init() {}
+
+        /// Whether nothing was lost.
+        public var isEmpty: Bool { records == 0 }
+
+        mutating func add(records: Int, bytes: Int) {
+            self.records &+= UInt64(records)
+            self.bytes &+= UInt64(bytes)
+        }
+
+        mutating func add(_ other: Loss) {
+            records &+= other.records
+            bytes &+= other.bytes
+        }
+    }
+
+    /// What the owner of a writer is told, on the writer's thread and outside its lock.
+    public enum Event: Sendable, Hashable {
+        /// Writing has failed. Told once until ``recovered(_:)``; records wait, then are dropped and counted.
+        case failed(WriterFault)
+        /// Writing works again; so much was dropped in between.
+        case recovered(Loss)
+        /// Rotation or reopening has failed; writing goes on in the file there is.
+        case notice(WriterFault)
+        /// There is room again after ``RecordWriter/isCongested`` was true: sources may read on.
+        case room
+    }
+
+    /// What a writer has done so far, for metrics.
+    public struct Counters: Sendable, Hashable {
+        /// Records written.
+        public internal(set) var records: UInt64 = 0
+        /// Bytes written, headers included.
+        public internal(set) var bytes: UInt64 = 0
+        /// Calls of the system to write.
+        public internal(set) var writes: UInt64 = 0
+        /// Records and bytes dropped.
+        public internal(set) var dropped = Loss()
+        /// Times that writing began to fail.
+        public internal(set) var failures: UInt64 = 0
+        /// Files put aside for their size.
+        public internal(set) var rotations: UInt64 = 0
+        /// Times that an appender had to wait because the buffer was full.
+        public internal(set) var waits: UInt64 = 0
+        /// Bytes that wait to be written now.
+        public internal(set) var pending = 0
+        /// The most that ever waited.
+        public internal(set) var pendingPeak = 0
+    }
+
+    /// What became of an appended record.
+    public enum Outcome: Sendable, Hashable {
+        /// It will be written.
+        case taken
+        /// It will be written, but too much waits: stop reading until ``Event/room``.
+        case congested
+        /// It was dropped and counted: the destination fails and the buffer is full, or the writer is closed.
+        case dropped
+    }
+}
+
+extension Duration {
+    /// Whole nanoseconds, for the monotonic clock.
+    var wholeNanoseconds: Int64 {
+        components.seconds * 1_000_000_000 + components.attoseconds / 1_000_000_000
+    }
+}

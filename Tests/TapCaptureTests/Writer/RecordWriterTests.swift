@@ -1,0 +1,229 @@
+import Foundation
+import Glibc
+import TapCapture
+import TapCore
+import Testing
+
+@Suite struct RecordWriterTests {
+    @Test func recordsFollowTheHeaderInOrder() throws {
+        let folder = try Folder()
+        let writer = try RecordWriter(folder.file("x.log"))
+        for number in 0..<1000 { #expect(writer.append("record \(number)\n") == .taken) }
+        #expect(writer.close().isEmpty)
+        let lines = try folder.lines("x.log")
+        #expect(lines == ["header start dropped 0"] + (0..<1000).map { "record \($0)" } + [""])
+        #expect(folder.rights("x.log") == 0o600)
+    }
+
+    @Test func everyWayOfAppendingWritesTheSame() throws {
+        let folder = try Folder()
+        let writer = try RecordWriter(folder.file("x.log"), lines: .init())
+        var line = LineBuffer()
+        line.append("buffer\n")
+        writer.append(line)
+        writer.append(line.span)
+        writer.append(Array("no newline".utf8))
+        writer.append(Array("two\nlines\n".utf8))
+        writer.close()
+        #expect(try folder.text("x.log") == "buffer\nbuffer\nno newline\ntwo\nlines\n")
+    }
+
+    @Test func recordsReachTheFileWithoutBeingFlushed() throws {
+        let folder = try Folder()
+        let writer = try RecordWriter(folder.file("x.log"), lines: .init())
+        for number in 1...3 {
+            // The thread is idle each time.
+            writer.append("\(number)\n")
+            #expect(eventually(5) { (try? folder.text("x.log").hasSuffix("\(number)\n")) == true })
+        }
+        writer.close()
+    }
+
+    @Test func flushingWaitsForWhatWasAppendedBefore() throws {
+        let folder = try Folder()
+        let writer = try RecordWriter(folder.file("x.log"), lines: .init()) { $0.flushInterval = .seconds(60) }
+        #expect(writer.flush())
+        writer.append("a\n")
+        #expect(writer.flush())
+        #expect(try folder.text("x.log") == "a\n")
+        let large = String(repeating: "x", count: 70_000) + "\n"
+        writer.append(large)
+        // Enough for a write of its own, long before the interval is over.
+        #expect(eventually { (try? folder.text("x.log").utf8.count) == 70_003 })
+        writer.append("last\n")
+        writer.close()
+        #expect(try folder.text("x.log").hasSuffix("x\nlast\n"))
+    }
+
+    @Test func concurrentAppendersLoseNothingAndKeepTheirOrder() throws {
+        let folder = try Folder()
+        let writer = try RecordWriter(folder.file("x.log"), lines: .init()) { $0.capacity = 64 << 10 }
+        let perThread = 5000
+        let threads = (0..<8).map { number in
+            let thread = Thread {
+                for index in 0..<perThread {
+                    writer.append("\(number) \(index) \(String(repeating: "y", count: index % 50))\n")
+                }
+            }
+            thread.start()
+            return thread
+        }
+        #expect(eventually(60) { threads.allSatisfy(\.isFinished) })
+        #expect(writer.close().isEmpty)
+        var next = [Int](repeating: 0, count: 8)
+        for line in try folder.lines("x.log").dropLast() {
+            let words = line.split(separator: " ", omittingEmptySubsequences: false)
+            let number = try #require(Int(words[0]))
+            #expect(Int(words[1]) == next[number])
+            #expect(words[2].count == next[number] % 50)
+            next[number] += 1
+        }
+        #expect(next == [Int](repeating: perThread, count: 8))
+        #expect(writer.counters.records == 40_000)
+        #expect(writer.counters.pending == 0)
+        #expect(writer.counters.pendingPeak <= 64 << 10)
+        #expect(writer.counters.bytes == UInt64(try folder.text("x.log").utf8.count))
+    }
+
+    @Test func aRecordLargerThanTheBufferIsWritten() throws {
+        let folder = try Folder()
+        let writer = try RecordWriter(folder.file("x.log"), lines: .init()) { $0.capacity = 1000 }
+        let large = String(repeating: "x", count: 5000) + "\n"
+        writer.append("a\n")
+        writer.append(large)
+        writer.append("b\n")
+        #expect(writer.close().isEmpty)
+        #expect(try folder.text("x.log") == "a\n" + large + "b\n")
+    }
+
+    @Test func closingTwiceAndAppendingAfterwardsIsHarmless() throws {
+        let folder = try Folder()
+        let writer = try RecordWriter(folder.file("x.log"), lines: .init())
+        writer.append("a\n")
+        writer.close()
+        #expect(writer.append("late\n") == .dropped)
+        #expect(writer.close() == writer.counters.dropped)
+        #expect(writer.counters.dropped.records == 1)
+        #expect(try folder.text("x.log") == "a\n")
+    }
+
+    @Test func aWriterThatIsForgottenStillWritesWhatItHas() throws {
+        let folder = try Folder()
+        do {
+            let writer = try RecordWriter(folder.file("x.log"), lines: .init()) { $0.flushInterval = .seconds(60) }
+            writer.append("a\n")
+        }
+        #expect(eventually { (try? folder.text("x.log")) == "a\n" })
+    }
+}
+
+@Suite struct WriterOpeningTests {
+    private func message(_ path: String) -> String? {
+        do throws(WriterFault) {
+            try RecordWriter(path).close()
+            return nil
+        } catch {
+            return error.description
+        }
+    }
+
+    @Test func aFileThatIsThereIsAddedTo() throws {
+        let folder = try Folder()
+        try folder.write("old\n", "x.log")
+        let writer = try RecordWriter(folder.file("x.log"))
+        writer.append("new\n")
+        writer.close()
+        #expect(try folder.text("x.log") == "old\nheader append dropped 0\nnew\n")
+    }
+
+    @Test func aTornLastLineIsEndedFirst() throws {
+        let folder = try Folder()
+        try folder.write("old\nto", "x.log")
+        try RecordWriter(folder.file("x.log")).close()
+        #expect(try folder.text("x.log") == "old\nto\nheader append dropped 0\n")
+        try folder.write("", "empty.log")
+        try RecordWriter(folder.file("empty.log")).close()
+        #expect(try folder.text("empty.log") == "header start dropped 0\n")
+    }
+
+    @Test func othersLoseTheirRightsToAFileThatIsThere() throws {
+        let folder = try Folder()
+        for (before, after) in [(0o644, 0o640), (0o777, 0o640), (0o600, 0o600), (0o640, 0o640)] as [(mode_t, mode_t)] {
+            try folder.write("old\n", "x.log")
+            chmod(folder.file("x.log"), before)
+            try RecordWriter(folder.file("x.log")).close()
+            #expect(folder.rights("x.log") == after)
+        }
+    }
+
+    @Test func linksAreRefused() throws {
+        let folder = try Folder()
+        try folder.write("precious\n", "target")
+        symlink(folder.file("target"), folder.file("link.log"))
+        symlink(folder.file("nothing"), folder.file("dangling.log"))
+        for name in ["link.log", "dangling.log"] {
+            let path = folder.file(name)
+            #expect(message(path) == "\(path) is a symbolic link, which is not followed; name the file itself")
+        }
+        #expect(try folder.text("target") == "precious\n")
+        #expect(access(folder.file("nothing"), F_OK) != 0)
+    }
+
+    @Test func whatIsNoFileIsRefused() throws {
+        let folder = try Folder()
+        #expect(message(folder.path) == "\(folder.path) is no file, pipe or terminal; choose another name")
+        let missing = folder.file("missing/x.log")
+        #expect(message(missing) == "cannot open \(missing) for writing: No such file or directory")
+        let below = folder.file("file/x.log")
+        try folder.write("", "file")
+        #expect(message(below) == "cannot open \(below) for writing: Not a directory")
+        #expect(message("/dev/fd/987654") == "cannot open /dev/fd/987654 for writing: Bad file descriptor")
+        #expect(message("/dev/fd/x")?.hasPrefix("cannot open /dev/fd/x for writing: ") == true)
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "needs root")) func anotherUsersFileIsRefused() throws {
+        let folder = try Folder()
+        try folder.write("theirs\n", "x.log")
+        chown(folder.file("x.log"), 65_534, 65_534)
+        let path = folder.file("x.log")
+        #expect(message(path) == "\(path) belongs to another user; choose another name or remove it")
+        #expect(try folder.text("x.log") == "theirs\n")
+    }
+
+    @Test func aFileHasOneWriter() throws {
+        let folder = try Folder()
+        let path = folder.file("x.log")
+        let writer = try RecordWriter(path)
+        #expect(
+            message(path) == "\(path) is being written by another log or another xmpptap; choose another name"
+        )
+        writer.close()
+        #expect(eventually { message(path) == nil })
+    }
+
+    @Test func devicesAreWrittenAsTheyAre() throws {
+        let writer = try RecordWriter("/dev/null", rotation: .init(size: 10))
+        for _ in 0..<100 { writer.append("gone\n") }
+        writer.reopen()
+        #expect(writer.close().isEmpty)
+        #expect(writer.counters.records == 100)
+        #expect(writer.counters.rotations == 0)
+    }
+
+    @Test func aFullDeviceIsToldAtTheStart() {
+        #expect(
+            message("/dev/full")
+                == "cannot write /dev/full: No space left on device; records wait or are dropped until there is space"
+        )
+    }
+
+    @Test func aDescriptorOfOursCanBeNamed() throws {
+        let pipe = Pipe()
+        let writer = try RecordWriter("/dev/fd/\(pipe.writer)")
+        writer.append("a\n")
+        writer.close()
+        #expect(pipe.drain() == Array("header start dropped 0\na\n".utf8))
+        // The copy was the writer's own; ours still works.
+        #expect(write(pipe.writer, "b", 1) == 1)
+    }
+}

@@ -1,0 +1,315 @@
+import Foundation
+import Glibc
+import TapCapture
+import Testing
+
+/// A small file system in memory, which can be filled up.
+private final class SmallDisk {
+    let path: String
+
+    init?(kilobytes: Int) throws {
+        path = NSTemporaryDirectory() + "disk-" + UUID().uuidString
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        guard mount("tmpfs", path, "tmpfs", 0, "size=\(kilobytes)k") == 0 else { return nil }
+    }
+
+    deinit {
+        umount2(path, Int32(MNT_DETACH))
+        rmdir(path)
+    }
+
+    func file(_ name: String) -> String { path + "/" + name }
+
+    func fill(leaving pages: Int) {
+        let descriptor = open(file("filler"), O_CREAT | O_WRONLY, 0o600)
+        let page = [UInt8](repeating: 0, count: 4096)
+        while write(descriptor, page, page.count) == page.count {}
+        var status = stat()
+        fstat(descriptor, &status)
+        ftruncate(descriptor, status.st_size - pages * 4096)
+        close(descriptor)
+    }
+
+    func empty() { unlink(file("filler")) }
+}
+
+@Suite struct WriterFailureTests {
+    private func isFailure(_ event: RecordWriter.Event) -> Bool {
+        if case .failed = event { true } else { false }
+    }
+
+    private func text(from descriptor: Int32) -> String {
+        var buffer = [UInt8](repeating: 0, count: 1000)
+        let count = read(descriptor, &buffer, buffer.count)
+        return String(decoding: buffer[..<max(0, count)], as: UTF8.self)
+    }
+
+    private func isRecovery(_ event: RecordWriter.Event) -> Bool {
+        if case .recovered = event { true } else { false }
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "needs root for a small file system"))
+    func onAFullDiskRecordsWaitThenDropAndTheLossIsTold() throws {
+        guard let disk = try SmallDisk(kilobytes: 64) else {
+            try Test.cancel("a file system cannot be mounted here")
+        }
+        let events = Events()
+        let writer = try RecordWriter(disk.file("x.log"), events: events) {
+            $0.capacity = 20_000
+            $0.retryInterval = .milliseconds(20)
+        }
+        writer.append("first\n")
+        writer.flush()
+        disk.fill(leaving: 1)
+        let filler = String(repeating: "x", count: 80)
+        var outcomes: [RecordWriter.Outcome] = []
+        for number in 0..<1000 {
+            outcomes.append(writer.append("record \(number) \(filler)\n"))
+            if number == 100 { #expect(events.wait(for: isFailure)) }
+        }
+        #expect(writer.isFailing)
+        // The relay is never stopped by it.
+        #expect(!writer.isCongested)
+        #expect(!writer.flush(within: .milliseconds(50)))
+        let firstDropped = try #require(outcomes.firstIndex(of: .dropped))
+        #expect(outcomes[firstDropped...].allSatisfy { $0 == .dropped })
+        #expect(writer.counters.dropped.records == UInt64(1000 - firstDropped))
+        #expect(writer.counters.pending <= 20_000)
+
+        disk.empty()
+        #expect(events.wait(for: isRecovery))
+        #expect(!writer.isFailing)
+        writer.append("last\n")
+        let loss = writer.close()
+        #expect(loss.records == UInt64(1000 - firstDropped))
+
+        let bytes = (firstDropped..<1000).reduce(0) { $0 + "record \($1) \(filler)\n".utf8.count }
+        #expect(loss.bytes == UInt64(bytes))
+        let text = String(decoding: try Data(contentsOf: URL(fileURLWithPath: disk.file("x.log"))), as: UTF8.self)
+        // Each line once, none torn, the loss told exactly where it was.
+        #expect(
+            text.split(separator: "\n").map(String.init)
+                == ["header start dropped 0", "first"] + (0..<firstDropped).map { "record \($0) \(filler)" }
+                + ["lost \(loss.records) records, \(loss.bytes) bytes", "header loss dropped \(loss.records)", "last"]
+        )
+        #expect(events.list.count(where: isFailure) == 1)
+        #expect(events.list.last == .recovered(loss))
+        #expect(events.faults == [.diskFull])
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "needs root for a small file system"))
+    func aDiskThatIsFullForAMomentLosesNothing() throws {
+        guard let disk = try SmallDisk(kilobytes: 64) else {
+            try Test.cancel("a file system cannot be mounted here")
+        }
+        let events = Events()
+        let writer = try RecordWriter(disk.file("x.log"), events: events) { $0.retryInterval = .milliseconds(20) }
+        disk.fill(leaving: 0)
+        let filler = String(repeating: "x", count: 80)
+        for number in 0..<200 { #expect(writer.append("record \(number) \(filler)\n") == .taken) }
+        #expect(events.wait(for: isFailure))
+        disk.empty()
+        #expect(events.wait(for: isRecovery))
+        #expect(writer.close().isEmpty)
+        let text = String(decoding: try Data(contentsOf: URL(fileURLWithPath: disk.file("x.log"))), as: UTF8.self)
+        #expect(
+            text.split(separator: "\n").map(String.init)
+                == ["header start dropped 0"] + (0..<200).map { "record \($0) \(filler)" }
+        )
+        #expect(events.list == [try #require(events.list.first), .recovered(.init())])
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "needs root for a small file system"))
+    func removingTheFileToMakeRoomHelps() throws {
+        guard let disk = try SmallDisk(kilobytes: 64) else {
+            try Test.cancel("a file system cannot be mounted here")
+        }
+        let events = Events()
+        let writer = try RecordWriter(disk.file("x.log"), events: events) { $0.retryInterval = .milliseconds(20) }
+        let filler = String(repeating: "x", count: 80)
+        for number in 0..<1000 { writer.append("record \(number) \(filler)\n") }
+        #expect(events.wait(for: isFailure))
+        unlink(disk.file("x.log"))
+        _ = eventually(1) { (try? Data(contentsOf: URL(fileURLWithPath: disk.file("x.log"))).isEmpty) == false }
+        writer.close()
+        let text = String(decoding: try Data(contentsOf: URL(fileURLWithPath: disk.file("x.log"))), as: UTF8.self)
+        let lines = text.split(separator: "\n").map(String.init)
+        #expect(lines.first == "header reopened dropped 0")
+        // The record that was torn in the old file is whole in the new one.
+        let numbers = try lines.dropFirst().map { line in
+            #expect(line.hasPrefix("record ") && line.hasSuffix(filler))
+            return try #require(Int(line.split(separator: " ")[1]))
+        }
+        #expect(numbers.first.map { Array($0..<($0 + numbers.count)) } == numbers)
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "needs root for a small file system"))
+    func closingOnAFullDiskEndsAndCounts() throws {
+        guard let disk = try SmallDisk(kilobytes: 64) else {
+            try Test.cancel("a file system cannot be mounted here")
+        }
+        let events = Events()
+        let writer = try RecordWriter(disk.file("x.log"), events: events)
+        disk.fill(leaving: 0)
+        // What is left of the file's first page is filled as well.
+        writer.append(String(repeating: "x", count: 5000) + "\n")
+        for _ in 0..<10 { writer.append("record\n") }
+        let start = Date()
+        let loss = writer.close()
+        #expect(Date().timeIntervalSince(start) < 5)
+        #expect(loss.records == 11)
+        #expect(writer.counters.dropped == loss)
+        #expect(events.faults == [.diskFull])
+    }
+
+    @Test func aBrokenPipeIsToldOnceAndCounted() throws {
+        for nonblocking in [false, true] {
+            let pipe = Pipe(nonblocking: nonblocking)
+            let events = Events()
+            let writer = try RecordWriter("/dev/fd/\(pipe.writer)", events: events, lines: .init())
+            writer.append("a\n")
+            writer.flush()
+            #expect(pipe.drain(patience: 50) == Array("a\n".utf8))
+            pipe.closeReader()
+            writer.append("b\n")
+            #expect(events.wait(for: isFailure))
+            #expect(eventually { writer.append("c\n") == .dropped })
+            #expect(writer.isFailing)
+            #expect(!writer.flush())
+            let loss = writer.close()
+            #expect(loss.records >= 2)
+            #expect(loss.bytes == loss.records * 2)
+            #expect(events.faults == [.brokenPipe])
+            guard case .failed(let fault) = try #require(events.list.first) else { return }
+            #expect(fault.description == "cannot write /dev/fd/\(pipe.writer): its reader has gone")
+        }
+    }
+
+    @Test func aSocketWhosePeerHasGoneIsABrokenPipe() throws {
+        var ends: [Int32] = [-1, -1]
+        socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends)
+        let events = Events()
+        let writer = try RecordWriter("/dev/fd/\(ends[0])", events: events, lines: .init())
+        close(ends[1])
+        writer.append("a\n")
+        #expect(events.wait(for: isFailure))
+        #expect(writer.close().records == 1)
+        #expect(events.faults == [.brokenPipe])
+        close(ends[0])
+    }
+
+    @Test func aPipeReadSlowlyLosesNothingAndStopsTheSources() throws {
+        for nonblocking in [false, true] {
+            let pipe = Pipe(nonblocking: nonblocking, capacity: 4096)
+            let events = Events()
+            let writer = try RecordWriter("/dev/fd/\(pipe.writer)", events: events, lines: .init()) {
+                $0.capacity = 100_000
+            }
+            var expected: [UInt8] = []
+            var outcome = RecordWriter.Outcome.taken
+            var number = 0
+            while outcome == .taken, number < 100_000 {
+                let line = Array("record \(number)\n".utf8)
+                outcome = writer.append(line)
+                expected += line
+                number += 1
+            }
+            #expect(outcome == .congested)
+            #expect(writer.isCongested)
+            #expect(!events.list.contains(.room))
+            #expect(!writer.flush(within: .milliseconds(50)))
+            #expect(pipe.drain() == expected)
+            #expect(events.wait { $0 == .room })
+            #expect(!writer.isCongested)
+            #expect(writer.append("x\n") == .taken)
+            #expect(writer.close().isEmpty)
+            #expect(events.list == [.room])
+            #expect(pipe.drain() == Array("x\n".utf8))
+        }
+    }
+
+    @Test func whoAppendsToAFullBufferAllTheSameWaits() throws {
+        let pipe = Pipe(capacity: 8192)
+        let writer = try RecordWriter("/dev/fd/\(pipe.writer)", lines: .init()) { $0.capacity = 10_000 }
+        let line = Array((String(repeating: "x", count: 99) + "\n").utf8)
+        let thread = Thread { for _ in 0..<5000 { writer.append(line) } }
+        thread.start()
+        #expect(eventually { writer.counters.waits > 0 })
+        #expect(writer.counters.pending <= 10_000)
+        var bytes = 0
+        while bytes < 500_000 {
+            let count = pipe.drain(patience: 1000).count
+            #expect(count > 0)
+            if count == 0 { break }
+            bytes += count
+        }
+        #expect(bytes == 500_000)
+        #expect(writer.close().isEmpty)
+    }
+
+    @Test func closingDoesNotWaitForEverForAReaderThatHasStopped() throws {
+        let pipe = Pipe(capacity: 8192)
+        let writer = try RecordWriter("/dev/fd/\(pipe.writer)", lines: .init())
+        let record = String(repeating: "x", count: 999) + "\n"
+        for _ in 0..<1000 { writer.append(record) }
+        let start = Date()
+        let loss = writer.close(within: .milliseconds(300))
+        #expect(Date().timeIntervalSince(start) < 5)
+        let read = pipe.drain().count
+        #expect(read >= 4096)
+        // What was torn counts as lost.
+        #expect(loss.records == 1000 - UInt64(read / 1000))
+    }
+
+    @Test func aFIFOWaitsForItsNextReader() throws {
+        let folder = try Folder()
+        let path = folder.file("fifo")
+        mkfifo(path, 0o600)
+        let refusal = #expect(throws: WriterFault.self) { try RecordWriter(path) }
+        #expect(refusal?.description == "nobody reads from \(path); start its reader first")
+        let first = open(path, O_RDONLY | O_NONBLOCK)
+        let events = Events()
+        let writer = try RecordWriter(path, events: events) { $0.retryInterval = .milliseconds(20) }
+        writer.append("a\n")
+        writer.flush()
+        #expect(text(from: first) == "header start dropped 0\na\n")
+        close(first)
+        writer.append("b\n")
+        #expect(events.wait(for: isFailure))
+        writer.append("c\n")
+        let second = open(path, O_RDONLY | O_NONBLOCK)
+        #expect(events.wait(for: isRecovery))
+        #expect(writer.close().isEmpty)
+        #expect(text(from: second) == "header reopened dropped 0\nb\nc\n")
+        close(second)
+    }
+
+    @Test func aCallbackMayAppend() throws {
+        let box = WriterBox()
+        let pipe = Pipe()
+        let failing = try RecordWriter(
+            .path("/dev/fd/\(pipe.writer)"),
+            onEvent: { event in if case .failed = event { box.append("told\n") } }
+        )
+        box.writer = failing
+        pipe.closeReader()
+        failing.append("a\n")
+        // Both the record and what the callback appended, without waiting for itself.
+        #expect(eventually { failing.counters.dropped.records == 2 })
+        box.writer = nil
+        failing.close()
+    }
+}
+
+/// Lets a callback reach the writer it belongs to.
+private final class WriterBox: @unchecked Sendable {
+    private let lock = NSLock()
+    private var value: RecordWriter?
+
+    var writer: RecordWriter? {
+        get { lock.withLock { value } }
+        set { lock.withLock { value = newValue } }
+    }
+
+    func append(_ text: String) { writer?.append(text) }
+}

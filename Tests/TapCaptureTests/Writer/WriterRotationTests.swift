@@ -1,0 +1,171 @@
+import Foundation
+import Glibc
+import TapCapture
+import Testing
+
+@Suite struct WriterRotationTests {
+    @Test func partsKeepTheirSizeTheirNumberAndWholeRecords() throws {
+        let folder = try Folder()
+        let writer = try RecordWriter(folder.file("x.log"), rotation: .init(size: 200, keep: 3))
+        for number in 100..<200 { writer.append("record \(number)\n  more of \(number)\n") }
+        #expect(writer.close().isEmpty)
+        var all: [String] = []
+        for name in ["x.log.3", "x.log.2", "x.log.1", "x.log"] {
+            let text = try folder.text(name)
+            #expect(text.utf8.count <= 200)
+            #expect(text.utf8.count > 120 || name == "x.log")
+            #expect(text.hasPrefix("header rotation dropped 0\nrecord "))
+            #expect(folder.rights(name) == 0o600)
+            all += text.split(separator: "\n").map(String.init).filter { !$0.hasPrefix("header") }
+        }
+        #expect(access(folder.file("x.log.4"), F_OK) != 0)
+        // What is left are the last records, without a gap.
+        let expected = (100..<200).flatMap { ["record \($0)", "  more of \($0)"] }
+        #expect(all == Array(expected.suffix(all.count)))
+        #expect(writer.counters.rotations == 16)
+    }
+
+    @Test func nothingIsLostAcrossManyParts() throws {
+        let folder = try Folder()
+        let writer = try RecordWriter(folder.file("x.log"), rotation: .init(size: 5000, keep: 1000))
+        for number in 0..<20_000 { writer.append("record \(number)\n") }
+        writer.close()
+        var numbers: [Int] = []
+        let parts = Int(writer.counters.rotations)
+        for name in (1...parts).reversed().map({ "x.log.\($0)" }) + ["x.log"] {
+            numbers += try folder.lines(name).compactMap { $0.hasPrefix("record ") ? Int($0.dropFirst(7)) : nil }
+        }
+        #expect(numbers == Array(0..<20_000))
+    }
+
+    @Test func aRecordLargerThanAFileGetsOneOfItsOwn() throws {
+        let folder = try Folder()
+        let writer = try RecordWriter(folder.file("x.log"), rotation: .init(size: 50, keep: 9))
+        let large = String(repeating: "x", count: 500)
+        writer.append("a\n")
+        writer.append(large + "\n")
+        writer.append("b\n")
+        writer.append(large + "\n")
+        writer.close()
+        #expect(try folder.lines("x.log.3") == ["header start dropped 0", "a", ""])
+        #expect(try folder.lines("x.log.2") == ["header rotation dropped 0", large, ""])
+        #expect(try folder.lines("x.log.1") == ["header rotation dropped 0", "b", ""])
+        #expect(try folder.lines("x.log") == ["header rotation dropped 0", large, ""])
+    }
+
+    @Test func aFileThatIsFullAlreadyIsPutAsideAtTheFirstRecord() throws {
+        let folder = try Folder()
+        try folder.write(String(repeating: "old\n", count: 100), "x.log")
+        let writer = try RecordWriter(folder.file("x.log"), rotation: .init(size: 100, keep: 2))
+        writer.append("new\n")
+        writer.close()
+        #expect(try folder.text("x.log") == "header rotation dropped 0\nnew\n")
+        #expect(try folder.text("x.log.1").hasSuffix("old\nheader append dropped 0\n"))
+    }
+
+    @Test func withNothingKeptTheOldFileGoes() throws {
+        let folder = try Folder()
+        let writer = try RecordWriter(folder.file("x.log"), rotation: .init(size: 60, keep: 0))
+        for number in 0..<100 { writer.append("record \(number)\n") }
+        writer.close()
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["x.log"])
+        #expect(try folder.text("x.log").hasSuffix("record 99\n"))
+    }
+
+    @Test func whereRotationFailsTheFileGrowsOn() throws {
+        let folder = try Folder()
+        // A folder with something in it cannot be replaced by a file.
+        try FileManager.default.createDirectory(
+            atPath: folder.file("x.log.1/in the way"),
+            withIntermediateDirectories: true
+        )
+        let events = Events()
+        let writer = try RecordWriter(folder.file("x.log"), rotation: .init(size: 100, keep: 1), events: events)
+        for number in 0..<30 { writer.append("record \(number)\n") }
+        writer.append(String(repeating: "x", count: 500) + "\n")
+        #expect(writer.close().isEmpty)
+        let lines = try folder.lines("x.log").filter { $0.hasPrefix("record") }
+        #expect(lines == (0..<30).map { "record \($0)" })
+        #expect(Set(events.faults) == [.cannotRotate])
+        // Tried again only after as much again.
+        #expect(events.list.count <= 8)
+        #expect(
+            events.list.first
+                == .notice(
+                    try #require(
+                        events.list.lazy.compactMap { event in
+                            if case .notice(let fault) = event { fault } else { nil }
+                        }.first
+                    )
+                )
+        )
+    }
+
+    @Test func someoneElsesFileInOurPlaceIsNotRenamed() throws {
+        let folder = try Folder()
+        let writer = try RecordWriter(folder.file("x.log"), rotation: .init(size: 60, keep: 5))
+        writer.append("before\n")
+        writer.flush()
+        rename(folder.file("x.log"), folder.file("moved"))
+        try folder.write("theirs\n", "x.log")
+        for number in 0..<4 { writer.append("record \(number)\n") }
+        writer.close()
+        #expect(try folder.text("moved").hasPrefix("header start dropped 0\nbefore\nrecord 0\n"))
+        #expect(try folder.text("x.log").hasPrefix("theirs\nheader rotation dropped 0\nrecord "))
+        #expect(access(folder.file("x.log.1"), F_OK) != 0)
+    }
+
+    @Test func aFileCutByOthersIsNotRotatedTooEarly() throws {
+        let folder = try Folder()
+        let writer = try RecordWriter(folder.file("x.log"), rotation: .init(size: 100, keep: 5))
+        writer.append(String(repeating: "x", count: 60) + "\n")
+        writer.flush()
+        truncate(folder.file("x.log"), 0)
+        writer.append(String(repeating: "y", count: 60) + "\n")
+        writer.close()
+        #expect(try folder.text("x.log") == String(repeating: "y", count: 60) + "\n")
+        #expect(writer.counters.rotations == 0)
+    }
+
+    @Test func afterBeingMovedAwayAFileIsReopened() throws {
+        let folder = try Folder()
+        let writer = try RecordWriter(folder.file("x.log"))
+        writer.append("one\n")
+        writer.flush()
+        rename(folder.file("x.log"), folder.file("x.log.old"))
+        writer.append("two\n")
+        writer.reopen()
+        #expect(eventually { (try? folder.text("x.log")) == "header reopened dropped 0\n" })
+        writer.append("three\n")
+        writer.close()
+        #expect(try folder.text("x.log.old") == "header start dropped 0\none\ntwo\n")
+        #expect(try folder.text("x.log") == "header reopened dropped 0\nthree\n")
+        #expect(folder.rights("x.log") == 0o600)
+    }
+
+    @Test func reopeningAFileThatIsInItsPlaceMarksItOnly() throws {
+        let folder = try Folder()
+        let writer = try RecordWriter(folder.file("x.log"))
+        writer.append("one\n")
+        writer.reopen()
+        #expect(eventually { (try? folder.text("x.log").hasSuffix("header reopened dropped 0\n")) == true })
+        writer.append("two\n")
+        writer.close()
+        #expect(try folder.text("x.log") == "header start dropped 0\none\nheader reopened dropped 0\ntwo\n")
+    }
+
+    @Test func whereReopeningFailsTheOldFileIsWrittenOn() throws {
+        let folder = try Folder()
+        let events = Events()
+        let writer = try RecordWriter(folder.file("x.log"), events: events)
+        rename(folder.file("x.log"), folder.file("old"))
+        symlink(folder.file("elsewhere"), folder.file("x.log"))
+        writer.reopen()
+        #expect(events.wait { if case .notice = $0 { true } else { false } })
+        writer.append("two\n")
+        writer.close()
+        #expect(try folder.text("old") == "header start dropped 0\ntwo\n")
+        #expect(events.faults == [.isLink])
+        #expect(access(folder.file("elsewhere"), F_OK) != 0)
+    }
+}
