@@ -99,6 +99,8 @@ public struct Record: Sendable {
     public var rule: String?
     /// The content is not all that went over the wire.
     public var isTruncated = false
+    /// Bytes that are no text, where they are to be shown at all.
+    public var bytes: [UInt8]?
     /// HMAC-SHA-256, under the run's key, of bytes that are not shown, in hexadecimal.
     public var digest: String?
 

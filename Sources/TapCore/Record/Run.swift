@@ -27,8 +27,21 @@ public final class Run: Sendable {
     private let sequence = Atomic<UInt64>(0)
     private let session = Atomic<UInt64>(0)
 
-    /// A run that has not recorded anything.
-    public init() {}
+    private let cryptography: (any Cryptography)?
+    private let digestKey: [UInt8]
+
+    /// A run that has not recorded anything. Without `cryptography`, bytes that are not shown have no digest.
+    public init(cryptography: (any Cryptography)? = nil) {
+        self.cryptography = cryptography
+        digestKey = (try? cryptography?.randomBytes(count: 32)) ?? []
+    }
+
+    /// A running HMAC-SHA-256 under the run's key, for bytes that are recorded without being shown: the same bytes
+    /// have the same digest within a run, and nobody else can test a guess. Nil where there is no cryptography.
+    func makeByteDigest() -> (any Digest)? {
+        guard !digestKey.isEmpty, let cryptography else { return nil }
+        return try? cryptography.makeHMAC(.sha256, key: digestKey)
+    }
 
     /// The number of the next record.
     public func nextSequence() -> UInt64 { sequence.add(1, ordering: .relaxed).newValue }

@@ -22,6 +22,16 @@ struct Pipe {
         case foreign
         /// The other direction is not decoded either.
         case paired
+
+        /// The word for it in a record.
+        var code: String {
+            switch self {
+            case .tls: "tls"
+            case .compression: "compressed"
+            case .unparsable: "unparsable"
+            case .foreign, .paired: "not-xmpp"
+            }
+        }
     }
 
     let direction: Direction
@@ -33,6 +43,8 @@ struct Pipe {
     var received: UInt64 = 0
     /// Offset in the leg from which on bytes were not decoded.
     var opaqueFrom: UInt64?
+    /// Runs over bytes that are told without being shown.
+    var digest: (any Digest)?
     /// No item is looked at until the session says so: what arrives waits.
     var isHeld = false
     /// The item kept back, where it is held at one.

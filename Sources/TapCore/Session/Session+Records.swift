@@ -60,7 +60,11 @@ extension Session {
         record.to = head.to?.range
         record.payloadName = head.payloadName
         record.payloadNamespace = head.payloadNamespace.namespace
-        if !event.isTruncated { record.xml = ByteRange(0, Int(truncatingIfNeeded: event.length)) }
+        if event.isTruncated {
+            record.digest = takeDigest(direction)
+        } else {
+            record.xml = ByteRange(0, Int(truncatingIfNeeded: event.length))
+        }
         contentSource = direction == .send ? .send : .recv
         if head.mayHoldSecret || needsComposing(head) { compose(event, direction, &record) }
         return record
@@ -134,6 +138,7 @@ extension Session {
         record.leg = direction.source
         record.offset = pipes[direction.index].received
         record.length = UInt64(bytes.count)
+        record.message = "\(bytes.count) bytes"
         enqueue(.record(record))
     }
 
@@ -154,9 +159,23 @@ extension Session {
         record.message =
             isForeign
             ? "not XMPP; passed on without being read"
-            : "\(fault.explanation), at offset \(fault.offset) of stream \(event.epoch); "
+            : "\(fault.explanation), at offset \(fault.offset) of stream \(event.epoch)\(offence(fault, event, direction)); "
                 + "from here on this direction is passed on without being read"
         emit(record)
+    }
+
+    /// The offending bytes: up to 120 around the fault once the session is past authentication; before that, and in
+    /// an item that may hold a secret, only the item's name and the one byte, so that nothing of a password can show.
+    private func offence(_ fault: ScanFault, _ event: StreamEvent, _ direction: Direction) -> String {
+        let bytes = pipes[direction.index].decoder.bytes
+        let start = fault.offset - event.offset
+        guard start < UInt64(bytes.count) else { return "" }
+        let at = Int(start)
+        guard facts.opened != nil && !event.head.mayHoldSecret || options.redaction == .none else {
+            let name = event.head.name.isEmpty ? "" : " in <\(bytes.slice(event.head.name).string())>"
+            return "\(name), byte 0x\(String(bytes[at], radix: 16, uppercase: true))"
+        }
+        return ", near \(bytes.slice(ByteRange(max(0, at - 60), min(bytes.count, at + 60))).string())"
     }
 
     mutating func recordTorn(_ event: StreamEvent, _ direction: Direction) {
@@ -166,6 +185,8 @@ extension Session {
         record.epoch = event.epoch
         record.offset = event.offset
         record.length = event.length
+        digest(direction, isFirst: true)
+        record.digest = takeDigest(direction)
         record.code = "torn"
         record.message = "the connection ended inside an item, \(event.length) bytes into it"
         record.isTruncated = true
@@ -177,19 +198,7 @@ extension Session {
         contentSource = .none
         facts.unanswered = requests.count + requests.forgotten
         phase = .closed
-        for direction in Direction.allCases {
-            guard let from = pipes[direction.index].opaqueFrom, pipes[direction.index].mode == .opaque(.tls) else {
-                continue
-            }
-            var record = makeRecord(.tls, .info, part: .tls)
-            record.direction = direction
-            record.leg = direction.source
-            record.offset = from
-            record.length = pipes[direction.index].received - from
-            record.code = "tls-passed"
-            record.message = "\(record.length) bytes of TLS passed through"
-            emit(record)
-        }
+        for direction in Direction.allCases { recordOpaqueBytes(direction) }
         var record = makeRecord(.session, facts.endingLevel, part: .session)
         record.code = "session-ended"
         record.message = facts.endingWords

@@ -74,7 +74,7 @@ public struct Session {
     public mutating func serverConnected(_ address: String, at now: Run.Instant) {
         self.now = now
         isConnected = true
-        pipes[Direction.send.index].hasInput = pipes[Direction.send.index].waiting > 0
+        pipes[Direction.send.index].hasInput = true
         note(.session, .trace, code: "server-connected", "connected to \(address)", part: .net)
     }
 
@@ -125,6 +125,8 @@ public struct Session {
         guard !isFinished, pipes[direction.index].end == nil else { return }
         pipes[direction.index].end = end
         pipes[direction.index].hasInput = true
+        // A client that is gone before its server is reached has nobody to pass the end on to.
+        if direction == .send, !isConnected, end != .finished { finish(reset: true) }
     }
 
     /// The legs are closed: the last thing a driver tells. Records what is to be said of the session as a whole.
@@ -174,6 +176,7 @@ public struct Session {
                 queueHead = 0
             }
             contentSource = .none
+            if composed.capacity > 64 << 10 { composed = [] }
             dropIdleDecoders()
             if step(.recv) || step(.send) { continue }
             return nil

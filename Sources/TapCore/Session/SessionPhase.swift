@@ -56,7 +56,11 @@ extension Session {
             }
         case .fragment(let isFirst):
             // In cut-through the piece has passed; where items are stored it must not, and the item is refused.
-            if pipes[direction.index].mode == .store, isFirst { refuseOversize(event) }
+            if pipes[direction.index].mode == .store {
+                if isFirst { refuseOversize(event) }
+            } else {
+                digest(direction, isFirst: isFirst)
+            }
         case .fault(let fault): handleFault(fault, event, direction)
         case .torn: recordTorn(event, direction)
         }

@@ -160,7 +160,9 @@ public struct StreamDecoder {
         isFinished = true
         current = consumed..<storage.count
         let offset = position - epochStart + UInt64(max(0, at))
-        return makeEvent(.fault(ScanFault(code, at: offset, limit: limit)), length: pendingCount)
+        var event = makeEvent(.fault(ScanFault(code, at: offset, limit: limit)), length: pendingCount)
+        event.head = scanner.partialHead
+        return event
     }
 
     // MARK: Items beyond the limit
