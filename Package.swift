@@ -20,6 +20,7 @@ let package = Package(
     products: [
         .executable(name: "xmpptap", targets: ["xmpptap"]),
         .library(name: "XMPPCore", targets: ["XMPPCore"]),
+        .library(name: "TapCore", targets: ["TapCore"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),

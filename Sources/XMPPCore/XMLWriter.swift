@@ -8,7 +8,7 @@
 ///     }
 ///     send(xml.take())
 ///
-/// What it writes parses back to exactly the values it was given (PROTOCOL R7.7): TAB, LF and CR in an attribute and CR in
+/// What it writes parses back to exactly the values it was given: TAB, LF and CR in an attribute and CR in
 /// text go out as character references, `>` does after `]]`. A character that XML 1.0 cannot hold at all is replaced by
 /// U+FFFD and counted in ``replacedCharacters``. Attributes are quoted with `'`, as in the examples of the RFCs, which
 /// leaves the XML readable inside JSON.

@@ -2,7 +2,7 @@ public import TapCore
 public import XMPPCore
 
 /// A session driven by hand: bytes and happenings in, what it passes on and records out. The clock moves only when told.
-public struct SessionHarness {
+public struct SessionHarness: ~Copyable {
     /// A record with its texts taken out of the content.
     public struct Told {
         /// The record.

@@ -1,7 +1,7 @@
 import XMPPCore
 
 /// One direction of a session: its decoder, how far its bytes have been passed on, and by which rule.
-struct Pipe {
+struct Pipe: ~Copyable {
     /// How bytes pass.
     enum Mode: Equatable {
         /// An item is passed on when it is complete and has been looked at.

@@ -10,7 +10,7 @@ public import XMPPCore
 /// nothing slips past a change of protocol; from then on bytes pass as they come (*cut-through*) and are looked at
 /// after. Bytes always pass verbatim. What cannot be decoded passes too: the direction turns *opaque*, and a record says
 /// where and why.
-public struct Session {
+public struct Session: ~Copyable {
     /// Number within the run.
     public let number: UInt64
     /// What is known so far.

@@ -8,7 +8,7 @@
 /// Acceptable is restricted XML (RFC 6120 §11.1): strict UTF-8, no control characters but TAB, LF and CR, no DOCTYPE,
 /// comment or processing instruction, no entity but the five; balanced tags, no attribute twice, no unbound prefix;
 /// all within ``StreamLimits``.
-public struct StanzaScanner {
+public struct StanzaScanner: ~Copyable {
     /// What a look at the window gave.
     public enum Step {
         /// An item of `length` bytes stands at the beginning of the window. Take it away before the next look.

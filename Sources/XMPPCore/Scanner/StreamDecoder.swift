@@ -2,7 +2,7 @@
 ///
 /// Deterministic and pure: no socket, no clock, no thread. Bytes are appended, events pulled until there are none:
 /// "need more bytes" is `nil`, never an error. The bytes of an event can be read through ``bytes`` until the next call.
-public struct StreamDecoder {
+public struct StreamDecoder: ~Copyable {
     /// The stream's number within the leg: 1 for the first, one more at each restart; 0 before anything was seen.
     public private(set) var epoch = 0
     /// Offset from the beginning of the leg of the first byte that belongs to no event yet.
