@@ -102,6 +102,12 @@ public struct JSONReader: ~Escapable {
         return start..<offset
     }
 
+    /// Passes over what is left of the object or array that was opened last.
+    public mutating func skipRest() throws(JSONError) {
+        let outside = depth - 1
+        while depth > outside { _ = try next() }
+    }
+
     /// Whether a text is exactly `literal`, which is ASCII.
     public func matches(_ slice: Slice, _ literal: StaticString) -> Bool {
         if slice.hasEscapes { return string(slice) == literal.description }

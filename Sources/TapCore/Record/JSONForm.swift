@@ -1,0 +1,226 @@
+internal import XMPPCore
+
+/// Writes records as JSON, one object a line: the form of JSON logs and of captures.
+///
+/// The fields, their names and their meaning are the schema that users build on; ``RecordLine`` reads it. A field that
+/// says nothing is left out (no session, no direction, `origin` of what the peers sent). `account` and `peer` are not
+/// kept in a record but follow from it: the bare JIDs that a stanza effectively comes from and goes to, seen from the
+/// session's account (RFC 6120 §8.1).
+public struct JSONForm: Sendable {
+    /// What of a record is written beside the fields that every level has.
+    public struct Parts: OptionSet, Sendable, Hashable {
+        /// One bit for each.
+        public let rawValue: UInt8
+
+        /// The options of these bits.
+        public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+        /// The item, `xml` or `base64`: from verbose on.
+        public static let content = Parts(rawValue: 1)
+        /// Where reads split it: in captures, and at trace.
+        public static let chunks = Parts(rawValue: 2)
+    }
+
+    private var timestamps = TimestampWriter()
+
+    /// A form that has written nothing yet.
+    public init() {}
+
+    /// Appends a record as one line; `content` holds its texts.
+    public mutating func append(
+        _ record: borrowing Record,
+        content: Span<UInt8>,
+        _ parts: Parts,
+        to line: inout LineBuffer
+    ) {
+        open(record, to: &line)
+        Self.appendItem(record, content, parts, to: &line)
+        line.closeObject()
+        line.endLine()
+    }
+
+    /// Appends a record that was read, with the fields this program does not know behind its own.
+    public mutating func append(_ stored: RecordLine, _ parts: Parts, to line: inout LineBuffer) {
+        open(stored.record, to: &line)
+        Self.appendItem(stored.record, stored.content.span, parts, to: &line)
+        if !stored.unknown.isEmpty {
+            line.separate()
+            line.append(bytes: stored.unknown)
+        }
+        line.closeObject()
+        line.endLine()
+    }
+
+    /// What every record has, and whose it is.
+    private mutating func open(_ record: borrowing Record, to line: inout LineBuffer) {
+        line.openObject()
+        line.field("sequence", record.sequence)
+        line.field("time")
+        line.append(0x22)
+        timestamps.append(record.time, to: &line)
+        line.append(0x22)
+        line.field("monotonic", seconds: record.monotonic)
+        line.field("level", literal: record.level.literal)
+        line.field("part", literal: record.part.literal)
+        line.field("kind", literal: record.kind.literal)
+        if record.session > 0 { line.field("session", record.session) }
+        if let jid = record.jid { line.field("jid", jid) }
+        if let user = record.user { line.field("user", user) }
+        if let remote = record.remote { line.field("remote", remote) }
+        if let direction = record.direction { line.field("direction", literal: direction.name) }
+        if let leg = record.leg { line.field("leg", literal: leg.name) }
+        if record.epoch != 0 { line.field("epoch", record.epoch) }
+        if record.direction != nil || record.offset > 0 { line.field("offset", record.offset) }
+        if record.direction != nil || record.length > 0 { line.field("length", record.length) }
+    }
+
+    private static func appendItem(
+        _ record: borrowing Record,
+        _ content: Span<UInt8>,
+        _ parts: Parts,
+        to line: inout LineBuffer
+    ) {
+        if parts.contains(.chunks), !record.chunks.isEmpty {
+            line.field("chunks")
+            line.openArray()
+            for chunk in record.chunks {
+                line.separate()
+                line.append(decimal: chunk)
+            }
+            line.closeArray()
+        }
+        append("name", record.name, content, to: &line)
+        append("from", record.from, content, to: &line)
+        append("to", record.to, content, to: &line)
+        append("type", record.type, content, to: &line)
+        append("id", record.id, content, to: &line)
+        appendPayload(record, content, to: &line)
+        appendAccounts(record, content, to: &line)
+        if let answers = record.answers { line.field("answers", answers) }
+        if let roundTrip = record.roundTrip { line.field("round_trip", seconds: roundTrip) }
+        if let verdict = record.verdict { line.field("verdict", verdict) }
+        if let rule = record.rule { line.field("rule", rule) }
+        if record.isTruncated { line.field("truncated", true) }
+        if let digest = record.digest { line.field("digest", digest) }
+        if let condition = record.condition { line.field("condition", condition) }
+        if let code = record.code { line.field("code", code) }
+        if let message = record.message { line.field("message", message) }
+        append("sasl", record.sasl, to: &line)
+        append("tls", record.tls, to: &line)
+        append("sm", record.sm, to: &line)
+        append("details", record.details, to: &line)
+        if record.origin == .tap { line.field("origin", literal: "tap") }
+        guard parts.contains(.content) else { return }
+        if let xml = record.xml {
+            line.field("xml", content.slice(xml).bytes, orBase64: "base64")
+        } else if let bytes = record.bytes {
+            line.field("base64")
+            line.append(0x22)
+            line.append(base64: bytes.span.bytes)
+            line.append(0x22)
+        }
+    }
+
+    private static func append(
+        _ name: StaticString,
+        _ range: ByteRange?,
+        _ content: Span<UInt8>,
+        to line: inout LineBuffer
+    ) {
+        guard let range else { return }
+        line.field(name)
+        append(content.slice(range), to: &line)
+    }
+
+    /// A text of an item. The scanner has seen to it that it is UTF-8; were it not, the record is still JSON.
+    private static func append(_ text: Span<UInt8>, to line: inout LineBuffer) {
+        if !line.appendJSONString(text.bytes) { line.appendJSONString(text.string()) }
+    }
+
+    /// `{namespace}name`; just the name where there is no namespace.
+    private static func appendPayload(_ record: borrowing Record, _ content: Span<UInt8>, to line: inout LineBuffer) {
+        guard let name = record.payloadName else { return }
+        line.field("payload")
+        var payload = LineBuffer(capacity: 96)
+        switch record.payloadNamespace {
+        case .none: break
+        case .other:
+            payload.append(0x7B)
+            payload.append(bytes: content.slice(record.payloadURI ?? .empty).bytes)
+            payload.append(0x7D)
+        default:
+            payload.append(0x7B)
+            payload.append(record.payloadNamespace.uri)
+            payload.append(0x7D)
+        }
+        payload.append(bytes: content.slice(name).bytes)
+        append(payload.bytes.span, to: &line)
+    }
+
+    private static func appendAccounts(_ record: borrowing Record, _ content: Span<UInt8>, to line: inout LineBuffer) {
+        guard record.kind == .stanza, let jid = record.jid, let direction = record.direction else { return }
+        let account = jid.utf8.span.untilSlash
+        line.field("account")
+        append(account, to: &line)
+        line.field("peer")
+        // What is addressed to nobody is for the account itself, and what comes from nobody comes from it.
+        if let peer = direction == .send ? record.to : record.from {
+            append(content.slice(peer).untilSlash, to: &line)
+        } else {
+            append(account, to: &line)
+        }
+    }
+
+    private static func append(_ name: StaticString, _ facts: Facts?, to line: inout LineBuffer) {
+        guard let facts else { return }
+        line.field(name)
+        line.openObject()
+        for entry in facts.entries {
+            line.field(named: entry.name)
+            switch entry.value {
+            case .string(let text): line.appendJSONString(text)
+            case .integer(let number): line.append(decimal: number)
+            case .boolean(let flag): line.append(flag ? "true" : "false")
+            case .strings(let list):
+                line.openArray()
+                for text in list {
+                    line.separate()
+                    line.appendJSONString(text)
+                }
+                line.closeArray()
+            }
+        }
+        line.closeObject()
+    }
+}
+
+extension Span<UInt8> {
+    /// An address up to its resource.
+    var untilSlash: Span<UInt8> {
+        @_lifetime(copy self)
+        get {
+            for index in indices where self[index] == 0x2F { return extracting(0..<index) }
+            return self
+        }
+    }
+}
+
+extension Record.Kind {
+    /// The raw value as a literal.
+    var literal: StaticString {
+        switch self {
+        case .session: "session"
+        case .declaration: "declaration"
+        case .streamOpen: "stream-open"
+        case .stanza: "stanza"
+        case .element: "element"
+        case .whitespace: "whitespace"
+        case .streamClose: "stream-close"
+        case .tls: "tls"
+        case .bytes: "bytes"
+        case .note: "note"
+        case .error: "error"
+        case .chunk: "chunk"
+        }
+    }
+}

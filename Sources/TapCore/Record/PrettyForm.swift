@@ -1,0 +1,125 @@
+/// Breaks the XML of an item into indented lines, for reading.
+///
+/// It looks at nothing but tags and quotes, so that it shows what is there, whatever it is: every byte of the item is
+/// shown, in order, and only white space between tags is replaced. An element that holds text keeps its content in one
+/// line, since there white space may mean something.
+enum PrettyForm {
+    /// Lines are indented by two spaces for each level, but no further than this: an item may be nested as deep as
+    /// the limit allows on every line.
+    private static let deepest = 20
+
+    /// Appends the item, each line begun by a newline and an indentation.
+    ///
+    /// - Parameter append: Writes a piece of the item, escaped.
+    static func append(
+        _ xml: Span<UInt8>,
+        to line: inout LineBuffer,
+        _ append: (Span<UInt8>, inout LineBuffer) -> Void
+    ) {
+        var offset = 0
+        var depth = 0
+        /// The depth from which on text has been seen, and lines are no longer broken.
+        var inline: Int?
+        /// Whether the last piece was an opening tag: its end tag follows on the same line.
+        var isAfterOpening = false
+
+        func breakLine(_ line: inout LineBuffer) {
+            guard inline == nil else { return }
+            line.append("\n    ")
+            for _ in 0..<min(max(0, depth), deepest) { line.append("  ") }
+        }
+
+        while offset < xml.count {
+            let section = endOfCharacterData(xml, offset)
+            guard xml[offset] == 0x3C, section == nil else {
+                let end = section ?? xml.firstIndex(of: 0x3C, from: offset) ?? xml.count
+                let text = xml.extracting(offset..<end)
+                if inline == nil, text.isXMLSpace {
+                    offset = end
+                    continue
+                }
+                // Text before any tag (a torn item) or within an element.
+                if depth <= 0, inline == nil { breakLine(&line) }
+                if inline == nil { inline = depth }
+                append(text, &line)
+                isAfterOpening = false
+                offset = end
+                continue
+            }
+            let end = endOfTag(xml, offset)
+            let tag = xml.extracting(offset..<end)
+            switch kind(of: tag) {
+            case .opening:
+                breakLine(&line)
+                append(tag, &line)
+                depth += 1
+                isAfterOpening = true
+            case .closing:
+                depth -= 1
+                if !isAfterOpening { breakLine(&line) }
+                append(tag, &line)
+                if let level = inline, depth < level { inline = nil }
+                isAfterOpening = false
+            case .whole:
+                breakLine(&line)
+                append(tag, &line)
+                isAfterOpening = false
+            }
+            offset = end
+        }
+    }
+
+    private enum Tag { case opening, closing, whole }
+
+    private static func kind(of tag: Span<UInt8>) -> Tag {
+        guard tag.count > 2 else { return .whole }
+        if tag[1] == 0x2F { return .closing }
+        return tag[1] == 0x3F || tag[1] == 0x21 || tag[tag.count - 2] == 0x2F ? .whole : .opening
+    }
+
+    /// The offset behind the `>` that ends the tag; one within quotes does not.
+    private static func endOfTag(_ xml: Span<UInt8>, _ start: Int) -> Int {
+        var quote: UInt8 = 0
+        for offset in start..<xml.count {
+            let byte = xml[offset]
+            if quote != 0 {
+                if byte == quote { quote = 0 }
+            } else if byte == 0x22 || byte == 0x27 {
+                quote = byte
+            } else if byte == 0x3E {
+                return offset + 1
+            }
+        }
+        return xml.count
+    }
+
+    /// The offset behind `]]>` where a CDATA section begins at `start`.
+    private static func endOfCharacterData(_ xml: Span<UInt8>, _ start: Int) -> Int? {
+        let opening: StaticString = "<![CDATA["
+        guard xml.count - start >= opening.utf8CodeUnitCount else { return nil }
+        for index in 0..<opening.utf8CodeUnitCount where xml[start + index] != opening.utf8Start[index] { return nil }
+        var offset = start + opening.utf8CodeUnitCount
+        while offset + 2 < xml.count {
+            if xml[offset] == 0x5D, xml[offset + 1] == 0x5D, xml[offset + 2] == 0x3E { return offset + 3 }
+            offset += 1
+        }
+        return xml.count
+    }
+}
+
+extension Span<UInt8> {
+    fileprivate func firstIndex(of byte: UInt8, from start: Int) -> Int? {
+        for index in start..<count where self[index] == byte { return index }
+        return nil
+    }
+
+    fileprivate var isXMLSpace: Bool {
+        for index in indices {
+            switch self[index] {
+            case 0x20, 0x09, 0x0A, 0x0D: continue
+            default: return false
+            }
+        }
+        return true
+    }
+}

@@ -1,0 +1,111 @@
+/// The first line of a JSON log or capture, and of every part that was opened later: what follows and by whom.
+public struct RecordHeader: Sendable, Hashable {
+    /// The version of the schema that this program writes, and the newest it reads.
+    public static let currentVersion: Int64 = 1
+
+    /// Version of the schema.
+    public var version = Self.currentVersion
+    /// Name and version of the program.
+    public var tool: String
+    /// When the file was opened.
+    public var time: Timestamp
+    /// The ``LogSpec`` by which records were chosen.
+    public var level: String
+    /// The filter by which records were chosen, if there was one.
+    public var filter: String?
+    /// Whether the file is to hold every record up to verbose, with its chunks, and has dropped none so far.
+    public var isComplete: Bool
+    /// What is hidden.
+    public var redaction: RedactionPolicy
+    /// A random word that all files of one run share, and no other run has.
+    public var run: String
+
+    /// The header of a file of this program.
+    public init(
+        tool: String,
+        time: Timestamp,
+        level: String,
+        filter: String? = nil,
+        isComplete: Bool,
+        redaction: RedactionPolicy,
+        run: String
+    ) {
+        self.tool = tool
+        self.time = time
+        self.level = level
+        self.filter = filter
+        self.isComplete = isComplete
+        self.redaction = redaction
+        self.run = run
+    }
+
+    /// Appends the header as a line.
+    public func append(to line: inout LineBuffer) {
+        var timestamps = TimestampWriter()
+        line.openObject()
+        line.field("xtap", Int(version))
+        line.field("tool", tool)
+        line.field("time")
+        line.append(0x22)
+        timestamps.append(time, to: &line)
+        line.append(0x22)
+        line.field("level", level)
+        line.field("filter")
+        if let filter { line.appendJSONString(filter) } else { line.append("null") }
+        line.field("complete", isComplete)
+        line.field("redaction", redaction.rawValue)
+        line.field("run", run)
+        line.closeObject()
+        line.endLine()
+    }
+
+    /// Whether a line is a header of any version: an object whose first field is `xtap`.
+    public static func isHeader(_ line: RawSpan) -> Bool {
+        var reader = JSONReader(line)
+        guard (try? reader.next()) == .objectStart, case .name(let name)? = try? reader.next() else { return false }
+        return reader.matches(name, "xtap")
+    }
+
+    /// Reads a header line; fields that are not known are passed over.
+    ///
+    /// Only the version is required of a version that is newer than ours, so that it can be named.
+    public init(json line: RawSpan) throws(RecordLineError) {
+        self.init(
+            tool: "",
+            time: Timestamp(nanoseconds: 0),
+            level: "",
+            isComplete: false,
+            redaction: .secrets,
+            run: ""
+        )
+        do throws(JSONError) {
+            try read(line)
+        } catch {
+            throw RecordLineError(.notJSON(error))
+        }
+        guard version > 0 else { throw RecordLineError(.badField("xtap")) }
+    }
+
+    private mutating func read(_ line: RawSpan) throws(JSONError) {
+        var reader = JSONReader(line)
+        version = 0
+        guard try reader.next() == .objectStart else { return }
+        while case .name(let name) = try reader.next() {
+            switch try reader.next() {
+            case .number(let number) where reader.matches(name, "xtap"): version = reader.integer(number) ?? 0
+            case .text(let text) where reader.matches(name, "tool"): tool = reader.string(text)
+            case .text(let text) where reader.matches(name, "time"):
+                time = Timestamp(rfc3339: reader.string(text)) ?? time
+            case .text(let text) where reader.matches(name, "level"): level = reader.string(text)
+            case .text(let text) where reader.matches(name, "filter"): filter = reader.string(text)
+            case .bool(let flag) where reader.matches(name, "complete"): isComplete = flag
+            case .text(let text) where reader.matches(name, "redaction"):
+                redaction = RedactionPolicy(rawValue: reader.string(text)) ?? .secrets
+            case .text(let text) where reader.matches(name, "run"): run = reader.string(text)
+            case .objectStart, .arrayStart: try reader.skipRest()
+            default: break
+            }
+        }
+        _ = try reader.next()
+    }
+}

@@ -1,0 +1,256 @@
+internal import XMPPCore
+
+/// A record read back from a line of a JSON log or capture.
+///
+/// ``JSONForm`` writes from it the line that it was read from, byte for byte.
+public struct RecordLine: Sendable {
+    /// The record; its ranges lie in ``content``.
+    public private(set) var record: Record
+    /// The texts of the record: the item, if the line has it, then the others.
+    public private(set) var content: [UInt8] = []
+    /// Fields that this program does not know, as they stood in the line, joined by commas.
+    public private(set) var unknown: [UInt8] = []
+
+    /// Reads a line, with or without its newline.
+    ///
+    /// What must be there are `sequence`, `time`, `monotonic`, `level` and `kind`. A field that is known but holds
+    /// something else than it should is a fault; one that is not known is kept.
+    public init(json line: RawSpan) throws(RecordLineError) {
+        record = Record(
+            sequence: 0,
+            time: Timestamp(nanoseconds: 0),
+            monotonic: 0,
+            kind: .note,
+            level: .info,
+            part: .session
+        )
+        var seen = Required()
+        do {
+            var reader = JSONReader(line)
+            guard try reader.next() == .objectStart else { throw RecordLineError(.noRecord) }
+            while case .name(let slice) = try reader.next() {
+                let name = reader.string(slice)
+                guard let field = Field(rawValue: name) else {
+                    try keep(slice, &reader)
+                    continue
+                }
+                guard try read(field, &reader) else { throw RecordLineError(.badField(name)) }
+                seen.insert(field.required)
+            }
+            _ = try reader.next()
+        } catch let error as JSONError {
+            throw RecordLineError(.notJSON(error))
+        } catch let error as RecordLineError {
+            throw error
+        } catch {
+            throw RecordLineError(.noRecord)
+        }
+        if let missing = seen.firstMissing { throw RecordLineError(.missingField(missing)) }
+    }
+
+    /// The fields of the schema.
+    private enum Field: String {
+        case sequence, time, monotonic, level, part, kind, session, jid, user, remote, direction, leg, epoch, offset
+        case length, chunks, name, from, to, type, id, payload, account, peer, answers, verdict, rule, truncated, digest
+        case condition, code, message, sasl, tls, sm, details, origin, xml, base64
+        case roundTrip = "round_trip"
+
+        var required: Required {
+            switch self {
+            case .sequence: .sequence
+            case .time: .time
+            case .monotonic: .monotonic
+            case .level: .level
+            case .kind: .kind
+            default: []
+            }
+        }
+    }
+
+    private struct Required: OptionSet {
+        let rawValue: UInt8
+        static let sequence = Required(rawValue: 1)
+        static let time = Required(rawValue: 2)
+        static let monotonic = Required(rawValue: 4)
+        static let level = Required(rawValue: 8)
+        static let kind = Required(rawValue: 16)
+
+        var firstMissing: String? {
+            let names = ["sequence", "time", "monotonic", "level", "kind"]
+            return names.indices.first { !contains(Required(rawValue: 1 << UInt8($0))) }.map { names[$0] }
+        }
+    }
+
+    private mutating func keep(_ name: JSONReader.Slice, _ reader: inout JSONReader) throws(JSONError) {
+        let value = try reader.skipValue()
+        if !unknown.isEmpty { unknown.append(0x2C) }
+        unknown += reader.raw(name.range.lowerBound - 1..<name.range.upperBound + 1)
+        unknown.append(0x3A)
+        unknown += reader.raw(value)
+    }
+
+    /// - Returns: whether the value is one that the field can have.
+    private mutating func read(_ field: Field, _ reader: inout JSONReader) throws(JSONError) -> Bool {
+        switch try reader.next() {
+        case .text(let slice): return readText(field, reader.bytes(slice))
+        case .number(let slice):
+            switch field {
+            case .monotonic: return assign(reader.nanoseconds(slice)) { $0.monotonic = $1 }
+            case .roundTrip: return assign(reader.nanoseconds(slice)) { $0.roundTrip = $1 }
+            case .epoch: return assign(reader.integer(slice).flatMap { Int(exactly: $0) }) { $0.epoch = $1 }
+            case .sequence: return assign(reader.unsigned(slice)) { $0.sequence = $1 }
+            case .session: return assign(reader.unsigned(slice)) { $0.session = $1 }
+            case .offset: return assign(reader.unsigned(slice)) { $0.offset = $1 }
+            case .length: return assign(reader.unsigned(slice)) { $0.length = $1 }
+            case .answers: return assign(reader.unsigned(slice)) { $0.answers = $1 }
+            default: return false
+            }
+        case .bool(let flag):
+            guard field == .truncated else { return false }
+            record.isTruncated = flag
+            return true
+        case .arrayStart where field == .chunks: return try readChunks(&reader)
+        case .objectStart:
+            guard let facts = try Facts(&reader) else { return false }
+            switch field {
+            case .sasl: record.sasl = facts
+            case .tls: record.tls = facts
+            case .sm: record.sm = facts
+            case .details: record.details = facts
+            default: return false
+            }
+            return true
+        default: return false
+        }
+    }
+
+    private mutating func readText(_ field: Field, _ bytes: [UInt8]) -> Bool {
+        // Made when asked for: the largest text, the item itself, is wanted as bytes.
+        var text: String { String(decoding: bytes, as: UTF8.self) }
+        switch field {
+        case .time: return assign(Timestamp(rfc3339: text)) { $0.time = $1 }
+        case .level: return assign(Level(name: text)) { $0.level = $1 }
+        case .part: return assign(Part(name: text)) { $0.part = $1 }
+        case .kind: return assign(Record.Kind(rawValue: text)) { $0.kind = $1 }
+        case .direction:
+            return assign(Direction.allCases.first { $0.name.description == text }) { $0.direction = $1 }
+        case .leg: return assign(Leg.allCases.first { $0.name.description == text }) { $0.leg = $1 }
+        case .origin:
+            guard text == "tap" || text == "peer" else { return false }
+            record.origin = text == "tap" ? .tap : .peer
+        case .jid: record.jid = text
+        case .user: record.user = text
+        case .remote: record.remote = text
+        case .verdict: record.verdict = text
+        case .rule: record.rule = text
+        case .digest: record.digest = text
+        case .condition: record.condition = text
+        case .code: record.code = text
+        case .message: record.message = text
+        case .xml: record.xml = store(bytes)
+        case .name: record.name = store(bytes)
+        case .from: record.from = store(bytes)
+        case .to: record.to = store(bytes)
+        case .type: record.type = store(bytes)
+        case .id: record.id = store(bytes)
+        case .payload: storePayload(bytes)
+        case .base64: return assign(Base64.decode(text)) { $0.bytes = $1 }
+        // Both follow from the rest of the record.
+        case .account, .peer: break
+        default: return false
+        }
+        return true
+    }
+
+    private mutating func assign<Value>(_ value: Value?, _ body: (inout Record, Value) -> Void) -> Bool {
+        guard let value else { return false }
+        body(&record, value)
+        return true
+    }
+
+    private mutating func store(_ bytes: some Collection<UInt8>) -> ByteRange {
+        let start = content.count
+        content += bytes
+        return ByteRange(start, content.count)
+    }
+
+    private mutating func storePayload(_ bytes: [UInt8]) {
+        var name = bytes[...]
+        if bytes.first == 0x7B, let end = bytes.lastIndex(of: 0x7D) {
+            let uri = Array(bytes[1..<end])
+            name = bytes[(end + 1)...]
+            record.payloadNamespace = Namespace(uri: uri.span)
+            if record.payloadNamespace == .other { record.payloadURI = store(uri) }
+        }
+        record.payloadName = store(name)
+    }
+
+    private mutating func readChunks(_ reader: inout JSONReader) throws(JSONError) -> Bool {
+        while case .number(let slice) = try reader.next() {
+            guard let chunk = reader.unsigned(slice) else { return false }
+            record.chunks.append(chunk)
+        }
+        // What ended the loop is the array's end, or something that is no number.
+        return reader.depth == 1
+    }
+}
+
+extension Facts {
+    /// Reads facts whose opening brace has been read; `nil` where a value is none that a fact can have.
+    fileprivate init?(_ reader: inout JSONReader) throws(JSONError) {
+        self.init()
+        while case .name(let slice) = try reader.next() {
+            // Looking a name up costs as much as there are: who writes thousands of facts does so to harm.
+            guard entries.count < 1000 else { return nil }
+            let name = reader.string(slice)
+            switch try reader.next() {
+            case .text(let text): self[name] = .string(reader.string(text))
+            case .bool(let flag): self[name] = .boolean(flag)
+            case .number(let number):
+                guard let integer = reader.integer(number) else { return nil }
+                self[name] = .integer(integer)
+            case .arrayStart:
+                var list: [String] = []
+                let inside = reader.depth
+                while case .text(let text) = try reader.next() { list.append(reader.string(text)) }
+                guard reader.depth < inside else { return nil }
+                self[name] = .strings(list)
+            default: return nil
+            }
+        }
+    }
+}
+
+/// Why a line is not a record or a header.
+public struct RecordLineError: Error, Sendable, Hashable {
+    /// What is wrong.
+    public enum Code: Sendable, Hashable {
+        /// Not JSON.
+        case notJSON(JSONError)
+        /// JSON, but no object.
+        case noRecord
+        /// A field that every record has is not there.
+        case missingField(String)
+        /// A field holds something that it cannot hold.
+        case badField(String)
+    }
+
+    /// What is wrong.
+    public let code: Code
+
+    init(_ code: Code) {
+        self.code = code
+    }
+}
+
+extension RecordLineError: CustomStringConvertible {
+    /// One line for people.
+    public var description: String {
+        switch code {
+        case .notJSON(let error): error.description
+        case .noRecord: "not a record"
+        case .missingField(let name): "a record without \"\(name)\""
+        case .badField(let name): "a record whose \"\(name)\" is not what it should be"
+        }
+    }
+}
