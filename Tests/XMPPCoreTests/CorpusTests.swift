@@ -119,9 +119,9 @@ struct Golden: Decodable {
         for example in try Self.examples() {
             let golden = example.golden
             let text = Array(example.text.trimmingCharacters(in: .whitespacesAndNewlines).utf8)
-            let isElement =
-                golden.ok && !golden.isRestricted && golden.top?.count == 1
-                && !Self.textBetweenStanzas.contains(example.name)
+            let isElement = golden.ok && !golden.isRestricted && golden.top?.count == 1
+            // libxml2 says nothing of text behind the last tag; an item has none.
+            guard StreamVerdict(text, parser: parser).outcome != .refused(.textOutsideStanza) else { continue }
             let element = try? parser.parse(text.span, root: root)
             #expect((element != nil) == isElement, "\(example.name)")
         }
@@ -179,10 +179,18 @@ struct Golden: Decodable {
     /// Well-formed UTF-8 for characters that XML 1.0 forbids.
     static let forbiddenCharacters: Set = ["00", "EF BF BE", "EF BF BF"]
 
+    /// Overlong forms that libxml2 lets pass in CDATA: one more reason why the scanner alone decides what is acceptable.
+    static let takenByLibxml2: Set = [
+        "C0 AF in <a><![CDATA[", "C1 BF in <a><![CDATA[", "E0 80 AF in <a><![CDATA[", "E0 9F BF in <a><![CDATA[",
+        "F0 80 80 AF in <a><![CDATA[",
+    ]
+
     @Test func sequencesOfUTF8AreJudgedAsProsodyJudgesThem() throws {
         let lines = String(decoding: try Corpus.read("prosody-utf8_sequences.txt"), as: UTF8.self)
             .split(separator: "\n").filter { $0.hasPrefix("Should ") }
         try #require(lines.count > 40)
+        let root = Array(StreamVerdict.declarations.utf8)
+        var disagreements: Set<String> = []
         for line in lines {
             let isValid = line.hasPrefix("Should pass:")
             let hexadecimal = line.dropFirst(12).prefix { $0 != "#" }.trimmingCharacters(in: .whitespaces)
@@ -194,10 +202,11 @@ struct Golden: Decodable {
             for (before, after) in [("<a>", "</a>"), ("<a b='", "'/>"), ("<a><![CDATA[", "]]></a>")] {
                 let piece = Array(before.utf8) + sequence + Array(after.utf8)
                 #expect(StreamVerdict(piece).outcome == expected, "\(line)")
-                let root = Array(StreamVerdict.declarations.utf8)
-                #expect(((try? StanzaParser().parse(piece.span, root: root)) != nil) == (expected == .accepted), "\(line)")
+                let isParsed = (try? StanzaParser().parse(piece.span, root: root)) != nil
+                if isParsed != (expected == .accepted) { disagreements.insert("\(hexadecimal) in \(before)") }
             }
         }
+        #expect(disagreements == Self.takenByLibxml2)
     }
 
     /// Reads `0045: 1 3-4; 0046: 2` into "0045#1", "0045#3" and so on.
