@@ -29,17 +29,17 @@ extension Span where Element == UInt8 {
     @inline(__always)
     public func equals(_ text: StaticString) -> Bool {
         guard text.utf8CodeUnitCount == count, text.hasPointerRepresentation else { return false }
-        let other = text.utf8Start
-        for index in indices where unsafe self[unchecked: index] != other[index] { return false }
-        return true
+        let other = UnsafeRawPointer(text.utf8Start)
+        return withUnsafeBytes { sameBytes($0.baseAddress, other, $0.count) }
     }
 
     /// Whether these bytes are the same as `other`.
     @inline(__always)
     public func equals(_ other: borrowing Span<UInt8>) -> Bool {
         guard other.count == count else { return false }
-        for index in indices where unsafe self[unchecked: index] != other[unchecked: index] { return false }
-        return true
+        return withUnsafeBytes { one in
+            other.withUnsafeBytes { sameBytes(one.baseAddress, $0.baseAddress, one.count) }
+        }
     }
 
     /// The bytes of `range`, cut to those that there are.
@@ -63,4 +63,39 @@ extension [UInt8] {
     public mutating func append(_ span: borrowing Span<UInt8>) {
         span.withUnsafeBufferPointer { append(contentsOf: $0) }
     }
+}
+
+/// Whether `count` bytes at both places are the same: names and URIs are short, so a call would cost more than the work.
+@inline(__always)
+func sameBytes(_ one: UnsafeRawPointer?, _ other: UnsafeRawPointer?, _ count: Int) -> Bool {
+    guard count > 0, let one, let other else { return count <= 0 }
+    // Longer than a word: word by word, the last one overlapping the one before.
+    guard count >= 8 else { return sameShortBytes(one, other, count) }
+    var index = 0
+    while index < count &- 8 {
+        if word(one, index) != word(other, index) { return false }
+        index &+= 8
+    }
+    return word(one, count &- 8) == word(other, count &- 8)
+}
+
+@inline(__always)
+private func word(_ base: UnsafeRawPointer, _ offset: Int) -> UInt64 {
+    base.loadUnaligned(fromByteOffset: offset, as: UInt64.self)
+}
+
+@inline(__always)
+private func sameShortBytes(_ one: UnsafeRawPointer, _ other: UnsafeRawPointer, _ count: Int) -> Bool {
+    if count >= 4 {
+        return one.loadUnaligned(as: UInt32.self) == other.loadUnaligned(as: UInt32.self)
+            && one.loadUnaligned(fromByteOffset: count &- 4, as: UInt32.self)
+                == other.loadUnaligned(fromByteOffset: count &- 4, as: UInt32.self)
+    }
+    for index in 0..<count
+    where one.load(fromByteOffset: index, as: UInt8.self)
+        != other.load(fromByteOffset: index, as: UInt8.self)
+    {
+        return false
+    }
+    return true
 }

@@ -109,15 +109,7 @@ public enum Namespace: UInt8, Sendable, CaseIterable, BitwiseCopyable {
 
     /// The namespace whose URI is `bytes`; ``none`` for no bytes, ``other`` for one that is not in the table.
     public init(uri bytes: Span<UInt8>) {
-        guard !bytes.isEmpty else {
-            self = .none
-            return
-        }
-        for candidate in Self.byLength[min(bytes.count, Self.longest)] where bytes.equals(candidate.uri) {
-            self = candidate
-            return
-        }
-        self = .other
+        self = NamespaceTable.shared.find(bytes)
     }
 
     /// Whether stanzas of this namespace are the stream's own content: client, server or component.
@@ -128,13 +120,45 @@ public enum Namespace: UInt8, Sendable, CaseIterable, BitwiseCopyable {
         }
     }
 
-    private static let longest = 63
+    /// The URI as an array, for those who need a span of it.
+    var uriBytes: [UInt8] { Array(UnsafeBufferPointer(start: uri.utf8Start, count: uri.utf8CodeUnitCount)) }
+}
 
-    private static let byLength: [[Namespace]] = {
-        var table = [[Namespace]](repeating: [], count: longest + 1)
-        for namespace in allCases where namespace.uri.utf8CodeUnitCount > 0 {
-            table[min(namespace.uri.utf8CodeUnitCount, longest)].append(namespace)
+/// The known namespaces by a hash of their URI: a URI costs one comparison, an unknown one seldom more.
+private final class NamespaceTable: Sendable {
+    static let shared = NamespaceTable()
+
+    /// A slot is ``Namespace/other`` where it is empty; a taken one sends the search to the next.
+    private let slots: InlineArray<256, Namespace>
+
+    private init() {
+        var slots = InlineArray<256, Namespace>(repeating: .other)
+        for namespace in Namespace.allCases where namespace.uri.utf8CodeUnitCount > 0 {
+            var slot = Self.hash(namespace.uriBytes.span)
+            while slots[slot] != .other { slot = (slot &+ 1) & 255 }
+            slots[slot] = namespace
         }
-        return table
-    }()
+        self.slots = slots
+    }
+
+    @inline(__always)
+    func find(_ uri: Span<UInt8>) -> Namespace {
+        guard !uri.isEmpty else { return .none }
+        var slot = Self.hash(uri)
+        while true {
+            let candidate = slots[slot]
+            if candidate == .other || uri.equals(candidate.uri) { return candidate }
+            slot = (slot &+ 1) & 255
+        }
+    }
+
+    /// Of the length and four of the bytes, so chosen that the table's own URIs hardly meet.
+    @inline(__always)
+    private static func hash(_ uri: Span<UInt8>) -> Int {
+        let count = uri.count
+        let last = count &- 1
+        var hash = count &* 45 &+ Int(uri[last]) &* 14 &+ Int(uri[count / 2]) &* 45
+        hash = hash &+ Int(uri[last &- min(3, last)]) &* 2 &+ Int(uri[count / 4 &* 3]) &* 15
+        return hash & 255
+    }
 }

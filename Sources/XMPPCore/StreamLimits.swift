@@ -2,7 +2,7 @@
 ///
 /// Defaults follow what servers do: Prosody's 1 MiB for a stanza, RFC 6120 §13.12 asking for 10,000 bytes at least.
 public struct StreamLimits: Sendable, Hashable {
-    /// Bytes of one item (a stanza, a header). Default 1 MiB.
+    /// Bytes of one element at the top level (a stanza). Default 1 MiB.
     public var itemBytes: Int
     /// Bytes of one tag with its attributes. Default 64 KiB.
     public var tagBytes: Int
@@ -12,6 +12,9 @@ public struct StreamLimits: Sendable, Hashable {
     public var attributes: Int
     /// Bytes of one element or attribute name. Default 1 KiB.
     public var nameBytes: Int
+    /// Namespace declarations in force at one place, the stream's own counted: each prefix is looked for among them.
+    /// Default 256.
+    public var namespaces: Int
 
     /// Limits as given; see each for its default.
     public init(
@@ -19,13 +22,15 @@ public struct StreamLimits: Sendable, Hashable {
         tagBytes: Int = 64 << 10,
         depth: Int = 256,
         attributes: Int = 256,
-        nameBytes: Int = 1 << 10
+        nameBytes: Int = 1 << 10,
+        namespaces: Int = 256
     ) {
         self.itemBytes = itemBytes
         self.tagBytes = tagBytes
         self.depth = depth
         self.attributes = attributes
         self.nameBytes = nameBytes
+        self.namespaces = namespaces
     }
 
     /// The limits of a session that has authenticated.

@@ -37,7 +37,10 @@ public struct DecoderTranscript: Equatable, CustomStringConvertible {
             case .item(let kind): line += "\(kind)"
             case .fault(let fault):
                 // What follows the fault in the same read is not part of the verdict.
-                line = "\(event.epoch)/\(event.offset) fault \(fault.code.rawValue) at \(fault.offset) \(fault.limit)"
+                line = "\(event.epoch)/\(event.offset - fragments) fault "
+                line += "\(fault.code.rawValue) at \(fault.offset) \(fault.limit)"
+            case .torn where event.isTruncated:
+                line = "\(event.epoch)/\(event.offset - fragments)+\(event.length + fragments) torn"
             case .torn: line += "torn"
             case .fragment: break
             }

@@ -45,22 +45,6 @@ final class ParserContext {
     /// Number of names libxml2 has interned for this context.
     var dictionarySize: Int { Int(xmlDictSize(context?.pointee.dict)) }
 
-    /// Appends ` xmlns:prefix='uri'` to a root's declarations.
-    static func appendDeclaration(_ prefix: Span<UInt8>, _ uri: Span<UInt8>, to output: inout [UInt8]) {
-        output.append(contentsOf: prefix.isEmpty ? " xmlns".utf8 : " xmlns:".utf8)
-        output.append(prefix)
-        output.append(contentsOf: "='".utf8)
-        for index in uri.indices {
-            switch uri[index] {
-            case 0x26: output.append(contentsOf: "&amp;".utf8)
-            case 0x27: output.append(contentsOf: "&apos;".utf8)
-            case 0x3C: output.append(contentsOf: "&lt;".utf8)
-            case let byte: output.append(byte)
-            }
-        }
-        output.append(0x27)
-    }
-
     /// Parses one whole element into `arena`; nil is success.
     func parse(_ item: Span<UInt8>, into arena: ElementArena) -> StanzaParser.Failure? {
         self.arena = arena
@@ -122,7 +106,7 @@ final class ParserContext {
     }
 
     private func characters(_ text: UnsafePointer<xmlChar>, _ count: Int) {
-        guard depth > 1 else { return }
+        guard depth > 1 else { return refuse(0, "text outside the element") }
         arena?.addText(text, count)
     }
 

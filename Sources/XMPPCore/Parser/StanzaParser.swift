@@ -33,13 +33,11 @@ public final class StanzaParser {
 
     /// Parses the last event of `decoder`, which must be a whole element.
     public func parse(_ decoder: borrowing StreamDecoder) throws(Failure) -> Element {
-        var root: [UInt8] = []
-        decoder.forEachDeclaration { prefix, uri in ParserContext.appendDeclaration(prefix, uri, to: &root) }
-        return try parse(decoder.bytes, root: root)
+        try parse(decoder.bytes, root: decoder.declarations)
     }
 
     /// Parses one element that stands in a stream with the namespace declarations `root`: what stands between
-    /// `<stream` and `>` in the header, as ``StreamDecoder/forEachDeclaration(_:)`` tells them.
+    /// `<stream` and `>` in the header, as ``StreamDecoder/declarations`` has them.
     public func parse(_ item: Span<UInt8>, root: [UInt8]) throws(Failure) -> Element {
         if !isKnownUniquelyReferenced(&arena) { arena = ElementArena() }
         arena.reset()

@@ -60,7 +60,8 @@ public struct ItemReader {
         tagBytes: .max,
         depth: .max,
         attributes: .max,
-        nameBytes: .max
+        nameBytes: .max,
+        namespaces: .max
     )
 
     /// A reader without an item.
@@ -81,7 +82,7 @@ public struct ItemReader {
     private mutating func reset() {
         open.removeAll(keepingCapacity: true)
         rootCount = scope.count
-        rootBinding = defaultBinding()
+        rootBinding = scope.defaultBinding
         cursor = 0
         hasEndPending = false
         isFaulted = false
@@ -107,8 +108,7 @@ public struct ItemReader {
 
     private func namespace(prefix: Span<UInt8>) -> Namespace {
         guard !prefix.isEmpty else { return .none }
-        if let binding = scope.find(prefix) { return scope.namespace(binding) }
-        return prefix.equals("xml") ? .xml : .other
+        return scope.find(prefix).map(scope.namespace) ?? .other
     }
 
     /// The next token; nil at the end of `item`, which holds the same bytes at each call.
@@ -160,12 +160,12 @@ public struct ItemReader {
         cursor = tag.end
         guard tag.kind != .end else { return close() }
         let bindings = scope.count
-        if tag.hasDeclarations, scope.enter(tag, in: item, isHeader: false) != nil { return fault() }
+        if tag.hasDeclarations, scope.enter(tag, in: item, isHeader: false, limit: .max) != nil { return fault() }
         let inherited = open.last?.defaultBinding ?? rootBinding
-        let ownDefault = tag.hasDeclarations ? defaultBinding() : inherited
+        let ownDefault = tag.hasDeclarations ? scope.defaultBinding : inherited
         name = tag.localName
         if tag.colon < 0 {
-            namespace = ownDefault < 0 ? .none : scope.namespace(Int(ownDefault))
+            namespace = scope.namespace(ownDefault)
         } else {
             namespace = namespace(prefix: tag.prefix(in: item))
         }
@@ -178,11 +178,6 @@ public struct ItemReader {
         guard let last = open.popLast() else { return fault() }
         scope.leave(to: max(rootCount, Int(last.bindings)))
         return .end
-    }
-
-    private func defaultBinding() -> Int32 {
-        let empty: [UInt8] = []
-        return Int32(truncatingIfNeeded: scope.find(empty.span) ?? -1)
     }
 
     private mutating func fault() -> Token {

@@ -1,46 +1,67 @@
-/// The namespace declarations in force, innermost last, with the bytes of prefixes and URIs in one arena.
+/// The namespace declarations in force, innermost last.
 ///
-/// Bytes are copied once when a declaration comes into force, so the tag it stood in may go.
+/// Bytes that are needed later are copied when a declaration comes into force, so the tag it stood in may go: every
+/// prefix, and each URI that is not in the table of known ones.
 struct NamespaceScope {
-    private struct Binding {
-        var prefix: ByteRange
-        var uri: ByteRange
-        var namespace: Namespace
+    private struct Binding: BitwiseCopyable {
+        /// In the arena.
+        var prefix = ByteRange.empty
+        /// In the arena; empty for a known namespace.
+        var uri = ByteRange.empty
+        var namespace = Namespace.none
         /// Where the URI stands in the item, or empty when it was declared before the item began.
-        var source: ByteRange
+        var source = ByteRange.empty
     }
 
-    private var bindings: [Binding] = []
+    /// Stands for the binding of the prefix `xml`, which needs no declaration.
+    static let xml: Int32 = -2
+    /// Stands for no namespace.
+    static let unbound: Int32 = -1
+
+    private var bindings = SmallStack<8, Binding>(filler: Binding())
     private var arena: [UInt8] = []
 
     /// Number of declarations in force: give it to ``leave(to:)`` when the element that made more of them ends.
     var count: Int { bindings.count }
 
     mutating func removeAll() {
-        bindings.removeAll(keepingCapacity: true)
+        bindings.removeAll()
         arena.removeAll(keepingCapacity: true)
     }
 
     /// Makes this a copy of `other`, in memory of its own.
     mutating func assign(_ other: borrowing NamespaceScope) {
         removeAll()
-        bindings.append(contentsOf: other.bindings)
-        arena.append(contentsOf: other.arena)
+        for index in 0..<other.bindings.count { bindings.append(other.bindings[index]) }
+        arena.append(other.arena.span)
     }
 
     /// Brings the declarations of a tag into force. `isHeader`: they outlive the item they stand in.
-    mutating func enter(_ tag: borrowing Tag, in bytes: Span<UInt8>, isHeader: Bool) -> ScanFault.Code? {
-        for attribute in tag.attributes where attribute.isDeclaration {
-            let prefix =
-                attribute.colon < 0
-                ? bytes.extracting(0..<0) : bytes.extracting((Int(attribute.colon) + 1)..<Int(attribute.name.end))
+    mutating func enter(
+        _ tag: borrowing Tag,
+        in bytes: Span<UInt8>,
+        isHeader: Bool,
+        limit: Int
+    ) -> ScanFault.Code? {
+        for index in 0..<tag.attributes.count {
+            let attribute = tag.attributes[index]
+            guard attribute.isDeclaration else { continue }
+            guard bindings.count < limit else { return .tooManyNamespaces }
+            let prefix = bytes.extracting(attribute.declaredPrefix)
             let prefixStart = arena.count
-            arena.append(prefix)
+            if !prefix.isEmpty { arena.append(prefix) }
             let uriStart = arena.count
-            AttributeValue.decode(bytes.extracting(attribute.value.range), into: &arena)
-            let namespace = Namespace(uri: arena.span.extracting(uriStart..<arena.count))
-            let isEmpty = uriStart == arena.count
-            if let fault = Self.check(prefix: prefix, namespace: namespace, isEmpty: isEmpty) { return fault }
+            let namespace: Namespace
+            if attribute.needsDecoding {
+                AttributeValue.decode(bytes.extracting(attribute.value.range), into: &arena)
+                namespace = Namespace(uri: arena.span.extracting(uriStart..<arena.count))
+                if namespace != .other { arena.removeLast(arena.count - uriStart) }
+            } else {
+                let uri = bytes.extracting(attribute.value.range)
+                namespace = Namespace(uri: uri)
+                if namespace == .other { arena.append(uri) }
+            }
+            if let fault = Self.check(prefix: prefix, namespace: namespace) { return fault }
             bindings.append(
                 Binding(
                     prefix: ByteRange(prefixStart, uriStart),
@@ -54,139 +75,106 @@ struct NamespaceScope {
     }
 
     /// The rules of Namespaces in XML 1.0 §3 and §5 for what may be declared.
-    private static func check(prefix: Span<UInt8>, namespace: Namespace, isEmpty: Bool) -> ScanFault.Code? {
+    private static func check(prefix: Span<UInt8>, namespace: Namespace) -> ScanFault.Code? {
+        if prefix.isEmpty { return namespace == .xml || namespace == .xmlns ? .reservedPrefix : nil }
         if prefix.equals("xml") { return namespace == .xml ? nil : .reservedPrefix }
         if prefix.equals("xmlns") || namespace == .xml || namespace == .xmlns { return .reservedPrefix }
-        return isEmpty && !prefix.isEmpty ? .unboundPrefix : nil
+        return namespace == .none ? .unboundPrefix : nil
     }
 
     /// Ends the declarations made since there were `count`.
     @inline(__always)
     mutating func leave(to count: Int) {
-        while bindings.count > count, let last = bindings.popLast() {
-            arena.removeLast(arena.count - Int(last.prefix.start))
-        }
+        guard bindings.count > count else { return }
+        let end = Int(bindings[count].prefix.start)
+        if arena.count > end { arena.removeLast(arena.count &- end) }
+        bindings.truncate(to: count)
     }
 
-    /// The binding of `prefix` (empty for the default namespace), innermost first; nil where there is none.
-    func find(_ prefix: Span<UInt8>) -> Int? {
+    /// The default namespace's binding, innermost first; ``unbound`` where there is none.
+    var defaultBinding: Int32 {
         var index = bindings.count
         while index > 0 {
-            index -= 1
-            let candidate = bindings[index].prefix
-            if candidate.count == prefix.count, arena.span.extracting(candidate.range).equals(prefix) { return index }
+            index &-= 1
+            if bindings[index].prefix.isEmpty { return Int32(truncatingIfNeeded: index) }
         }
-        return nil
+        return Self.unbound
     }
 
-    /// What the binding at `index` names.
+    /// The binding of `prefix`, which is not empty, innermost first; nil where there is none.
+    func find(_ prefix: Span<UInt8>) -> Int32? {
+        var index = bindings.count
+        while index > 0 {
+            index &-= 1
+            let candidate = bindings[index].prefix
+            if candidate.count == prefix.count, arena.span.extracting(candidate.range).equals(prefix) {
+                return Int32(truncatingIfNeeded: index)
+            }
+        }
+        return prefix.equals("xml") ? Self.xml : nil
+    }
+
+    /// What a binding names.
     @inline(__always)
-    func namespace(_ index: Int) -> Namespace { bindings[index].namespace }
-
-    /// How to find the URI of the binding at `index` after its element has ended.
-    func name(_ index: Int) -> NamespaceName {
-        let binding = bindings[index]
-        guard binding.namespace == .other else { return NamespaceName(binding.namespace) }
-        return binding.source.isEmpty
-            ? NamespaceName(inherited: binding.uri) : NamespaceName(declared: binding.source)
+    func namespace(_ binding: Int32) -> Namespace {
+        binding >= 0 ? bindings[Int(binding)].namespace : binding == Self.xml ? .xml : .none
     }
 
-    /// The URI of the binding at `index`.
-    @_lifetime(borrow self)
-    func uri(_ index: Int) -> Span<UInt8> {
-        arena.span.extracting(bindings[index].uri.range)
+    /// How to find the URI of a binding after its element has ended.
+    func name(_ binding: Int32) -> NamespaceName {
+        let namespace = namespace(binding)
+        guard namespace == .other else { return NamespaceName(namespace) }
+        let binding = bindings[Int(binding)]
+        return binding.source.isEmpty ? NamespaceName(inherited: binding.uri) : NamespaceName(declared: binding.source)
     }
 
-    /// The bytes of an inherited URI.
-    @_lifetime(borrow self)
-    func inherited(_ range: ByteRange) -> Span<UInt8> { arena.span.slice(range) }
+    /// Whether two bindings name the same URI.
+    func isSame(_ one: Int32, _ other: Int32) -> Bool {
+        guard one != other else { return true }
+        let namespace = namespace(one)
+        guard namespace == self.namespace(other) else { return false }
+        guard namespace == .other else { return true }
+        let uri = arena.span.extracting(bindings[Int(one)].uri.range)
+        return arena.span.extracting(bindings[Int(other)].uri.range).equals(uri)
+    }
+
+    /// Appends the bytes of an inherited URI.
+    func appendInherited(_ range: ByteRange, to output: inout [UInt8]) { output.append(arena.span.slice(range)) }
 
     /// Calls `body` with each prefix and URI in force, outermost first.
     func forEach(_ body: (_ prefix: Span<UInt8>, _ uri: Span<UInt8>) -> Void) {
-        for binding in bindings {
-            body(arena.span.extracting(binding.prefix.range), arena.span.extracting(binding.uri.range))
+        for index in 0..<bindings.count {
+            let binding = bindings[index]
+            let prefix = arena.span.extracting(binding.prefix.range)
+            if binding.namespace == .other {
+                body(prefix, arena.span.extracting(binding.uri.range))
+            } else {
+                body(prefix, binding.namespace.uriBytes.span)
+            }
         }
     }
-}
 
-/// A namespace as a head names it: one of the table, or a URI to be looked up where it was declared.
-public struct NamespaceName: Sendable, Hashable {
-    /// Where an unknown URI stands.
-    public enum Source: Sendable, Hashable {
-        /// In the table of known namespaces.
-        case known
-        /// In the item, as written in its `xmlns` attribute.
-        case item(ByteRange)
-        /// Declared by the stream header.
-        case inherited(ByteRange)
-    }
-
-    /// The namespace, ``Namespace/other`` for an unknown one.
-    public var namespace: Namespace
-    /// Where an unknown URI stands.
-    public var source: Source
-
-    /// A namespace of the table.
-    public init(_ namespace: Namespace) {
-        self.namespace = namespace
-        source = .known
-    }
-
-    init(declared range: ByteRange) {
-        namespace = .other
-        source = .item(range)
-    }
-
-    init(inherited range: ByteRange) {
-        namespace = .other
-        source = .inherited(range)
-    }
-}
-
-/// The value an attribute means, as against the bytes it is written with (XML 1.0 §3.3.3).
-public enum AttributeValue {
-    /// Appends what `raw` means: references replaced, each tab, line feed or carriage return a space.
-    ///
-    /// `raw` has passed the scanner; what is not a reference is taken as it stands.
-    public static func decode(_ raw: Span<UInt8>, into output: inout [UInt8]) {
-        decode(raw, normalising: true, into: &output)
-    }
-
-    /// Appends what character data means: references replaced, line ends as they are.
-    public static func decodeText(_ raw: Span<UInt8>, into output: inout [UInt8]) {
-        decode(raw, normalising: false, into: &output)
-    }
-
-    private static func decode(_ raw: Span<UInt8>, normalising: Bool, into output: inout [UInt8]) {
-        var index = 0
-        while index < raw.count {
-            let byte = raw[index]
-            if byte == 0x26, let end = semicolon(raw, from: index) {
-                let body = raw.extracting((index + 1)..<end)
-                if let entity = TextScan.Entity(body) {
-                    output.append(entity.byte)
-                    index = end + 1
-                    continue
-                }
-                if !body.isEmpty, body[0] == 0x23, let value = TextScan.characterReference(body),
-                    let scalar = Unicode.Scalar(value)
-                {
-                    output.append(contentsOf: Array(String(scalar).utf8))
-                    index = end + 1
-                    continue
+    /// The declarations in force as they would stand in a tag: ` xmlns:prefix='uri'` for each.
+    var declarations: [UInt8] {
+        var output: [UInt8] = []
+        forEach { prefix, uri in
+            output.append(contentsOf: prefix.isEmpty ? " xmlns".utf8 : " xmlns:".utf8)
+            output.append(prefix)
+            output.append(contentsOf: "='".utf8)
+            for index in uri.indices {
+                switch uri[index] {
+                case 0x26: output.append(contentsOf: "&amp;".utf8)
+                case 0x27: output.append(contentsOf: "&apos;".utf8)
+                case 0x3C: output.append(contentsOf: "&lt;".utf8)
+                // Written as they stand, they would be read as spaces.
+                case 0x09: output.append(contentsOf: "&#9;".utf8)
+                case 0x0A: output.append(contentsOf: "&#10;".utf8)
+                case 0x0D: output.append(contentsOf: "&#13;".utf8)
+                case let byte: output.append(byte)
                 }
             }
-            output.append(normalising && byte < 0x20 ? 0x20 : byte)
-            index += 1
+            output.append(0x27)
         }
-    }
-
-    private static func semicolon(_ raw: Span<UInt8>, from index: Int) -> Int? {
-        var end = index + 1
-        while end < raw.count {
-            if raw[end] == 0x3B { return end }
-            end += 1
-        }
-        return nil
+        return output
     }
 }

@@ -25,6 +25,7 @@ public struct ScanFault: Error, Sendable, Hashable {
         case afterStreamEnd = "after-stream-end"
         case tooDeep = "limit-depth"
         case tooManyAttributes = "limit-attributes"
+        case tooManyNamespaces = "limit-namespaces"
         case nameTooLong = "limit-name"
         case tagTooLong = "limit-tag"
         case itemTooLong = "limit-item"
@@ -51,7 +52,7 @@ public struct ScanFault: Error, Sendable, Hashable {
         case .unboundPrefix, .reservedPrefix: .badNamespacePrefix
         case .unsupportedEncoding: .unsupportedEncoding
         case .notAStream: .invalidNamespace
-        case .tooDeep, .tooManyAttributes, .nameTooLong, .tagTooLong, .itemTooLong: .policyViolation
+        case .tooDeep, .tooManyAttributes, .tooManyNamespaces, .nameTooLong, .tagTooLong, .itemTooLong: .policyViolation
         case .textOutsideStanza, .afterStreamEnd: .badFormat
         default: .notWellFormed
         }
@@ -83,6 +84,7 @@ public struct ScanFault: Error, Sendable, Hashable {
         case .afterStreamEnd: "bytes after the end of the stream"
         case .tooDeep: "elements nested deeper than \(limit)"
         case .tooManyAttributes: "more than \(limit) attributes in one tag"
+        case .tooManyNamespaces: "more than \(limit) namespace declarations in force"
         case .nameTooLong: "a name longer than \(limit) bytes"
         case .tagTooLong: "a tag longer than \(limit) bytes"
         case .itemTooLong: "an item longer than \(limit) bytes"

@@ -25,6 +25,7 @@ public struct StreamDecoder: ~Copyable {
     /// An item beyond the limit, followed to its end without being kept.
     private struct Oversize {
         var start: UInt64
+        /// What was known when the limit was passed; the last word on secrets comes with the end.
         var head: StanzaHead
         var end: StanzaScanner.Item?
         /// Its event has been given out.
@@ -85,14 +86,11 @@ public struct StreamDecoder: ~Copyable {
         forgetTruncated()
         guard !isFinished else { return nil }
         if let item = oversize?.end { return endOversize(item) }
-        // The scanner changes while it looks at the storage: two parts of one struct need a name of their own.
-        let storage = self.storage
-        let step = scanner.next(storage.span.extracting(consumed..<storage.count))
-        switch step {
-        case .incomplete: return oversize == nil ? beginOversize() : fragment(scanner.discardable)
+        switch Self.look(&scanner, storage, from: consumed) {
+        case .incomplete: return oversize == nil ? beginOversize() : fragment(discardable())
         case .fault(let code, let at, let limit): return fault(code, at: at, limit: limit)
         case .item(let item):
-            if oversize != nil || item.length > limits.itemBytes && item.kind != .whitespace {
+            if oversize != nil || item.length > limits.itemBytes && item.kind == .element {
                 if oversize == nil { openOversize(item.head) }
                 oversize?.end = item
                 return fragment(item.length)
@@ -101,8 +99,17 @@ public struct StreamDecoder: ~Copyable {
         }
     }
 
-    /// The end of the input: what is left of an item that never became complete, or nil where nothing is.
+    /// The scanner changes while it looks at the storage: two parts of one struct, told apart by being two arguments.
+    @inline(__always)
+    private static func look(_ scanner: inout StanzaScanner, _ storage: [UInt8], from start: Int) -> StanzaScanner.Step
+    {
+        scanner.next(storage.span.extracting(start..<storage.count))
+    }
+
+    /// The end of the input, asked for when ``next()`` gives nothing more: what is left of an item that never became
+    /// complete, or nil where nothing is.
     public mutating func finish() -> StreamEvent? {
+        forgetTruncated()
         guard !isFinished, pendingCount > 0 || oversize != nil else { return nil }
         let storage = self.storage
         if case .fault(let code, let at, let limit) = scanner.finish(storage.span.extracting(consumed..<storage.count))
@@ -112,7 +119,8 @@ public struct StreamDecoder: ~Copyable {
         isFinished = true
         current = consumed..<storage.count
         var event = makeEvent(.torn, length: pendingCount)
-        event.head = oversize?.head ?? scanner.partialHead
+        // Of an item beyond the limit the beginning has gone, and with it what its head refers to.
+        if oversize == nil { event.head = scanner.partialHead } else { event.isTruncated = true }
         return event
     }
 
@@ -123,6 +131,9 @@ public struct StreamDecoder: ~Copyable {
 
     /// Copies the declarations in force: at an item those of the stream header.
     func copyScope(to scope: inout NamespaceScope) { scanner.copyScope(to: &scope) }
+
+    /// The namespace declarations of the stream header, as they would stand in a tag: ` xmlns:prefix='uri'` for each.
+    public var declarations: [UInt8] { scanner.declarations }
 
     /// Calls `body` with each prefix (empty for the default) and URI that the stream header declared.
     public func forEachDeclaration(_ body: (_ prefix: Span<UInt8>, _ uri: Span<UInt8>) -> Void) {
@@ -170,7 +181,7 @@ public struct StreamDecoder: ~Copyable {
     private mutating func beginOversize() -> StreamEvent? {
         guard pendingCount > limits.itemBytes, scanner.isInsideElement else { return nil }
         openOversize(scanner.partialHead)
-        return fragment(scanner.discardable)
+        return fragment(discardable())
     }
 
     private mutating func openOversize(_ head: StanzaHead) {
@@ -179,18 +190,24 @@ public struct StreamDecoder: ~Copyable {
         oversize = Oversize(start: position, head: head, end: nil)
     }
 
+    private mutating func discardable() -> Int {
+        let storage = self.storage
+        return scanner.discard(storage.span.extracting(consumed..<storage.count))
+    }
+
     private mutating func fragment(_ count: Int) -> StreamEvent? {
         guard count > 0 else { return nil }
-        if oversize?.end == nil { scanner.discard(count) }
-        var event = makeEvent(.fragment(isFirst: oversize?.start == position), length: count)
-        event.head = oversize?.head ?? StanzaHead()
+        let isFirst = oversize?.start == position
+        var event = makeEvent(.fragment(isFirst: isFirst), length: count)
+        // The head refers to the first fragment's bytes only.
+        if isFirst, let head = oversize?.head { event.head = head }
         take(count, into: &event)
         event.chunks = []
         return event
     }
 
     private mutating func endOversize(_ item: StanzaScanner.Item) -> StreamEvent? {
-        guard let start = oversize?.start, let head = oversize?.head else { return nil }
+        guard let start = oversize?.start else { return nil }
         oversize?.isTold = true
         current = 0..<0
         var event = StreamEvent(
@@ -200,7 +217,7 @@ public struct StreamDecoder: ~Copyable {
             position: start,
             length: position - start
         )
-        event.head = head
+        event.head = item.head
         event.isTruncated = true
         return event
     }
@@ -237,11 +254,12 @@ public struct StreamEvent: Sendable {
     public var position: UInt64
     /// Number of bytes on the wire.
     public var length: UInt64
-    /// Of a header or element, whole or not.
+    /// Of a header or element, whole or not; empty in a fragment that is not the first, and in the torn end of an item
+    /// beyond the size limit.
     public var head = StanzaHead()
     /// Offsets within the item at which reads ended.
     public var chunks: [UInt64] = []
-    /// The item was beyond the size limit: only its head is known.
+    /// The item was beyond the size limit: only its head is known, and of a torn one not even that.
     public var isTruncated = false
 }
 

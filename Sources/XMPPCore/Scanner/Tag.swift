@@ -1,19 +1,24 @@
 /// One tag, taken apart: offsets of its parts in the bytes it was read from. Reused from tag to tag.
 struct Tag {
     /// An attribute or namespace declaration as it stands in the tag.
-    struct Attribute {
+    struct Attribute: BitwiseCopyable {
         /// The qualified name.
-        var name: ByteRange
+        var name = ByteRange.empty
         /// Offset of the colon in the name, or -1.
-        var colon: Int32
+        var colon: Int32 = -1
         /// The value between the quotes.
-        var value: ByteRange
+        var value = ByteRange.empty
         /// The value as written is not the value meant: it holds a reference, or white space other than spaces.
-        var needsDecoding: Bool
+        var needsDecoding = false
         /// `xmlns` or `xmlns:…`.
-        var isDeclaration: Bool
-        /// The value holds a reference.
-        var hasReference: Bool
+        var isDeclaration = false
+
+        /// The prefix of the name; empty where there is none.
+        var prefix: Range<Int> { Int(name.start)..<max(Int(name.start), Int(colon)) }
+        /// The local part of the name.
+        var localName: Range<Int> { (colon < 0 ? Int(name.start) : Int(colon) &+ 1)..<Int(name.end) }
+        /// Of a namespace declaration: the prefix it declares; empty for the default namespace.
+        var declaredPrefix: Range<Int> { colon < 0 ? Int(name.end)..<Int(name.end) : localName }
     }
 
     enum Kind { case start, empty, end }
@@ -23,12 +28,19 @@ struct Tag {
     var colon: Int32 = -1
     /// Offset behind the `>`.
     var end = 0
-    var attributes: [Attribute] = []
+    var attributes = SmallStack<12, Attribute>(filler: Attribute())
     var hasDeclarations = false
+    /// The value of an attribute holds a reference.
     var hasReference = false
 
     /// The local part of the name.
-    var localName: ByteRange { colon < 0 ? name : ByteRange(Int(colon) + 1, Int(name.end)) }
+    var localName: ByteRange { colon < 0 ? name : ByteRange(Int(colon) &+ 1, Int(name.end)) }
+
+    /// The prefix of the name; empty where there is none.
+    @_lifetime(copy bytes)
+    func prefix(in bytes: Span<UInt8>) -> Span<UInt8> {
+        bytes.extracting(Int(name.start)..<max(Int(name.start), Int(colon)))
+    }
 
     enum Outcome {
         case complete
@@ -38,7 +50,7 @@ struct Tag {
 
     /// Takes the tag apart whose `<` is at `start`. The bytes may end before it does.
     mutating func read(_ bytes: Span<UInt8>, at start: Int, limits: StreamLimits) -> Outcome {
-        attributes.removeAll(keepingCapacity: true)
+        attributes.removeAll()
         hasDeclarations = false
         hasReference = false
         var index = start &+ 1
@@ -84,15 +96,15 @@ struct Tag {
         }
     }
 
+    @inline(__always)
     private mutating func readAttribute(_ bytes: Span<UInt8>, at index: inout Int, limits: StreamLimits) -> Outcome {
-        let attributeName: ByteRange
-        let attributeColon: Int32
+        var attribute = Attribute()
         switch Self.readName(bytes, from: index, limit: limits.nameBytes) {
-        case .name(let range, let colon): (attributeName, attributeColon) = (range, colon)
+        case .name(let range, let colon): (attribute.name, attribute.colon) = (range, colon)
         case .incomplete: return .incomplete
         case .fault(let code, let at, let limit): return .fault(code, at: at, limit: limit)
         }
-        index = Self.skipWhitespace(bytes, from: Int(attributeName.end))
+        index = Self.skipWhitespace(bytes, from: Int(attribute.name.end))
         guard index < bytes.count else { return .incomplete }
         guard bytes[index] == 0x3D else { return .fault(.malformedTag, at: index, limit: 0) }
         index = Self.skipWhitespace(bytes, from: index &+ 1)
@@ -101,49 +113,44 @@ struct Tag {
         guard quote == 0x22 || quote == 0x27 else { return .fault(.malformedTag, at: index, limit: 0) }
         let valueStart = index &+ 1
         // Most values are plain: one pass finds the closing quote and nothing else.
-        var decoding = (reference: false, whitespace: false)
         let plain = TextScan.skipPlain(bytes, from: valueStart, quote: quote)
         if plain < bytes.count, bytes[plain] == quote {
             index = plain &+ 1
         } else {
-            switch TextScan.scan(bytes, from: plain, place: .attribute(quote: quote)) {
+            switch TextScan.scanValue(bytes, from: plain, quote: quote) {
             case .end: return .incomplete
             case .fault(let code, let at): return .fault(code, at: at, limit: 0)
             case .special(let stop):
                 guard bytes[stop] == quote else { return .fault(.malformedTag, at: stop, limit: 0) }
                 index = stop &+ 1
             }
-            decoding = Self.decoding(bytes.extracting(valueStart..<(index &- 1)))
+            attribute.needsDecoding = noteDecoding(bytes, from: plain, to: index &- 1)
         }
-        let value = ByteRange(valueStart, index &- 1)
-        let nameBytes = bytes.extracting(attributeName.range)
-        let isDeclaration =
-            nameBytes.count >= 5 && nameBytes.extracting(0..<5).equals("xmlns")
-            && (nameBytes.count == 5 || nameBytes[5] == 0x3A)
-        hasDeclarations = hasDeclarations || isDeclaration
-        hasReference = hasReference || decoding.reference
-        attributes.append(
-            Attribute(
-                name: attributeName,
-                colon: attributeColon,
-                value: value,
-                needsDecoding: decoding.reference || decoding.whitespace,
-                isDeclaration: isDeclaration,
-                hasReference: decoding.reference
-            )
-        )
+        attribute.value = ByteRange(valueStart, index &- 1)
+        let nameBytes = bytes.extracting(attribute.name.range)
+        if nameBytes.count >= 5, nameBytes.extracting(0..<5).equals("xmlns"),
+            nameBytes.count == 5 || nameBytes[5] == 0x3A
+        {
+            attribute.isDeclaration = true
+            hasDeclarations = true
+        }
+        attributes.append(attribute)
         return .complete
     }
 
-    private static func decoding(_ value: Span<UInt8>) -> (reference: Bool, whitespace: Bool) {
-        var reference = false
-        var whitespace = false
-        for index in value.indices {
-            let byte = value[index]
-            reference = reference || byte == 0x26
-            whitespace = whitespace || byte < 0x20
+    /// Whether a value is written otherwise than it is meant.
+    private mutating func noteDecoding(_ bytes: Span<UInt8>, from start: Int, to end: Int) -> Bool {
+        var needsDecoding = false
+        for index in start..<end {
+            let byte = bytes[index]
+            if byte == 0x26 {
+                needsDecoding = true
+                hasReference = true
+            } else if byte < 0x20 {
+                needsDecoding = true
+            }
         }
-        return (reference, whitespace)
+        return needsDecoding
     }
 
     @inline(__always)
@@ -153,6 +160,8 @@ struct Tag {
         return index
     }
 
+    // MARK: Names
+
     private enum NameOutcome {
         case name(ByteRange, colon: Int32)
         case incomplete
@@ -160,7 +169,19 @@ struct Tag {
     }
 
     /// Reads a qualified name: one colon at most, neither first nor last, both parts beginning like a name.
+    ///
+    /// Nearly every name is ASCII without a colon, and its end is seen at once; any other goes the long way.
+    @inline(__always)
     private static func readName(_ bytes: Span<UInt8>, from start: Int, limit: Int) -> NameOutcome {
+        var index = start
+        while index < bytes.count, XMLCharacters.isUnprefixedName(bytes[index]) { index &+= 1 }
+        guard index < bytes.count, bytes[index] < 0x80, bytes[index] != 0x3A, index > start,
+            XMLCharacters.isNameStart(bytes[start]), index &- start <= limit
+        else { return readAnyName(bytes, from: start, limit: limit) }
+        return .name(ByteRange(start, index), colon: -1)
+    }
+
+    private static func readAnyName(_ bytes: Span<UInt8>, from start: Int, limit: Int) -> NameOutcome {
         var index = start
         var colon: Int32 = -1
         var atPartStart = true

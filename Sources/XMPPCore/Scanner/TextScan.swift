@@ -9,13 +9,6 @@ enum TextStop {
 
 /// Scans over character data: text, attribute values and CDATA differ only in the bytes they stop at.
 enum TextScan {
-    /// Where character data stands.
-    enum Place {
-        case text
-        case attribute(quote: UInt8)
-        case section
-    }
-
     private static let ones: UInt64 = 0x0101_0101_0101_0101
     private static let highs: UInt64 = 0x8080_8080_8080_8080
 
@@ -28,17 +21,38 @@ enum TextScan {
 
     /// The first offset from `index` on at which the byte is none of plain ASCII text, or the end.
     ///
-    /// Eight bytes a step: a control character, a byte beyond ASCII, `<`, `&`, `]` and the quote stop it.
+    /// Eight bytes a step: a control character, a byte beyond ASCII, `<`, `&` and the quote stop it.
     @inline(__always)
     static func skipPlain(_ bytes: Span<UInt8>, from index: Int, quote: UInt8) -> Int {
+        var mayHoldKey = false
+        return skipPlain(bytes, from: index, quote: quote, notesKeys: false, &mayHoldKey)
+    }
+
+    /// The same; with `notesKeys`, `mayHoldKey` becomes true where a `#` or `=` was passed, without which text can hold
+    /// no key in a URL (`aesgcm://…#`, `;preauth=`).
+    @inline(__always)
+    private static func skipPlain(
+        _ bytes: Span<UInt8>,
+        from index: Int,
+        quote: UInt8,
+        notesKeys: Bool,
+        _ mayHoldKey: inout Bool
+    ) -> Int {
         var index = index
         let count = bytes.count
         let raw = bytes.bytes
+        var keys: UInt64 = 0
         while index &+ 8 <= count {
             let word = raw.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
             let below = (word &- ones &* 0x20) & ~word & highs
             let found = below | (word & highs) | equal(word, 0x3C) | equal(word, 0x26) | equal(word, quote)
+            if notesKeys {
+                let marks = equal(word, 0x23) | equal(word, 0x3D)
+                // Only those before the lowest stop were passed.
+                keys |= found == 0 ? marks : marks & ((found & (0 &- found)) &- 1)
+            }
             if found != 0 {
+                if notesKeys, keys != 0 { mayHoldKey = true }
                 // A borrow can only mark bytes behind a true find, so the lowest mark is right.
                 return index &+ found.trailingZeroBitCount &>> 3
             }
@@ -46,9 +60,11 @@ enum TextScan {
         }
         while index < count {
             let byte = bytes[index]
-            if byte < 0x20 || byte >= 0x80 || byte == 0x3C || byte == 0x26 || byte == quote { return index }
+            if byte < 0x20 || byte >= 0x80 || byte == 0x3C || byte == 0x26 || byte == quote { break }
+            if notesKeys, byte == 0x23 || byte == 0x3D { keys = 1 }
             index &+= 1
         }
+        if notesKeys, keys != 0 { mayHoldKey = true }
         return index
     }
 
@@ -94,35 +110,82 @@ enum TextScan {
         return true
     }
 
-    /// Scans from `index` until something special.
-    static func scan(_ bytes: Span<UInt8>, from start: Int, place: Place) -> TextStop {
+    /// Scans the value of an attribute until its closing quote or something that may not stand there.
+    static func scanValue(_ bytes: Span<UInt8>, from start: Int, quote: UInt8) -> TextStop {
         var index = start
-        let stop: UInt8
-        switch place {
-        case .text, .section: stop = 0x5D
-        case .attribute(let quote): stop = quote
-        }
         while true {
-            index = skipPlain(bytes, from: index, quote: stop)
+            index = skipPlain(bytes, from: index, quote: quote)
             guard index < bytes.count else { return .end(index) }
-            let byte = bytes[index]
-            switch byte {
-            case stop: return .special(index)
-            case 0x3C:
-                if case .section = place { index &+= 1 } else { return .special(index) }
+            switch bytes[index] {
+            case quote, 0x3C: return .special(index)
             case 0x26:
-                if case .section = place {
-                    index &+= 1
-                    continue
-                }
                 switch reference(bytes, at: index) {
-                case .end: return .end(index)
                 case .special(let next): index = next
-                case .fault(let code, let at): return .fault(code, at: at)
+                case let other: return other
                 }
-            case 0x09, 0x0A, 0x0D: index &+= 1
-            case 0..<0x20: return .fault(.invalidCharacter, at: index)
-            case 0x80...:
+            default:
+                switch skipUnusual(bytes, at: index) {
+                case .special(let next): index = next
+                case let other: return other
+                }
+            }
+        }
+    }
+
+    /// Scans text until `<` or `]`. `mayHoldKey` becomes true where a `#` or `=` was passed.
+    @inline(__always)
+    static func scanText(_ bytes: Span<UInt8>, from start: Int, mayHoldKey: inout Bool) -> TextStop {
+        var index = start
+        while true {
+            index = skipPlain(bytes, from: index, quote: 0x5D, notesKeys: true, &mayHoldKey)
+            guard index < bytes.count else { return .end(index) }
+            switch bytes[index] {
+            case 0x3C, 0x5D: return .special(index)
+            case 0x26:
+                switch reference(bytes, at: index) {
+                case .special(let next):
+                    // `&#61;` may be the sign itself.
+                    if bytes[index &+ 1] == 0x23 { mayHoldKey = true }
+                    index = next
+                case let other: return other
+                }
+            default:
+                switch skipUnusual(bytes, at: index) {
+                case .special(let next): index = next
+                case let other: return other
+                }
+            }
+        }
+    }
+
+    /// Scans a CDATA section until `]`. `mayHoldKey` becomes true where a `#` or `=` was passed.
+    static func scanSection(_ bytes: Span<UInt8>, from start: Int, mayHoldKey: inout Bool) -> TextStop {
+        var index = start
+        while true {
+            index = skipPlain(bytes, from: index, quote: 0x5D, notesKeys: true, &mayHoldKey)
+            guard index < bytes.count else { return .end(index) }
+            switch bytes[index] {
+            case 0x5D: return .special(index)
+            case 0x3C, 0x26: index &+= 1
+            default:
+                switch skipUnusual(bytes, at: index) {
+                case .special(let next): index = next
+                case let other: return other
+                }
+            }
+        }
+    }
+
+    /// Passes white space that is no space, and characters beyond ASCII, as many as there are in a row; the byte at
+    /// `start` is a control character or beyond ASCII.
+    private static func skipUnusual(_ bytes: Span<UInt8>, at start: Int) -> TextStop {
+        var index = start
+        while index < bytes.count {
+            let byte = bytes[index]
+            if byte >= 0xC2, byte <= 0xDF, index &+ 1 < bytes.count, bytes[index &+ 1] & 0xC0 == 0x80 {
+                // Two bytes make U+0080 to U+07FF, all of them characters.
+                index &+= 2
+            } else if byte >= 0x80 {
                 switch XMLCharacters.decode(bytes, at: index) {
                 case .scalar(let scalar, let length):
                     guard XMLCharacters.isCharacter(scalar) else { return .fault(.invalidCharacter, at: index) }
@@ -130,13 +193,18 @@ enum TextScan {
                 case .incomplete: return .end(index)
                 case .invalid: return .fault(.invalidUTF8, at: index)
                 }
-            default: index &+= 1
+            } else if byte >= 0x20 {
+                break
+            } else {
+                guard XMLCharacters.isWhitespace(byte) else { return .fault(.invalidCharacter, at: index) }
+                index &+= 1
             }
         }
+        return .special(index)
     }
 
-    /// The longest reference followed: `&#x0010FFFF;` with room for zeros in front, which nobody needs more of.
-    private static let longestReference = 32
+    /// Bytes of the longest reference followed: `&#x0010FFFF;` with room for zeros in front, which nobody needs.
+    static let longestReference = 32
 
     /// Checks the reference whose `&` is at `index`; `special` gives the offset behind its `;`.
     static func reference(_ bytes: Span<UInt8>, at index: Int) -> TextStop {

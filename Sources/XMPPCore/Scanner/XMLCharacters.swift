@@ -9,14 +9,21 @@ enum XMLCharacters {
     @inline(__always)
     static func isName(_ byte: UInt8) -> Bool {
         let mask = byte < 64 ? nameLow : nameHigh
-        return byte < 128 && (mask >> UInt64(byte & 63)) & 1 == 1
+        return byte < 128 && (mask &>> UInt64(byte & 63)) & 1 == 1
+    }
+
+    /// Whether an ASCII byte other than `:` may stand in a name.
+    @inline(__always)
+    static func isUnprefixedName(_ byte: UInt8) -> Bool {
+        let mask = byte < 64 ? nameLow ^ startLow : nameHigh
+        return byte < 128 && (mask &>> UInt64(byte & 63)) & 1 == 1
     }
 
     /// Whether an ASCII byte may begin a name.
     @inline(__always)
     static func isNameStart(_ byte: UInt8) -> Bool {
         let mask = byte < 64 ? startLow : nameHigh
-        return byte < 128 && (mask >> UInt64(byte & 63)) & 1 == 1
+        return byte < 128 && (mask &>> UInt64(byte & 63)) & 1 == 1
     }
 
     /// Space, tab, line feed or carriage return.

@@ -1,0 +1,13 @@
+/// How the tests were built: what takes minutes without optimisation runs in a release build only.
+///
+/// The name of a suite of such tests ends in `LongTests`, and it is `.enabled(if: BuildMode.isRelease)`.
+public enum BuildMode {
+    /// Whether this is an optimised build.
+    public static let isRelease: Bool = {
+        #if DEBUG
+            false
+        #else
+            true
+        #endif
+    }()
+}

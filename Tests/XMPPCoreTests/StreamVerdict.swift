@@ -1,0 +1,106 @@
+import XMPPCore
+
+/// What the parser core says of a piece of XML inside a client stream: the scanner's word, libxml2's, and the counts
+/// that can be held against another parser's.
+struct StreamVerdict {
+    enum Outcome: Hashable {
+        case accepted
+        /// The stream did not come to its end with the piece: an element is open, or another stream was begun.
+        case unfinished
+        case refused(ScanFault.Code)
+    }
+
+    struct Counts: Equatable {
+        var elements = 0
+        var attributes = 0
+        /// Bytes of character data inside the elements.
+        var text = 0
+        var maximumDepth = 0
+        /// Local names of the top-level elements.
+        var top: [String] = []
+
+        mutating func add(_ element: Element, depth: Int) {
+            elements += 1
+            attributes += element.attributes.count
+            maximumDepth = max(maximumDepth, depth)
+            for content in element.contents {
+                switch content {
+                case .element(let child): add(child, depth: depth + 1)
+                case .text(let text): self.text += text.utf8.count
+                }
+            }
+        }
+    }
+
+    var outcome = Outcome.unfinished
+    var counts = Counts()
+    /// What libxml2 refused although the scanner accepted it, and heads that do not say what the element says.
+    var contradictions: [String] = []
+
+    static let declarations =
+        " xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' xmlns:db='jabber:server:dialback'"
+
+    /// Judges `piece` between the header and the end of a client stream.
+    init(_ piece: [UInt8], parser: StanzaParser = StanzaParser()) {
+        self.init(
+            stream: Array("<stream:stream\(Self.declarations)>".utf8) + piece + Array("</stream:stream>".utf8),
+            parser: parser
+        )
+    }
+
+    /// Judges a stream from its first byte.
+    init(stream: [UInt8], parser: StanzaParser = StanzaParser()) {
+        var decoder = StreamDecoder(limits: .authenticated)
+        decoder.append(stream.span)
+        var headers = 0
+        while let event = decoder.next() {
+            switch event.kind {
+            case .item(.header): headers += 1
+            case .item(.end): outcome = headers == 1 ? .accepted : .unfinished
+            case .item(.declaration), .item(.whitespace), .fragment, .torn: break
+            case .fault(let fault): outcome = .refused(fault.code)
+            case .item(.element):
+                do throws(StanzaParser.Failure) {
+                    let element = try parser.parse(decoder)
+                    counts.top.append(element.name)
+                    counts.add(element, depth: 1)
+                    contradictions += Self.contradictions(event.head, element, decoder)
+                } catch {
+                    contradictions.append("\(error)")
+                }
+            }
+        }
+    }
+
+    /// Where the scanner's head says something else than the parsed element.
+    static func contradictions(
+        _ head: StanzaHead,
+        _ element: Element,
+        _ decoder: borrowing StreamDecoder
+    ) -> [String] {
+        let item = decoder.bytes
+        func uri(_ name: NamespaceName) -> String {
+            var uri: [UInt8] = []
+            decoder.appendURI(of: name, to: &uri)
+            return String(decoding: uri, as: UTF8.self)
+        }
+        func value(_ attribute: StanzaHead.Attribute?) -> String? {
+            guard let attribute else { return nil }
+            guard attribute.needsDecoding else { return item.slice(attribute.range).string() }
+            var output: [UInt8] = []
+            AttributeValue.decode(item.slice(attribute.range), into: &output)
+            return String(decoding: output, as: UTF8.self)
+        }
+        let pairs: [(String?, String?)] = [
+            (item.slice(head.name).string(), element.name),
+            (uri(head.namespace), element.namespaceURI),
+            (value(head.id), element.attribute("id")),
+            (value(head.type), element.attribute("type")),
+            (value(head.from), element.attribute("from")),
+            (value(head.to), element.attribute("to")),
+            (head.payloadName.map { item.slice($0).string() }, element.firstChild?.name),
+            (head.payloadName.map { _ in uri(head.payloadNamespace) }, element.firstChild?.namespaceURI),
+        ]
+        return pairs.filter { $0.0 != $0.1 }.map { "the scanner says \($0.0 ?? "nil"), libxml2 \($0.1 ?? "nil")" }
+    }
+}
