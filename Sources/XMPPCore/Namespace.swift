@@ -20,6 +20,7 @@ public enum Namespace: UInt8, Sendable, CaseIterable, BitwiseCopyable {
     case pubsub, pubsubEvent, push, httpUpload, blocking
     case jingle, jingleICE, jingleRawUDP, httpAuth, omemo, scramUpgrade, search, preauth
     case serviceDiscoveryExternal1, omemo1, omemoLegacy, encryptedFiles, oauth, httpBind
+    case sasl2Legacy, saslUpgrade
 
     /// The namespace name as it stands in an `xmlns` attribute; empty for ``none`` and ``other``.
     public var uri: StaticString {
@@ -103,6 +104,8 @@ public enum Namespace: UInt8, Sendable, CaseIterable, BitwiseCopyable {
         case .omemoLegacy: "eu.siacs.conversations.axolotl"
         case .encryptedFiles: "urn:xmpp:esfs:0"
         case .oauth: "urn:xmpp:oauth:0"
+        case .sasl2Legacy: "urn:xmpp:sasl:1"
+        case .saslUpgrade: "urn:xmpp:sasl:upgrade:0"
         case .httpBind: "http://jabber.org/protocol/httpbind"
         }
     }
@@ -119,6 +122,12 @@ public enum Namespace: UInt8, Sendable, CaseIterable, BitwiseCopyable {
         default: false
         }
     }
+
+    /// Whether elements of this namespace authenticate: SASL of RFC 6120, SASL2 of XEP-0388 and its earlier form.
+    public var isSASL: Bool { self == .sasl || isSASL2 }
+
+    /// Whether it is SASL2, of whichever version of XEP-0388.
+    public var isSASL2: Bool { self == .sasl2 || self == .sasl2Legacy }
 
     /// The URI as an array, for those who need a span of it.
     var uriBytes: [UInt8] { Array(UnsafeBufferPointer(start: uri.utf8Start, count: uri.utf8CodeUnitCount)) }

@@ -24,6 +24,9 @@ public final class Run: Sendable {
         }
     }
 
+    /// The numbers of this run's secrets.
+    public let secrets = SecretRegistry()
+
     private let sequence = Atomic<UInt64>(0)
     private let session = Atomic<UInt64>(0)
 

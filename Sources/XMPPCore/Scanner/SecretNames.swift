@@ -26,12 +26,13 @@ public enum SecretNames {
         Name("resume", .streamManagement), Name("resume", .streamManagement2),
         Name("resumed", .streamManagement), Name("resumed", .streamManagement2),
         Name("service", .serviceDiscoveryExternal), Name("service", .serviceDiscoveryExternal1),
-        Name("confirm", .httpAuth),
+        Name("confirm", .httpAuth), Name("affiliation", .pubsub),
     ]
 
     /// Namespaces of which every element is looked at.
     static let namespaces: [Namespace] = [
-        .sasl, .sasl2, .fast, .isr, .scramUpgrade, .iqAuth, .dialback, .push, .oauth, .omemo, .omemo1, .omemoLegacy,
+        .sasl, .sasl2, .sasl2Legacy, .fast, .isr, .scramUpgrade, .iqAuth, .dialback, .push, .oauth, .omemo, .omemo1,
+        .omemoLegacy,
         .encryptedFiles, .httpBind, .preauth,
     ]
 
@@ -55,6 +56,7 @@ public enum SecretNames {
     /// Errs on the side of yes: every word of the bytes counts, whatever namespace it would be in. Quotes in front of a
     /// `=` are how attributes look; any other `=` counts.
     public static func mayOccur(in bytes: Span<UInt8>) -> Bool {
+        for namespace in namespaces where contains(namespace.uri, bytes) { return true }
         var start = 0
         for index in 0...bytes.count {
             if index < bytes.count {
@@ -77,6 +79,15 @@ public enum SecretNames {
         "next", "continue", "user-agent", "device", "hash", "digest", "result", "verify", "enable", "disable",
         "notification", "payload", "iv", "isr-enabled", "inst-resume", "inst-resumed", "preauth",
     ]
+
+    private static func contains(_ text: StaticString, _ bytes: Span<UInt8>) -> Bool {
+        let count = text.utf8CodeUnitCount
+        guard count > 0, bytes.count >= count else { return false }
+        for start in 0...(bytes.count - count) where bytes[start] == text.utf8Start[0] {
+            if bytes.extracting(start..<(start + count)).equals(text) { return true }
+        }
+        return false
+    }
 
     private static func isAttributeSign(_ bytes: Span<UInt8>, at index: Int) -> Bool {
         guard index + 1 < bytes.count else { return true }

@@ -1,0 +1,43 @@
+import XMPPCore
+
+/// The text that stands where a secret stood.
+enum Placeholder {
+    private static let opening: StaticString = "[redacted:"
+
+    /// Appends `[redacted:KIND#NUMBER]`, or `[redacted:KIND-SIZE#NUMBER]` where the size tells something.
+    static func append(_ kind: SecretKind, _ number: UInt32, size: Int?, to bytes: inout [UInt8]) {
+        bytes += "[redacted:\(kind.rawValue)".utf8
+        if let size { bytes += "-\(size)".utf8 }
+        bytes += "#\(number)]".utf8
+    }
+
+    /// Where the placeholder ends that stands at `index`; nil where none does.
+    static func end(in bytes: Span<UInt8>, at index: Int, before limit: Int) -> Int? {
+        // The longest kind, a size and a number have room in this.
+        let limit = min(limit, bytes.count, index + 64)
+        guard index < limit, bytes[index] == 0x5B else { return nil }
+        for end in index..<limit where bytes[end] == 0x5D {
+            return isPlaceholder(bytes.extracting(index...end)) ? end + 1 : nil
+        }
+        return nil
+    }
+
+    /// Whether `bytes` are just a placeholder: what a capture holds where its secrets were.
+    static func isPlaceholder(_ bytes: Span<UInt8>) -> Bool {
+        let prefix = opening.utf8CodeUnitCount
+        guard bytes.count > prefix + 3, bytes.extracting(0..<prefix).equals(opening), bytes[bytes.count - 1] == 0x5D
+        else { return false }
+        var sign: Int?
+        for index in prefix..<(bytes.count - 1) {
+            switch bytes[index] {
+            case 0x30...0x39: continue
+            case 0x61...0x7A, 0x2D: if sign != nil { return false }
+            case 0x23:
+                guard sign == nil, index > prefix else { return false }
+                sign = index
+            default: return false
+            }
+        }
+        return sign.map { $0 < bytes.count - 2 } ?? false
+    }
+}

@@ -1,0 +1,76 @@
+public import XMPPCore
+
+/// What may be shown of an event.
+public enum Disclosure: Sendable {
+    /// The bytes as they are: they hold no secret, or the user wants to see them.
+    case verbatim
+    /// Other bytes in their place.
+    case redacted(Redaction)
+    /// No bytes at all, since nobody has looked through them: only where they stood and how many they were.
+    case withheld
+}
+
+/// An item with its secrets taken out, and where everything stands now.
+public struct Redaction: Sendable {
+    /// A secret that was taken out.
+    struct Edit: Sendable {
+        /// Where it stood in the item.
+        var range: ByteRange
+        /// Length of what stands there now.
+        var length: Int32
+    }
+
+    /// The item as it may be shown.
+    public let bytes: [UInt8]
+    /// Ascending, never overlapping.
+    let edits: [Edit]
+
+    /// Number of secrets taken out.
+    public var count: Int { edits.count }
+
+    /// Where a run of the item's bytes stands in ``bytes``; nil where a secret hides part of it.
+    public func carry(_ range: ByteRange) -> ByteRange? {
+        var shift = 0
+        var growth = 0
+        for edit in edits {
+            if edit.range.start >= range.end, !range.isEmpty || edit.range.start > range.end { break }
+            if edit.range.end <= range.start {
+                shift += Int(edit.length) - edit.range.count
+            } else if edit.range.start >= range.start, edit.range.end <= range.end {
+                growth += Int(edit.length) - edit.range.count
+            } else {
+                return nil
+            }
+        }
+        return ByteRange(Int(range.start) + shift, Int(range.end) + shift + growth)
+    }
+
+    /// The item's head, referring to ``bytes``: what a secret hides is left out.
+    public func carry(_ head: StanzaHead) -> StanzaHead {
+        var head = head
+        head.name = carry(head.name) ?? .empty
+        head.namespace = carry(head.namespace)
+        head.id = carry(head.id)
+        head.type = carry(head.type)
+        head.from = carry(head.from)
+        head.to = carry(head.to)
+        head.version = carry(head.version)
+        head.payloadName = head.payloadName.flatMap { carry($0) }
+        head.payloadNamespace = carry(head.payloadNamespace)
+        return head
+    }
+
+    private func carry(_ attribute: StanzaHead.Attribute?) -> StanzaHead.Attribute? {
+        guard var attribute, let range = carry(attribute.range) else { return nil }
+        attribute.range = range
+        return attribute
+    }
+
+    private func carry(_ name: NamespaceName) -> NamespaceName {
+        guard case .item(let range) = name.source else { return name }
+        guard let range = carry(range) else { return NamespaceName(.none) }
+        var name = name
+        name.source = .item(range)
+        return name
+    }
+}

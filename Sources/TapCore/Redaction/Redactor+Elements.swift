@@ -1,0 +1,164 @@
+import XMPPCore
+
+// What a start tag says: which rule holds, which attributes are secrets, what becomes of the text to come.
+extension Redactor {
+    func enter(_ item: Span<UInt8>) {
+        let name = item.slice(reader.name)
+        let outer = frames.last
+        let outerGuard = outer?.guardKind
+        if let outer, outer.isLocked, let kind = outerGuard {
+            hideAttributes(item, as: kind)
+            frames.append(Frame(text: .secret(kind), guardKind: kind, isLocked: true))
+            return
+        }
+        let rule = SecretRules.table.find(name, reader.namespace)
+        var frame = Frame(text: outerGuard.map { .guarded($0) } ?? .shown, guardKind: outerGuard)
+        var hidden = outerGuard
+        switch rule?.content ?? .inherited {
+        case .inherited: break
+        case .shown:
+            frame.text = .shown
+            hidden = nil
+        case .secret(let kind): frame = Frame(text: .secret(kind), guardKind: kind, isLocked: true)
+        case .sized(let kind): frame = Frame(text: .sized(kind), guardKind: kind, isLocked: true)
+        case .guarded(let kind):
+            frame = Frame(text: .guarded(kind), guardKind: kind)
+            hidden = kind
+        case .sasl(let role):
+            frame = Frame(text: .sasl(role), guardKind: .saslOther, isLocked: true)
+            hidden = .saslOther
+        case .url: if outerGuard == nil { frame.text = .query }
+        case .header:
+            if isSecretHeader(item) {
+                frame = Frame(text: .secret(.httpHeader), guardKind: .httpHeader, isLocked: true)
+            }
+        case .field:
+            if let kind = fieldKind(item) { frame = Frame(text: .guarded(kind), guardKind: kind) }
+        case .value:
+            if let kind = outerGuard {
+                frame = Frame(text: .secret(kind), guardKind: kind, isLocked: true)
+                hidden = nil
+            }
+        case .notification: hideNode(item)
+        }
+        frame.node = noteAttributes(item, rule, hidden: hidden)
+        frames.append(frame)
+    }
+
+    // MARK: Attributes
+
+    /// Hides what is secret among the attributes; returns where a `node` stands that is not.
+    private func noteAttributes(_ item: Span<UInt8>, _ rule: SecretRule?, hidden: SecretKind?) -> ByteRange? {
+        var node: ByteRange?
+        for index in 0..<reader.attributeCount {
+            let attribute = reader.attribute(index, item)
+            let name = item.slice(attribute.name)
+            if attribute.isDeclaration || attribute.namespace == .xml { continue }
+            if name.equals("mechanism"), reader.namespace.isSASL {
+                mechanism = SASLMechanism(meaning(attribute, item).bytes.span)
+            }
+            if let part = secretPart(name, rule) {
+                switch part {
+                case .whole(let kind): hide(meaning(attribute, item), kind)
+                case .query: hideQuery(in: meaning(attribute, item))
+                }
+            } else if let hidden, !(rule?.shown.contains { name.equals($0) } ?? false) {
+                hide(meaning(attribute, item), hidden)
+            } else {
+                hideKeys(in: meaning(attribute, item))
+                if name.equals("node"), isPublication(item) { node = attribute.value }
+            }
+        }
+        return node
+    }
+
+    /// Whether the element may be the one that names the node of a push notification (XEP-0357 §4, §6).
+    private func isPublication(_ item: Span<UInt8>) -> Bool {
+        guard reader.namespace == .pubsub || reader.namespace == .pubsubEvent else { return false }
+        let name = item.slice(reader.name)
+        return name.equals("publish") || name.equals("items") || name.equals("pubsub")
+    }
+
+    private func hideAttributes(_ item: Span<UInt8>, as kind: SecretKind) {
+        for index in 0..<reader.attributeCount {
+            let attribute = reader.attribute(index, item)
+            if attribute.isDeclaration || attribute.namespace == .xml { continue }
+            hide(meaning(attribute, item), kind)
+        }
+    }
+
+    private func secretPart(_ name: Span<UInt8>, _ rule: SecretRule?) -> SecretRule.Attribute.Part? {
+        for attribute in rule?.attributes ?? [] where name.equals(attribute.name) { return attribute.part }
+        return SecretRules.find(attribute: name)?.part
+    }
+
+    /// What an attribute means; valid until the next.
+    private func meaning(_ attribute: ItemReader.Attribute, _ item: Span<UInt8>) -> WireText {
+        value.removeAll()
+        value.append(text: attribute.value, of: item)
+        return value
+    }
+
+    private func attribute(_ wanted: StaticString, _ item: Span<UInt8>) -> [UInt8]? {
+        for index in 0..<reader.attributeCount {
+            let attribute = reader.attribute(index, item)
+            guard attribute.namespace == .none, item.slice(attribute.name).equals(wanted) else { continue }
+            return meaning(attribute, item).bytes
+        }
+        return nil
+    }
+
+    // MARK: Special elements
+
+    /// A header of HTTP that carries a credential: `Authorization`, `Cookie` and their kin; of an upload slot every one
+    /// but `Expires`, since no other is public (XEP-0363 §5).
+    private func isSecretHeader(_ item: Span<UInt8>) -> Bool {
+        let isSlot = reader.namespace == .httpUpload
+        guard let name = attribute("name", item) else { return isSlot }
+        let text = Self.lowered(name)
+        if isSlot { return text != "expires" }
+        return ["authorization", "cookie", "token", "secret", "api-key", "apikey", "signature"].contains {
+            text.contains($0)
+        }
+    }
+
+    /// What kind of secret a form's field is; nil is none.
+    private func fieldKind(_ item: Span<UInt8>) -> SecretKind? {
+        let type = attribute("type", item).map(Self.lowered)
+        let name = attribute("var", item) ?? []
+        let text = Self.lowered(name)
+        let kind = Self.kind(ofField: text)
+        if type == "text-private" {
+            // A table of results tells its fields' types once, in front.
+            privateFields.insert(name)
+            return kind ?? .formSecret
+        }
+        if kind == nil, !name.isEmpty, privateFields.contains(name) { return .formSecret }
+        guard type != "boolean", type != "fixed" else { return nil }
+        return kind
+    }
+
+    private static func kind(ofField name: String) -> SecretKind? {
+        if name.contains("passwordprotected") { return nil }
+        if ["password", "passwd", "passphrase"].contains(where: { name.contains($0) }) { return .password }
+        if name == "landing-url" { return .inviteURL }
+        let names = ["secret", "token", "private-key", "private_key", "api-key", "apikey", "oauth_"]
+        if names.contains(where: { name.contains($0) }) { return .formSecret }
+        return ["key", "pin", "otp", "totp", "pass", "pwd", "auth_data"].contains(name) ? .formSecret : nil
+    }
+
+    /// The node to which a push notification is published is a secret; it was passed on the way here.
+    private func hideNode(_ item: Span<UInt8>) {
+        for index in frames.indices.reversed() {
+            guard let node = frames[index].node else { continue }
+            value.removeAll()
+            value.append(text: node, of: item)
+            hide(value, .pushNode)
+            frames[index].node = nil
+        }
+    }
+
+    private static func lowered(_ bytes: [UInt8]) -> String {
+        String(decoding: bytes, as: UTF8.self).lowercased()
+    }
+}

@@ -1,0 +1,221 @@
+public import XMPPCore
+
+/// Decides what may be shown of what went over the wire, and takes the secrets out of it.
+///
+/// Belongs to one event loop and is shared by its sessions, like ``StanzaParser``. Works on the item's own bytes by
+/// structure, so that all but the secrets stays as it was; an item that cannot be followed to its end is hidden whole.
+/// Placeholders that stand where a secret stood are left alone: what was redacted once reads the same again.
+public final class Redactor {
+    /// What is hidden.
+    public let policy: RedactionPolicy
+
+    let registry: SecretRegistry
+    var reader = ItemReader()
+    var frames: [Frame] = []
+    var wireText = WireText()
+    var value = WireText()
+    /// The mechanism named last within the item.
+    var mechanism = SASLMechanism.other
+    /// Fields that the form's own description calls private, by their `var`.
+    var privateFields: Set<[UInt8]> = []
+    private var secrets: [Secret] = []
+
+    /// An open element.
+    struct Frame {
+        var text: Text
+        /// What an element inside is that no rule knows; nil is nothing.
+        var guardKind: SecretKind?
+        /// Nothing inside is shown, whatever rule there is.
+        var isLocked = false
+        /// The `node` of a pubsub element, in case a push notification comes.
+        var node: ByteRange?
+    }
+
+    /// What becomes of the text directly inside an element.
+    enum Text {
+        case shown
+        case secret(SecretKind)
+        case sized(SecretKind)
+        /// White space between elements is shown.
+        case guarded(SecretKind)
+        case sasl(SASLMessage.Role)
+        case query
+    }
+
+    private struct Secret {
+        var range: ByteRange
+        var kind: SecretKind
+        var number: UInt32
+        var size: Int?
+    }
+
+    /// A redactor that numbers secrets with the others of the run.
+    public init(policy: RedactionPolicy, registry: SecretRegistry) {
+        self.policy = policy
+        self.registry = registry
+    }
+
+    /// What may be shown of the decoder's last event.
+    public func disclose(_ event: StreamEvent, of decoder: borrowing StreamDecoder) -> Disclosure {
+        guard policy != .none else { return .verbatim }
+        switch event.kind {
+        case .fragment, .fault, .torn: return .withheld
+        case .item(let kind):
+            guard !event.isTruncated else { return .withheld }
+            guard kind == .element || kind == .header, event.head.mayHoldSecret else { return .verbatim }
+            reader.begin(decoder)
+            return redact(decoder.bytes, isHeader: kind == .header)
+        }
+    }
+
+    /// What may be shown of an item that stands in no stream, and declares all its prefixes itself.
+    public func disclose(item: Span<UInt8>) -> Disclosure {
+        guard policy != .none else { return .verbatim }
+        reader.begin()
+        return redact(item, isHeader: false)
+    }
+
+    /// What may be told of an event's head where its bytes are withheld: everything but the handle of a session.
+    public func disclose(_ head: StanzaHead) -> StanzaHead {
+        guard policy != .none, head.kind == .nonza else { return head }
+        var head = head
+        head.id = nil
+        return head
+    }
+
+    /// How much of what could not be parsed an error may show: up to `limit` bytes around `offset`, and nothing where a
+    /// name of the catalogue or a key in a URL stands anywhere in `bytes`.
+    public func excerpt(of bytes: Span<UInt8>, around offset: Int, limit: Int = 120) -> ByteRange? {
+        guard offset >= 0, offset <= bytes.count else { return nil }
+        guard policy == .none || !SecretNames.mayOccur(in: bytes) else { return nil }
+        let start = max(0, offset - limit / 2)
+        return ByteRange(start, min(bytes.count, start + limit))
+    }
+
+    // MARK: One item
+
+    private func redact(_ item: Span<UInt8>, isHeader: Bool) -> Disclosure {
+        defer { reset() }
+        guard walk(item), reader.depth <= (isHeader ? 1 : 0) else { return hideWhole(item) }
+        guard !secrets.isEmpty else { return .verbatim }
+        return .redacted(assemble(item))
+    }
+
+    private func reset() {
+        frames.removeAll(keepingCapacity: true)
+        secrets.removeAll(keepingCapacity: true)
+        privateFields.removeAll(keepingCapacity: true)
+        wireText.removeAll()
+        value.removeAll()
+        mechanism = .other
+    }
+
+    private func walk(_ item: Span<UInt8>) -> Bool {
+        while let token = reader.next(item) {
+            switch token {
+            case .text(let range): wireText.append(text: range, of: item)
+            case .section(let range, let markup): wireText.append(section: range, markup: markup, of: item)
+            case .start:
+                endText()
+                enter(item)
+            case .end:
+                endText()
+                _ = frames.popLast()
+            case .fault: return false
+            }
+        }
+        return true
+    }
+
+    private func endText() {
+        guard !wireText.isEmpty else { return }
+        defer { wireText.removeAll() }
+        guard let frame = frames.last else { return }
+        switch frame.text {
+        case .shown: hideKeys(in: wireText)
+        case .secret(let kind): hide(wireText, kind)
+        case .sized(let kind): hide(wireText, kind, isSized: true)
+        case .guarded(let kind): if !isWhitespace(wireText.bytes) { hide(wireText, kind) }
+        case .sasl(let role):
+            // `=` says that there is no message, which is no secret.
+            guard !isWhitespace(wireText.bytes), SASLMessage.read(wireText.bytes.span) != .empty else { return }
+            hide(wireText, SASLMessage.kind(wireText.bytes.span, role, mechanism: mechanism))
+        case .query: hideQuery(in: wireText)
+        }
+    }
+
+    private func isWhitespace(_ bytes: [UInt8]) -> Bool {
+        bytes.allSatisfy { $0 == 0x20 || $0 == 0x09 || $0 == 0x0A || $0 == 0x0D }
+    }
+
+    // MARK: Secrets
+
+    /// Hides all of a run.
+    func hide(_ text: WireText, _ kind: SecretKind, isSized: Bool = false) {
+        let bytes = text.bytes.span
+        guard !bytes.isEmpty, !Placeholder.isPlaceholder(bytes) else { return }
+        add(text.range, bytes, kind, size: isSized ? bytes.count : nil)
+    }
+
+    /// Hides what in a run is a key or a token of a URL.
+    func hideKeys(in text: WireText) {
+        let bytes = text.bytes.span
+        let finds = SecretText.find(in: bytes) { registry.knows($0) }
+        for find in finds where text.place(of: find.range) == nil {
+            // Part of it stands in a CDATA section and part outside: nothing can be cut out, so all of it goes.
+            return hide(text, find.kind)
+        }
+        for find in finds {
+            let secret = bytes.extracting(find.range)
+            guard !Placeholder.isPlaceholder(secret), let place = text.place(of: find.range) else { continue }
+            add(place, secret, find.kind)
+        }
+    }
+
+    /// Hides the query of a URL, and remembers it for the messages in which the URL will be sent on.
+    func hideQuery(in text: WireText) {
+        let bytes = text.bytes.span
+        var start = 0
+        while start < bytes.count, bytes[start] != 0x3F { start += 1 }
+        guard start + 1 < bytes.count else { return hideKeys(in: text) }
+        guard !Placeholder.isPlaceholder(bytes.extracting((start + 1)..<bytes.count)) else { return }
+        var end = start + 1
+        while end < bytes.count, bytes[end] != 0x23 { end += 1 }
+        // What follows a `#` goes with it, under the number that the query has by itself.
+        let query = bytes.extracting((start + 1)..<(end > start + 1 ? end : bytes.count))
+        add(text.place(of: (start + 1)..<bytes.count) ?? text.range, query, .urlQuery)
+    }
+
+    func add(_ range: ByteRange, _ value: Span<UInt8>, _ kind: SecretKind, size: Int? = nil) {
+        guard !range.isEmpty else { return }
+        secrets.append(Secret(range: range, kind: kind, number: registry.number(of: value), size: size))
+    }
+
+    private func assemble(_ item: Span<UInt8>) -> Redaction {
+        // A node is found out to be a secret after what follows it has been looked at.
+        secrets.sort { $0.range.start < $1.range.start }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(item.count + 16 * secrets.count)
+        var edits: [Redaction.Edit] = []
+        edits.reserveCapacity(secrets.count)
+        var position = 0
+        for secret in secrets where Int(secret.range.start) >= position {
+            bytes.append(item.slice(ByteRange(position, Int(secret.range.start))))
+            let start = bytes.count
+            Placeholder.append(secret.kind, secret.number, size: secret.size, to: &bytes)
+            edits.append(
+                Redaction.Edit(range: secret.range, length: Int32(truncatingIfNeeded: bytes.count - start))
+            )
+            position = Int(secret.range.end)
+        }
+        bytes.append(item.slice(ByteRange(position, item.count)))
+        return Redaction(bytes: bytes, edits: edits)
+    }
+
+    private func hideWhole(_ item: Span<UInt8>) -> Disclosure {
+        var bytes: [UInt8] = []
+        Placeholder.append(.item, registry.number(of: item), size: nil, to: &bytes)
+        let edit = Redaction.Edit(range: ByteRange(0, item.count), length: Int32(truncatingIfNeeded: bytes.count))
+        return .redacted(Redaction(bytes: bytes, edits: [edit]))
+    }
+}

@@ -1,0 +1,125 @@
+import XMPPCore
+
+/// What an element's name says about the secrets in it.
+///
+/// Rules go by namespace and local name, wherever the element stands: at the top level, in a carbon, a forwarded
+/// message, an archive result, a pubsub item.
+struct SecretRule: Sendable {
+    /// What becomes of the text directly inside an element, and what holds for the elements inside it.
+    enum Content: Sendable {
+        /// As around it: shown, unless something around it guards its content.
+        case inherited
+        /// Shown, even where something around it guards its content; elements inside are guarded as before.
+        case shown
+        /// The text is a secret, and so is everything in elements inside.
+        case secret(SecretKind)
+        /// As ``secret``, and the placeholder tells how many bytes there were.
+        case sized(SecretKind)
+        /// Text and attributes are secrets here and in all elements inside, but for those that a rule shows.
+        case guarded(SecretKind)
+        /// A SASL message in base64.
+        case sasl(SASLMessage.Role)
+        /// A URL whose query is a secret.
+        case url
+        /// A header of HTTP, a secret by its `name` attribute.
+        case header
+        /// A field of a data form, a secret by its `var` and `type` attributes.
+        case field
+        /// A value or option of a form's field.
+        case value
+        /// A push notification: the node that it is published to is a secret (XEP-0357 §4).
+        case notification
+    }
+
+    /// An attribute that is a secret.
+    struct Attribute: Sendable {
+        enum Part: Sendable {
+            case whole(SecretKind)
+            case query
+        }
+
+        var name: StaticString
+        var part: Part
+
+        init(_ name: StaticString, _ kind: SecretKind) {
+            self.name = name
+            part = .whole(kind)
+        }
+
+        init(queryOf name: StaticString) {
+            self.name = name
+            part = .query
+        }
+    }
+
+    /// Local name; nil is any element of the namespace.
+    var name: StaticString?
+    /// Namespace; nil is any.
+    var namespace: Namespace?
+    var content: Content
+    /// Attributes that are secrets, with or without a prefix.
+    var attributes: [Attribute]
+    /// Attributes to show where content is guarded, of which all others are hidden.
+    var shown: [StaticString]
+
+    init(
+        _ name: StaticString?,
+        _ namespace: Namespace?,
+        _ content: Content = .inherited,
+        attributes: [Attribute] = [],
+        shown: [StaticString] = []
+    ) {
+        self.name = name
+        self.namespace = namespace
+        self.content = content
+        self.attributes = attributes
+        self.shown = shown
+    }
+}
+
+/// All rules, found by name.
+struct SecretRules: Sendable {
+    static let all: [SecretRule] = authentication + session + accounts + content
+
+    static let table = SecretRules(all)
+
+    /// Attributes that are secrets on every element.
+    static let attributes: [SecretRule.Attribute] = [
+        .init("password", .password), .init("passwd", .password), .init("pwd", .icePassword),
+        .init("ufrag", .iceFragment), .init("token", .token), .init("secret", .key), .init("access_token", .token),
+        .init("previd", .smID), .init("newkey", .boshKey), .init("key-params", .mediaKey),
+    ]
+
+    /// Rules with a name, by its length.
+    private let named: [[SecretRule]]
+    /// Rules for whole namespaces.
+    private let unnamed: [SecretRule]
+
+    private static let longest = 31
+
+    init(_ rules: [SecretRule]) {
+        var named = [[SecretRule]](repeating: [], count: Self.longest + 1)
+        for rule in rules {
+            if let name = rule.name { named[min(name.utf8CodeUnitCount, Self.longest)].append(rule) }
+        }
+        self.named = named
+        unnamed = rules.filter { $0.name == nil }
+    }
+
+    /// The rule for an element: one of its name and namespace, else one of its name, else one of its namespace.
+    func find(_ name: Span<UInt8>, _ namespace: Namespace) -> SecretRule? {
+        var found: SecretRule?
+        for rule in named[min(name.count, Self.longest)] {
+            guard let ruleName = rule.name, name.equals(ruleName) else { continue }
+            if rule.namespace == namespace { return rule }
+            if rule.namespace == nil { found = rule }
+        }
+        return found ?? unnamed.first { $0.namespace == namespace }
+    }
+
+    /// What an attribute of that local name is on every element; nil where it is no secret by itself.
+    static func find(attribute name: Span<UInt8>) -> SecretRule.Attribute? {
+        for attribute in attributes where name.equals(attribute.name) { return attribute }
+        return nil
+    }
+}

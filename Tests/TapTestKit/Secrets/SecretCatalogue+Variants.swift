@@ -1,0 +1,88 @@
+import TapCore
+
+// The same secrets in other clothes: inside other stanzas, and written so that a search for words would miss them.
+extension SecretCatalogue {
+    /// What an item may stand inside of.
+    public enum Wrapping: String, Sendable, CaseIterable {
+        case carbon, forwarded, archive, event, envelope
+
+        /// The item inside it.
+        public func wrap(_ xml: String) -> String {
+            let open = "<message xmlns='jabber:client' from='example.org' to='romeo@example.org/x'>"
+            let forwarded =
+                "<forwarded xmlns='urn:xmpp:forward:0'><delay xmlns='urn:xmpp:delay' stamp='2026-01-01T00:00:00Z'/>\(xml)"
+                + "</forwarded>"
+            switch self {
+            case .carbon: return "\(open)<received xmlns='urn:xmpp:carbons:2'>\(forwarded)</received></message>"
+            case .forwarded: return "\(open)\(forwarded)</message>"
+            case .archive:
+                return
+                    "\(open)<result xmlns='urn:xmpp:mam:2' queryid='q1' id='28482-98726'>\(forwarded)</result></message>"
+            case .event:
+                return "\(open)<event xmlns='http://jabber.org/protocol/pubsub#event'><items node='princely_musings'>"
+                    + "<item id='ae890ac52d0df67ed7cfdf51b644e901'>\(xml)</item></items></event></message>"
+            case .envelope: return Wrapping.archive.wrap(Wrapping.carbon.wrap(Wrapping.event.wrap(xml)))
+            }
+        }
+    }
+
+    /// Each item inside each wrapping.
+    public static let wrapped: [Item] = Wrapping.allCases.flatMap { wrapping in
+        items.map { item in
+            var item = item
+            item.xml = wrapping.wrap(item.xml)
+            item.name += " in \(wrapping.rawValue)"
+            return item
+        }
+    }
+
+    /// Items with each value that is written as it is in character references.
+    public static let referenced: [Item] = rewritten("in references") { secret in
+        "&#\(secret.prefix(1).unicodeScalars.map(\.value).first ?? 0x20);" + secret.dropFirst()
+    }
+
+    /// Items with each text that is written as it is half in a CDATA section.
+    public static let sectioned: [Item] = items.compactMap { item in
+        var item = item
+        let before = item.xml
+        for secret in item.secrets.map({ String(decoding: $0, as: UTF8.self) }) {
+            let middle = secret.index(secret.startIndex, offsetBy: secret.count / 2)
+            item.xml = item.xml.replacing(
+                ">\(secret)<",
+                with: ">\(secret[..<middle])<![CDATA[\(secret[middle...])]]><"
+            )
+        }
+        item.name += " in CDATA"
+        return item.xml == before ? nil : item
+    }
+
+    private static func rewritten(_ how: String, _ write: (String) -> String) -> [Item] {
+        items.compactMap { item in
+            var item = item
+            let before = item.xml
+            for secret in item.secrets.map({ String(decoding: $0, as: UTF8.self) }) {
+                item.xml = item.xml.replacing(secret, with: write(secret))
+            }
+            item.name += " \(how)"
+            return item.xml == before ? nil : item
+        }
+    }
+
+    /// Every item in every form.
+    public static let all: [Item] = items + wrapped + referenced + sectioned
+
+    /// Both directions of one session that holds them all, each a stream from its header to its end.
+    public static func session() -> (send: [UInt8], recv: [UInt8]) {
+        let header =
+            "<?xml version='1.0'?><stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' "
+        var send = header + "to='example.org' version='1.0'>"
+        var recv = header + "from='example.org' id='s1' version='1.0'><stream:features/>"
+        for item in all {
+            switch item.direction {
+            case .send: send += item.xml
+            case .recv: recv += item.xml
+            }
+        }
+        return (Array((send + "</stream:stream>").utf8), Array((recv + "</stream:stream>").utf8))
+    }
+}
