@@ -14,12 +14,12 @@ public final class BuiltInServer: Sendable {
 
     private let loop: any EventLoop
     private let state: NIOLoopBound<ServerState>
-    private let listeners: [any Channel]
+    private let listener: any Channel
 
-    private init(loop: any EventLoop, state: NIOLoopBound<ServerState>, listeners: [any Channel]) {
+    private init(loop: any EventLoop, state: NIOLoopBound<ServerState>, listener: any Channel) {
         self.loop = loop
         self.state = state
-        self.listeners = listeners
+        self.listener = listener
     }
 
     /// Listens on a loopback address and serves until ``stop()``.
@@ -62,16 +62,16 @@ public final class BuiltInServer: Sendable {
                 }
             }
             .bind(host: host, port: port).get()
-        return BuiltInServer(loop: loop, state: state, listeners: [listener])
+        return BuiltInServer(loop: loop, state: state, listener: listener)
     }
 
     /// Where the server listens.
-    public var address: SocketAddress? { listeners.first?.localAddress }
+    public var address: SocketAddress? { listener.localAddress }
 
     /// Stops listening and ends every stream with `<system-shutdown/>`; returns when the connections are closed, or had
-    /// two seconds to close.
+    /// two seconds to close. A second call does no harm.
     public func stop() async throws {
-        for listener in listeners { try await listener.close() }
+        do { try await listener.close() } catch ChannelError.alreadyClosed {}
         try await loop.flatSubmit { self.state.value.shutDown(on: self.loop) }.get()
     }
 }
