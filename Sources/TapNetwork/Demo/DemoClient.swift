@@ -72,7 +72,7 @@ private final class DemoHandler: ChannelInboundHandler {
     private var start = NIODeadline.now()
     private var expiry: Scheduled<Void>?
 
-    init(_ session: DemoSession, timeout: TimeAmount, promise: EventLoopPromise<[DemoStep]>) {
+    init(_ session: consuming DemoSession, timeout: TimeAmount, promise: EventLoopPromise<[DemoStep]>) {
         self.session = session
         self.timeout = timeout
         self.promise = promise

@@ -26,7 +26,7 @@ public struct DemoError: Error, Sendable, CustomStringConvertible {
 /// The demo's client, sans-IO: a whole session from header to end, one step after the other.
 ///
 /// Bytes and the time go in; bytes come out. When it is done or has failed it says so through ``outcome``.
-struct DemoSession {
+struct DemoSession: ~Copyable {
     private enum State {
         case opening
         case negotiating

@@ -25,17 +25,15 @@ struct ServerCore {
 
     /// A client has sent these bytes.
     mutating func receive(_ bytes: Span<UInt8>, from connection: ConnectionID) -> [ServerCommand] {
-        // The session is changed outside the dictionary, which would be copied otherwise.
-        guard var session = sessions.removeValue(forKey: connection) else { return [] }
+        guard let session = sessions[connection] else { return [] }
         var output: [ServerCommand] = []
         session.receive(bytes, parser: parser, directory: &directory, &output)
-        sessions[connection] = session
         return settle(output)
     }
 
     /// A client's connection is gone, whether or not its stream was closed before.
     mutating func disconnected(_ connection: ConnectionID) -> [ServerCommand] {
-        guard var session = sessions.removeValue(forKey: connection) else { return [] }
+        guard let session = sessions.removeValue(forKey: connection) else { return [] }
         var output: [ServerCommand] = []
         session.end(directory: &directory, &output)
         return settle(output)
@@ -60,10 +58,9 @@ struct ServerCore {
                 settled.append(command)
                 continue
             }
-            guard var session = sessions.removeValue(forKey: connection) else { continue }
+            guard let session = sessions[connection] else { continue }
             var output: [ServerCommand] = []
             session.fail(condition, directory: &directory, &output)
-            sessions[connection] = session
             pending.append(contentsOf: output)
         }
         return settled

@@ -15,7 +15,7 @@ extension ServerSession {
         }
     }
 
-    mutating func login(
+    func login(
         _ element: Element,
         directory: inout ServerDirectory,
         _ output: inout [ServerCommand]
@@ -74,7 +74,7 @@ extension ServerSession {
         )
     }
 
-    private mutating func step(
+    private func step(
         _ exchange: any SASLExchange,
         _ text: String?,
         directory: inout ServerDirectory,
@@ -112,7 +112,7 @@ extension ServerSession {
     }
 
     /// Says why the log-in failed; after some failures the stream ends as well (RFC 6120 §6.4.5).
-    private mutating func refuse(
+    private func refuse(
         _ condition: SASLCondition,
         _ text: String?,
         directory: inout ServerDirectory,
@@ -133,7 +133,7 @@ extension ServerSession {
 
     // MARK: Registration
 
-    private mutating func register(
+    private func register(
         _ iq: Element,
         directory: inout ServerDirectory,
         _ output: inout [ServerCommand]

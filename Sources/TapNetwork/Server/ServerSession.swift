@@ -4,8 +4,9 @@ internal import XMPPCore
 /// One client's stream, seen from the server: from the header to the end, sans-IO.
 ///
 /// Bytes go in, commands come out. Until a resource is bound the session speaks for itself; every stanza after that goes
-/// to the ``ServerDirectory``, which is handed in at each call because all sessions share it.
-struct ServerSession {
+/// to the ``ServerDirectory``, which is handed in at each call because all sessions share it. A session is an object only
+/// because its decoder cannot be copied and the core keeps sessions in a dictionary; it belongs to the core alone.
+final class ServerSession {
     enum State {
         /// A header is due: the first one, or the one after authentication, when the account is known.
         case opening(account: JID?)
@@ -34,7 +35,7 @@ struct ServerSession {
     var isClosed: Bool { if case .closed = state { true } else { false } }
 
     /// Takes what the client has sent.
-    mutating func receive(
+    func receive(
         _ bytes: Span<UInt8>,
         parser: StanzaParser,
         directory: inout ServerDirectory,
@@ -47,7 +48,7 @@ struct ServerSession {
         }
     }
 
-    private mutating func take(
+    private func take(
         _ event: StreamEvent,
         parser: StanzaParser,
         directory: inout ServerDirectory,
@@ -72,7 +73,7 @@ struct ServerSession {
 
     // MARK: Stream
 
-    private mutating func open(
+    private func open(
         _ head: StanzaHead,
         directory: inout ServerDirectory,
         _ output: inout [ServerCommand]
@@ -81,14 +82,14 @@ struct ServerSession {
             return fail(.badFormat, "a new stream was not due", directory: &directory, &output)
         }
         answerHeader(directory, &output)
-        let version = text(of: head.version)?.split(separator: ".").first.flatMap { Int($0) } ?? 0
+        let version = decoder.text(of: head.version)?.split(separator: ".").first.flatMap { Int($0) } ?? 0
         guard decoder.contentNamespace == .client else {
             return fail(.invalidNamespace, "this is a server for clients", directory: &directory, &output)
         }
         guard version >= 1 else {
             return fail(.unsupportedVersion, "version 1.0 is needed", directory: &directory, &output)
         }
-        guard let recipient = text(of: head.to) else {
+        guard let recipient = decoder.text(of: head.to) else {
             return fail(.improperAddressing, "the header names no domain", directory: &directory, &output)
         }
         guard Address(recipient).jid == directory.domain else {
@@ -99,14 +100,7 @@ struct ServerSession {
         output.append(.write(connection, account == nil ? loginFeatures(directory.settings) : Self.bindFeatures))
     }
 
-    private func text(of attribute: StanzaHead.Attribute?) -> String? {
-        guard let attribute else { return nil }
-        var value: [UInt8] = []
-        AttributeValue.decode(decoder.bytes.slice(attribute.range), into: &value)
-        return String(decoding: value, as: UTF8.self)
-    }
-
-    private mutating func answerHeader(_ directory: ServerDirectory, _ output: inout [ServerCommand]) {
+    private func answerHeader(_ directory: ServerDirectory, _ output: inout [ServerCommand]) {
         hasAnswered = true
         var xml = XMLWriter()
         xml.verbatim("<?xml version='1.0'?>".utf8)
@@ -130,21 +124,21 @@ struct ServerSession {
     }
 
     /// A new stream has to begin: after success the client sends another header (RFC 6120 §6.4.6).
-    mutating func restart(account: JID) {
+    func restart(account: JID) {
         state = .opening(account: account)
         hasAnswered = false
         decoder.limits = .authenticated
     }
 
     /// Answers the end of the client's stream with the end of this one.
-    private mutating func close(directory: inout ServerDirectory, _ output: inout [ServerCommand]) {
+    private func close(directory: inout ServerDirectory, _ output: inout [ServerCommand]) {
         output.append(.write(connection, Array("</stream:stream>".utf8)))
         output.append(.close(connection))
         end(directory: &directory, &output)
     }
 
     /// Ends the stream with an error (RFC 6120 §4.9).
-    mutating func fail(
+    func fail(
         _ condition: StreamErrorCondition,
         _ text: String? = nil,
         directory: inout ServerDirectory,
@@ -165,14 +159,14 @@ struct ServerSession {
     }
 
     /// The stream is over, said or unsaid; those who saw the client's presence learn of it.
-    mutating func end(directory: inout ServerDirectory, _ output: inout [ServerCommand]) {
+    func end(directory: inout ServerDirectory, _ output: inout [ServerCommand]) {
         if case .bound(let jid) = state { directory.unbind(connection, jid, &output) }
         state = .closed
     }
 
     // MARK: Elements
 
-    private mutating func take(
+    private func take(
         _ element: Element,
         directory: inout ServerDirectory,
         _ output: inout [ServerCommand]
@@ -186,7 +180,7 @@ struct ServerSession {
         }
     }
 
-    private mutating func take(
+    private func take(
         _ stanza: Element,
         as jid: JID,
         directory: inout ServerDirectory,
@@ -205,7 +199,7 @@ struct ServerSession {
     }
 
     /// The one request that is allowed before a resource is bound (RFC 6120 §7).
-    private mutating func bind(
+    private func bind(
         _ iq: Element,
         _ account: JID,
         directory: inout ServerDirectory,
@@ -226,5 +220,15 @@ struct ServerSession {
         } catch {
             if let answer = error.answer(to: iq, from: nil) { output.append(.write(connection, answer)) }
         }
+    }
+}
+
+extension StreamDecoder {
+    /// What an attribute of the last event's head means; `nil` where it is absent.
+    fileprivate func text(of attribute: StanzaHead.Attribute?) -> String? {
+        guard let attribute else { return nil }
+        var value: [UInt8] = []
+        AttributeValue.decode(bytes.slice(attribute.range), into: &value)
+        return String(decoding: value, as: UTF8.self)
     }
 }
