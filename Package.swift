@@ -87,7 +87,7 @@ let package = Package(
         ),
         .testTarget(
             name: "TapNetworkTests",
-            dependencies: ["TapNetwork", "TapCore", "XMPPCore", "TapTestKit", nioCore, nioPosix],
+            dependencies: ["TapNetwork", "TapCore", "TapSecurity", "XMPPCore", "TapTestKit", nioCore, nioPosix],
             swiftSettings: settings
         ),
         .testTarget(

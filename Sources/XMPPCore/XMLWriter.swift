@@ -2,7 +2,7 @@
 ///
 ///     var xml = XMLWriter()
 ///     xml.element("iq", ["type": "result", "id": id, "to": address]) {
-///         $0.element("query", xmlns: "jabber:iq:roster") {
+///         $0.element("query", .roster) {
 ///             $0.element("item", ["jid": "juliet@example.org", "name": name])
 ///         }
 ///     }
@@ -69,6 +69,26 @@ public struct XMLWriter: Sendable {
     ) {
         guard let text else { return }
         self.element(name, xmlns: xmlns, attributes) { $0.text(text) }
+    }
+
+    /// Writes one element of a namespace xmpptap knows, and declares that namespace.
+    public mutating func element(
+        _ name: String,
+        _ namespace: Namespace,
+        _ attributes: KeyValuePairs<String, String?> = [:],
+        content: (inout XMLWriter) -> Void = { _ in }
+    ) {
+        self.element(name, xmlns: namespace.uri.description, attributes, content: content)
+    }
+
+    /// Writes one element that holds nothing but text, and declares its namespace; none where `text` is `nil`.
+    public mutating func element(
+        _ name: String,
+        _ namespace: Namespace,
+        _ attributes: KeyValuePairs<String, String?> = [:],
+        text: String?
+    ) {
+        self.element(name, xmlns: namespace.uri.description, attributes, text: text)
     }
 
     /// Opens an element. ``end()`` closes it.

@@ -1,0 +1,94 @@
+public import NIOCore
+internal import NIOPosix
+public import TapCore
+
+/// The built-in XMPP server: small, complete enough for real clients, on the loopback interface only.
+///
+/// It serves `demo`, a proxy without an upstream, and tests. All its connections and its ``ServerDirectory`` live on one
+/// event loop, so nothing in it is locked.
+public final class BuiltInServer: Sendable {
+    /// How many bytes may wait for a client that does not read, before its stream is ended. Default 8 MiB.
+    ///
+    /// A client's own answers stop its reads long before; only what others send can pile up this far.
+    public static let pendingLimit = 8 << 20
+
+    private let loop: any EventLoop
+    private let state: NIOLoopBound<ServerState>
+    private let listener: any Channel
+
+    private init(loop: any EventLoop, state: NIOLoopBound<ServerState>, listener: any Channel) {
+        self.loop = loop
+        self.state = state
+        self.listener = listener
+    }
+
+    /// Listens on a loopback address and serves until ``stop()``.
+    ///
+    /// - Parameters:
+    ///   - host: `127.0.0.1` or `::1`. Anything but a loopback address is refused.
+    ///   - port: 0 for any that is free; ``address`` says which it is.
+    ///   - settings: Domain, accounts and limits.
+    ///   - cryptography: Digests and random bytes.
+    ///   - group: One event loop of it is used.
+    /// - Throws: `IOError` where the port cannot be had; ``BuiltInServerError`` where the address is not the loopback's;
+    ///   ``JIDError`` where an account's name is no local part.
+    public static func start(
+        host: String = "127.0.0.1",
+        port: Int,
+        settings: ServerSettings,
+        cryptography: any Cryptography,
+        group: any EventLoopGroup
+    ) async throws -> BuiltInServer {
+        guard try isLoopback(SocketAddress(ipAddress: host, port: port)) else {
+            throw BuiltInServerError(host: host)
+        }
+        let loop = group.next()
+        let state = try await loop.submit {
+            let core = try ServerCore(settings: settings, cryptography: cryptography)
+            return NIOLoopBound(ServerState(core), eventLoop: loop)
+        }.get()
+        let listener = try await ServerBootstrap(group: loop)
+            .serverChannelOption(.backlog, value: 256)
+            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
+            .childChannelOption(.allowRemoteHalfClosure, value: true)
+            .childChannelOption(
+                .recvAllocator,
+                value: AdaptiveRecvByteBufferAllocator(minimum: 1024, initial: 4096, maximum: 65536)
+            )
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(ServerConnectionHandler(state.value))
+                }
+            }
+            .bind(host: host, port: port).get()
+        return BuiltInServer(loop: loop, state: state, listener: listener)
+    }
+
+    /// Where the server listens.
+    public var address: SocketAddress? { listener.localAddress }
+
+    /// Stops listening and ends every stream with `<system-shutdown/>`; returns when the connections are closed, or had
+    /// two seconds to close. A second call does no harm.
+    public func stop() async throws {
+        do { try await listener.close() } catch ChannelError.alreadyClosed {}
+        try await loop.flatSubmit { self.state.value.shutDown(on: self.loop) }.get()
+    }
+}
+
+/// The built-in server was asked to listen where others could reach it.
+public struct BuiltInServerError: Error, Sendable, CustomStringConvertible {
+    /// The address that was refused.
+    public let host: String
+
+    /// One line that says what is wrong.
+    public var description: String { "the built-in server listens on loopback addresses only, and \(host) is none" }
+}
+
+private func isLoopback(_ address: SocketAddress) -> Bool {
+    switch address {
+    case .v4: address.ipAddress?.hasPrefix("127.") == true
+    case .v6: address.ipAddress == "::1"
+    case .unixDomainSocket: false
+    }
+}

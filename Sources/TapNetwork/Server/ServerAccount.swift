@@ -1,0 +1,108 @@
+internal import TapCore
+internal import TapSecurity
+internal import XMPPCore
+
+/// One account: what proves its owner, whom it knows, and where it is connected.
+struct ServerAccount: Sendable {
+    /// Bare address.
+    let jid: JID
+    /// Contacts by bare address.
+    var roster: [JID: RosterItem] = [:]
+    /// Connected resources, the oldest first.
+    var resources: [Resource] = []
+
+    /// A connected resource.
+    struct Resource: Sendable {
+        let connection: ConnectionID
+        /// Full address.
+        let jid: JID
+        /// The last presence it sent to everybody, while it is available.
+        var presence: Element?
+        /// Of that presence; -128 to 127.
+        var priority = 0
+        /// It has asked for the roster and gets pushes.
+        var wantsPushes = false
+        /// Addresses it has sent presence to directly; they learn when it goes.
+        var directed: Set<JID> = []
+
+        var isAvailable: Bool { presence != nil }
+    }
+
+    /// The resources that get a message to the bare address: the available ones of the highest priority, which must not
+    /// be negative (RFC 6121 §8.5.2.1.1).
+    var recipients: [Resource] {
+        let available = resources.filter { $0.isAvailable && $0.priority >= 0 }
+        let highest = available.map(\.priority).max()
+        return available.filter { $0.priority == highest }
+    }
+}
+
+/// A contact in a roster, with the state of both subscriptions (RFC 6121 §2.1.2, appendix A).
+struct RosterItem: Sendable {
+    let jid: JID
+    var name: String?
+    var groups: [String] = []
+    /// The account sees the contact's presence.
+    var to = false
+    /// The contact sees the account's presence.
+    var from = false
+    /// The account has asked to see the contact's presence.
+    var isAsking = false
+    /// The contact has asked to see the account's presence, and has no answer yet.
+    var isAsked = false
+    /// It stands in the roster; an item of a request alone does not.
+    var isListed = true
+
+    var subscription: String {
+        switch (to, from) {
+        case (true, true): "both"
+        case (true, false): "to"
+        case (false, true): "from"
+        case (false, false): "none"
+        }
+    }
+
+    func write(to xml: inout XMLWriter) {
+        let ask = isAsking ? "subscribe" : nil
+        xml.element(
+            "item",
+            ["jid": jid.description, "name": name, "subscription": subscription, "ask": ask]
+        ) {
+            for group in groups { $0.element("group", text: group) }
+        }
+    }
+}
+
+/// What is kept of a password: one set of SCRAM keys for each hash.
+struct ServerCredentials: Sendable {
+    private let keys: [HashAlgorithm: SCRAMCredentials]
+
+    init(password: String, algorithms: Set<HashAlgorithm>, cryptography: any Cryptography) throws {
+        var keys: [HashAlgorithm: SCRAMCredentials] = [:]
+        for algorithm in algorithms {
+            keys[algorithm] = try SCRAMCredentials(
+                algorithm,
+                password: password,
+                salt: cryptography.randomBytes(count: 16),
+                cryptography: cryptography
+            )
+        }
+        self.keys = keys
+    }
+
+    subscript(algorithm: HashAlgorithm) -> SCRAMCredentials? { keys[algorithm] }
+
+    /// Whether the password is the one these were made of.
+    func match(_ password: String, cryptography: any Cryptography) -> Bool {
+        guard let (algorithm, kept) = keys.first,
+            let given = try? SCRAMCredentials(
+                algorithm,
+                password: password,
+                salt: kept.salt,
+                iterations: kept.iterations,
+                cryptography: cryptography
+            )
+        else { return false }
+        return cryptography.areEqual(given.storedKey, kept.storedKey)
+    }
+}

@@ -1,0 +1,52 @@
+internal import XMPPCore
+
+/// A connection's number within the server's life.
+struct ConnectionID: Hashable, Sendable {
+    let number: UInt64
+}
+
+/// What the server's core asks its driver to do.
+enum ServerCommand: Hashable, Sendable {
+    /// Send these bytes, after those of earlier commands.
+    case write(ConnectionID, [UInt8])
+    /// Close the connection when everything has been sent.
+    case close(ConnectionID)
+    /// End another connection's stream with this error; the core performs it itself, and no driver sees it.
+    case terminate(ConnectionID, StreamErrorCondition)
+}
+
+/// A stanza error: its condition and the type that goes with it (RFC 6120 §8.3.3).
+struct StanzaError: Error, Hashable, Sendable {
+    let condition: String
+    let type: String
+
+    static let badRequest = StanzaError(condition: "bad-request", type: "modify")
+    static let conflict = StanzaError(condition: "conflict", type: "cancel")
+    static let forbidden = StanzaError(condition: "forbidden", type: "auth")
+    static let internalServerError = StanzaError(condition: "internal-server-error", type: "cancel")
+    static let itemNotFound = StanzaError(condition: "item-not-found", type: "cancel")
+    static let jidMalformed = StanzaError(condition: "jid-malformed", type: "modify")
+    static let notAcceptable = StanzaError(condition: "not-acceptable", type: "modify")
+    static let notAllowed = StanzaError(condition: "not-allowed", type: "cancel")
+    static let remoteServerNotFound = StanzaError(condition: "remote-server-not-found", type: "cancel")
+    static let resourceConstraint = StanzaError(condition: "resource-constraint", type: "wait")
+    static let serviceUnavailable = StanzaError(condition: "service-unavailable", type: "cancel")
+
+    /// The error stanza that answers `stanza`, or `nil` where errors must not be answered (RFC 6120 §8.3.1).
+    ///
+    /// - Parameter recipient: Who sent `stanza`; `nil` before a resource is bound.
+    func answer(to stanza: Element, from recipient: JID?) -> [UInt8]? {
+        guard let type = stanza.attribute("type") ?? .some(""), type != "error", type != "result" else { return nil }
+        return XMLWriter.bytes {
+            $0.element(
+                stanza.name,
+                [
+                    "type": "error", "id": stanza.attribute("id"), "from": stanza.attribute("to"),
+                    "to": recipient?.description,
+                ]
+            ) {
+                $0.element("error", ["type": self.type]) { $0.element(condition, .stanzaErrors) }
+            }
+        }
+    }
+}

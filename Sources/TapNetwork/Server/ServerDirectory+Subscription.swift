@@ -1,0 +1,133 @@
+internal import XMPPCore
+
+/// Presence subscriptions between accounts of this server (RFC 6121 §3, appendix A).
+extension ServerDirectory {
+    /// Takes a presence that asks for, grants or ends a subscription.
+    mutating func handle(
+        subscription presence: Element,
+        to contact: JID,
+        _ sender: ServerSender,
+        _ output: inout [ServerCommand]
+    ) {
+        let account = sender.jid.bare
+        guard contact != account else { return }
+        switch presence.attribute("type") {
+        case "subscribe": subscribe(account, to: contact, presence, sender, &output)
+        case "subscribed": grant(account, to: contact, presence, &output)
+        case "unsubscribe": unsubscribe(account, from: contact, presence, &output)
+        default: refuse(account, to: contact, presence, &output)
+        }
+    }
+
+    /// §3.1: the account asks to see the contact's presence.
+    private mutating func subscribe(
+        _ account: JID,
+        to contact: JID,
+        _ presence: Element,
+        _ sender: ServerSender,
+        _ output: inout [ServerCommand]
+    ) {
+        guard accounts[account]?.roster[contact]?.to != true else { return }
+        let count = max(accounts[account]?.roster.count ?? 0, accounts[contact]?.roster.count ?? 0)
+        guard count < settings.rosterLimit || accounts[account]?.roster[contact] != nil else {
+            return refuse(presence, .resourceConstraint, sender, &output)
+        }
+        changeItem(contact, of: account, &output) {
+            $0.isAsking = true
+            $0.isListed = true
+        }
+        guard let other = accounts[contact] else { return }
+        if other.roster[account]?.from == true {
+            // The contact has agreed before: the server answers in its name.
+            return complete(account, sees: contact, nil, &output)
+        }
+        changeItem(account, of: contact, &output) { $0.isAsked = true }
+        deliver(signed(presence, "subscribe", account, contact), to: contact, &output)
+    }
+
+    /// §3.1.5: the account lets the contact see its presence, which the contact has asked for.
+    private mutating func grant(
+        _ account: JID,
+        to contact: JID,
+        _ presence: Element,
+        _ output: inout [ServerCommand]
+    ) {
+        guard accounts[account]?.roster[contact]?.isAsked == true else { return }
+        changeItem(contact, of: account, &output) {
+            $0.isAsked = false
+            $0.from = true
+            $0.isListed = true
+        }
+        guard accounts[contact]?.roster[account]?.isAsking == true else { return }
+        complete(contact, sees: account, presence, &output)
+    }
+
+    private mutating func complete(
+        _ account: JID,
+        sees contact: JID,
+        _ presence: Element?,
+        _ output: inout [ServerCommand]
+    ) {
+        changeItem(contact, of: account, &output) {
+            $0.isAsking = false
+            $0.to = true
+        }
+        deliver(signed(presence, "subscribed", contact, account), to: account, &output)
+        exchangePresence(from: contact, to: account, isGone: false, &output)
+    }
+
+    /// §3.3: the account no longer wants to see the contact's presence.
+    mutating func unsubscribe(
+        _ account: JID,
+        from contact: JID,
+        _ presence: Element?,
+        _ output: inout [ServerCommand]
+    ) {
+        guard let item = accounts[account]?.roster[contact], item.to || item.isAsking else { return }
+        changeItem(contact, of: account, &output) {
+            $0.to = false
+            $0.isAsking = false
+        }
+        guard let other = accounts[contact]?.roster[account], other.from || other.isAsked else { return }
+        changeItem(account, of: contact, &output) {
+            $0.from = false
+            $0.isAsked = false
+        }
+        deliver(signed(presence, "unsubscribe", account, contact), to: contact, &output)
+        if item.to { exchangePresence(from: contact, to: account, isGone: true, &output) }
+        forgetRequest(account, of: contact)
+    }
+
+    /// §3.2: the account no longer lets the contact see its presence, or refuses to.
+    mutating func refuse(
+        _ account: JID,
+        to contact: JID,
+        _ presence: Element?,
+        _ output: inout [ServerCommand]
+    ) {
+        guard let item = accounts[account]?.roster[contact], item.from || item.isAsked else { return }
+        changeItem(contact, of: account, &output) {
+            $0.from = false
+            $0.isAsked = false
+        }
+        forgetRequest(contact, of: account)
+        guard let other = accounts[contact]?.roster[account], other.to || other.isAsking else { return }
+        if item.from { exchangePresence(from: account, to: contact, isGone: true, &output) }
+        changeItem(account, of: contact, &output) {
+            $0.to = false
+            $0.isAsking = false
+        }
+        deliver(signed(presence, "unsubscribed", account, contact), to: contact, &output)
+    }
+
+    /// An item that stood for a request alone goes with it.
+    private mutating func forgetRequest(_ contact: JID, of account: JID) {
+        guard accounts[account]?.roster[contact]?.isListed == false else { return }
+        accounts[account]?.roster[contact] = nil
+    }
+
+    /// A subscription stanza carries bare addresses, and what its sender wrote into it.
+    private func signed(_ presence: Element?, _ type: String, _ from: JID, _ to: JID) -> [UInt8] {
+        presence.map { written($0, from: from, to: to) } ?? plain(type, from: from, to: to)
+    }
+}

@@ -1,0 +1,63 @@
+public import TapCore
+internal import TapSecurity
+
+/// What the built-in server serves; fixed while it runs.
+public struct ServerSettings: Sendable {
+    /// An account that exists when the server starts.
+    public struct Account: Sendable, Hashable {
+        /// The local part of its address.
+        public var name: String
+        /// Its password, in clear; the server keeps only what SCRAM needs of it.
+        public var password: String
+
+        /// Puts name and password together.
+        public init(name: String, password: String) {
+            self.name = name
+            self.password = password
+        }
+    }
+
+    /// The domain of all accounts. Default `localhost`.
+    public var domain = "localhost"
+    /// The accounts that exist at the start. They know each other, and one contact more, who is never there.
+    public var accounts: [Account]
+    /// Whether clients may make accounts of their own (XEP-0077). Default yes.
+    public var allowsRegistration = true
+    /// How many accounts there may be, registered ones included. Default 1,000.
+    public var accountLimit = 1000
+    /// How many contacts a roster may hold. Default 1,000.
+    public var rosterLimit = 1000
+    /// How many resources of one account may be connected. Default 16.
+    public var resourceLimit = 16
+    /// The mechanisms offered, the preferred one first: `PLAIN` and the members of SCRAM without `-PLUS`.
+    public var mechanisms = ["SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"]
+    /// How often a client may fail to log in before its stream is closed. Default 3 (RFC 6120 §6.4.5 asks for 2 to 5).
+    public var loginAttempts = 3
+    /// The name XEP-0092 and service discovery give.
+    public var softwareName = "xmpptap"
+    /// The version XEP-0092 gives.
+    public var softwareVersion: String
+
+    /// Settings with these accounts and the defaults of every member.
+    public init(accounts: [Account], softwareVersion: String) {
+        self.accounts = accounts
+        self.softwareVersion = softwareVersion
+    }
+
+    /// Settings with two accounts, `romeo` and `juliet`, whose passwords are made at random.
+    ///
+    /// - Throws: What the cryptographic library reports.
+    public static func demo(softwareVersion: String, cryptography: any Cryptography) throws -> ServerSettings {
+        let accounts = try ["romeo", "juliet"].map { name in
+            Account(name: name, password: try randomName(bytes: 9, cryptography))
+        }
+        return ServerSettings(accounts: accounts, softwareVersion: softwareVersion)
+    }
+}
+
+/// Random hexadecimal digits, two for each byte.
+func randomName(bytes: Int, _ cryptography: any Cryptography) throws -> String {
+    try cryptography.randomBytes(count: bytes).reduce(into: "") { name, byte in
+        name += String(byte >> 4, radix: 16) + String(byte & 15, radix: 16)
+    }
+}

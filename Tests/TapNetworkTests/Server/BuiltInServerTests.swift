@@ -1,0 +1,163 @@
+import NIOCore
+import NIOPosix
+import TapCore
+import TapNetwork
+import TapSecurity
+import Testing
+
+/// The built-in server on real sockets.
+@Suite struct BuiltInServerTests {
+    private static let settings = ServerSettings(
+        accounts: [.init(name: "romeo", password: "wherefore"), .init(name: "juliet", password: "balcony")],
+        softwareVersion: "1"
+    )
+
+    /// Runs `body` with a server on a free port, and stops it afterwards.
+    private func withServer(_ body: (_ port: Int, _ server: BuiltInServer) async throws -> Void) async throws {
+        let server = try await BuiltInServer.start(
+            port: 0,
+            settings: Self.settings,
+            cryptography: OpenSSLCryptography(),
+            group: MultiThreadedEventLoopGroup.singleton
+        )
+        let port = try #require(server.address?.port)
+        do {
+            try await body(port, server)
+        } catch {
+            try await server.stop()
+            throw error
+        }
+        try await server.stop()
+    }
+
+    private func client(_ name: String = "romeo", password: String = "wherefore") throws -> DemoClient {
+        try DemoClient(account: "\(name)@localhost", password: password, cryptography: OpenSSLCryptography())
+    }
+
+    @Test func `the demo's client does all it is meant to`() async throws {
+        try await withServer { port, _ in
+            let steps = try await client().run(
+                host: "127.0.0.1",
+                port: port,
+                group: MultiThreadedEventLoopGroup.singleton
+            )
+            #expect(
+                steps.map(\.title) == ["stream", "login", "bind", "roster", "presence", "ping", "message", "close"]
+            )
+            #expect(steps[2].detail == "romeo@localhost/demo")
+            #expect(steps[3].detail == "2 contacts: juliet@localhost, nurse@localhost")
+            #expect(steps.map(\.time) == steps.map(\.time).sorted())
+        }
+    }
+
+    @Test func `fifty clients at once are served`() async throws {
+        try await withServer { port, _ in
+            try await withThrowingTaskGroup(of: Int.self) { group in
+                // Two accounts with one resource each: all but the last of each are thrown out at some step or other.
+                for index in 0..<50 {
+                    group.addTask {
+                        let client = try self.client(
+                            index.isMultiple(of: 2) ? "romeo" : "juliet",
+                            password: index.isMultiple(of: 2) ? "wherefore" : "balcony"
+                        )
+                        let steps = try? await client.run(
+                            host: "127.0.0.1",
+                            port: port,
+                            group: MultiThreadedEventLoopGroup.singleton
+                        )
+                        return steps?.count ?? 0
+                    }
+                }
+                let finished = try await group.reduce(0) { $0 + ($1 == 8 ? 1 : 0) }
+                #expect(finished >= 2)
+            }
+            let steps = try await client().run(
+                host: "127.0.0.1",
+                port: port,
+                group: MultiThreadedEventLoopGroup.singleton
+            )
+            #expect(steps.count == 8)
+        }
+    }
+
+    @Test func `a wrong password is told by the step that failed`() async throws {
+        try await withServer { port, _ in
+            let error = await #expect(throws: DemoError.self) {
+                try await self.client(password: "wrong").run(
+                    host: "127.0.0.1",
+                    port: port,
+                    group: MultiThreadedEventLoopGroup.singleton
+                )
+            }
+            #expect(error?.description == "login: the server says not-authorized")
+        }
+    }
+
+    @Test func `a server that goes away ends the client's wait`() async throws {
+        try await withServer { port, server in
+            let silent = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+                .connect(host: "127.0.0.1", port: port).get()
+            try await server.stop()
+            try await silent.closeFuture.get()
+        }
+        await #expect(throws: (any Error).self) {
+            try await self.client().run(host: "127.0.0.1", port: 1, group: MultiThreadedEventLoopGroup.singleton)
+        }
+    }
+
+    @Test func `a peer that never answers is given up`() async throws {
+        let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .bind(host: "127.0.0.1", port: 0).get()
+        let port = try #require(listener.localAddress?.port)
+        let error = await #expect(throws: DemoError.self) {
+            try await self.client().run(
+                host: "127.0.0.1",
+                port: port,
+                group: MultiThreadedEventLoopGroup.singleton,
+                timeout: .milliseconds(100)
+            )
+        }
+        #expect(error?.description == "stream: no answer came")
+        try await listener.close()
+    }
+
+    @Test(arguments: ["0.0.0.0", "::", "192.0.2.1"])
+    func `nobody but this machine is served`(host: String) async {
+        let error = await #expect(throws: BuiltInServerError.self) {
+            try await BuiltInServer.start(
+                host: host,
+                port: 0,
+                settings: Self.settings,
+                cryptography: OpenSSLCryptography(),
+                group: MultiThreadedEventLoopGroup.singleton
+            )
+        }
+        #expect(error?.description.contains(host) == true)
+    }
+
+    @Test func `whatever comes first, the next client is served`() async throws {
+        try await withServer { port, _ in
+            let beginnings: [[UInt8]] = [
+                [], Array("GET / HTTP/1.1\r\n\r\n".utf8), [0x16, 3, 1, 0, 1, 0], Array("<stream:str".utf8),
+                Array("<stream:stream xmlns:stream='http://etherx.jabber.org/streams' ".utf8)
+                    + Array(repeating: 0x20, count: 200_000),
+                [0xff, 0xfe, 0x3c, 0], Array(repeating: 0x3c, count: 100_000),
+                Array("<!DOCTYPE a [<!ENTITY b 'c'>]>".utf8),
+                Array(String(repeating: "<a>", count: 100_000).utf8),
+            ]
+            for bytes in beginnings {
+                let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+                    .connect(host: "127.0.0.1", port: port).get()
+                // The server may close before everything is written, which is its right.
+                try? await channel.writeAndFlush(ByteBuffer(bytes: bytes)).get()
+                try? await channel.close()
+            }
+            let steps = try await client().run(
+                host: "127.0.0.1",
+                port: port,
+                group: MultiThreadedEventLoopGroup.singleton
+            )
+            #expect(steps.count == 8)
+        }
+    }
+}
