@@ -91,6 +91,15 @@ let package = Package(
             swiftSettings: settings
         ),
         .testTarget(
+            name: "xmpptapTests",
+            dependencies: [
+                "xmpptap", "TapCapture", "TapCore", "XMPPCore", "TapTestKit",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            exclude: ["Help"],
+            swiftSettings: settings
+        ),
+        .testTarget(
             name: "EndToEndTests",
             dependencies: ["TapTestKit", "TapCore", "XMPPCore"],
             swiftSettings: settings

@@ -10,4 +10,7 @@
 #include <libxml/SAX2.h>
 #include <libxml/xmlerror.h>
 
+/* The version of the library that is loaded, as "20914"; a variable or a macro, depending on how it was built. */
+static inline const char *xmpptap_libxml2_version(void) { return xmlParserVersion; }
+
 #endif

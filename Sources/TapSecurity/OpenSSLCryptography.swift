@@ -6,6 +6,9 @@ public struct OpenSSLCryptography: Cryptography {
     /// Makes the implementation.
     public init() {}
 
+    /// The version of the library that is loaded, such as `3.0.19`.
+    public static var libraryVersion: String { String(cString: OpenSSL_version(OPENSSL_VERSION_STRING)) }
+
     /// A running digest.
     public func makeDigest(_ algorithm: HashAlgorithm) throws -> any Digest {
         try MessageDigest(algorithm)

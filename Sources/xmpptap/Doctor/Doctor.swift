@@ -1,0 +1,158 @@
+internal import Glibc
+internal import TapCore
+internal import TapSecurity
+
+/// Looks at everything that could stop the program from working here.
+enum Doctor {
+    /// The findings, in the order in which they are told.
+    static func examine(port: UInt16 = ListenRequest.defaultPort) -> [Finding] {
+        var findings = [
+            .ok("xmpptap", "\(Version.program) on \(system)"),
+            libxml2(version: Version.libxml2),
+            openSSL(version: Version.openSSL),
+            cryptography(OpenSSLCryptography()),
+        ]
+        for family in LoopbackPort.Family.allCases {
+            findings.append(listening(port, family, error: LoopbackPort.listen(port, family)))
+        }
+        let limit = ProcessLimits.descriptors
+        findings.append(descriptors(hard: limit.hard))
+        findings.append(folder(path: workingFolder, error: access(".", W_OK | X_OK) == 0 ? 0 : errno))
+        findings.append(resolver(found: addresses(of: "localhost")))
+        findings.append(output(LogPlan.Surroundings.current))
+        return findings
+    }
+
+    // MARK: Judgements
+
+    static func libxml2(version: String) -> Finding {
+        let numbers = version.split(separator: ".").compactMap { Int($0) }
+        guard numbers.count == 3, (numbers[0], numbers[1]) >= (2, 9) else {
+            return .stop("libxml2", "\(version) is too old; install 2.9 or later (apt-get install libxml2)")
+        }
+        return .ok("libxml2", version)
+    }
+
+    static func openSSL(version: String) -> Finding {
+        guard let major = version.split(separator: ".").first.flatMap({ Int($0) }), major >= 3 else {
+            return .stop("OpenSSL", "\(version) is too old; install 3.0 or later (apt-get install libssl3)")
+        }
+        return .ok("OpenSSL", version)
+    }
+
+    /// Policies of a machine may forbid what logins need.
+    static func cryptography(_ cryptography: some Cryptography) -> Finding {
+        let missing = [HashAlgorithm.sha1, .sha256].filter { (try? cryptography.digest($0, of: [])) == nil }
+        guard missing.isEmpty, (try? cryptography.randomBytes(count: 16)) != nil else {
+            let names = missing.map(\.rawValue).joined(separator: ", ")
+            return .stop(
+                "cryptography",
+                "OpenSSL refuses \(names.isEmpty ? "random numbers" : names); look into /etc/ssl/openssl.cnf"
+            )
+        }
+        return .ok("cryptography", "SHA-1, SHA-256 and random numbers work")
+    }
+
+    static func listening(_ port: UInt16, _ family: LoopbackPort.Family, error: Int32) -> Finding {
+        let subject = "port \(port)"
+        switch error {
+        case 0:
+            return .ok(subject, "free on \(family.address)")
+        case EADDRINUSE:
+            let search = "ss -ltnp 'sport = :\(port)'"
+            return .stop(
+                subject,
+                "in use on \(family.address); end who holds it (\(search)), or choose another with --listen PORT"
+            )
+        case EADDRNOTAVAIL, EAFNOSUPPORT:
+            return .note(subject, "this machine has no \(family.address); clients come in by the other family")
+        default:
+            return .stop(
+                subject,
+                "cannot listen on \(family.address): \(reason(error)); choose another with --listen PORT"
+            )
+        }
+    }
+
+    static func descriptors(hard: UInt64) -> Finding {
+        // Two sockets a session, and some for logs, listeners and libraries.
+        let sessions = hard > 64 ? (hard - 64) / 2 : 0
+        let text = "\(hard) allowed, enough for \(sessions) sessions"
+        if sessions < 8 { return .stop("descriptors", "\(text); raise the limit (ulimit -Hn 4096)") }
+        if sessions < 400 { return .note("descriptors", "\(text); raise the limit for more (ulimit -Hn 4096)") }
+        return .ok("descriptors", text)
+    }
+
+    static func folder(path: String, error: Int32) -> Finding {
+        guard error == 0 else {
+            return .note(
+                "logs",
+                "cannot write in \(path): \(reason(error)); name logs and captures by a path elsewhere"
+            )
+        }
+        return .ok("logs", "can be written in \(path)")
+    }
+
+    static func resolver(found: [String]) -> Finding {
+        guard !found.isEmpty else {
+            return .stop("names", "localhost has no address; add the line \"127.0.0.1 localhost\" to /etc/hosts")
+        }
+        guard found.allSatisfy({ $0 == "::1" || $0.hasPrefix("127.") }) else {
+            return .note("names", "localhost is \(found.joined(separator: ", ")); look into /etc/hosts")
+        }
+        return .ok("names", "localhost is \(found.joined(separator: ", "))")
+    }
+
+    static func output(_ surroundings: LogPlan.Surroundings) -> Finding {
+        guard surroundings.isTerminal else {
+            return .ok("output", "no terminal: the log shows info unless --log says more")
+        }
+        return .ok("output", "a terminal\(surroundings.wantsColour ? ", in colours" : ", without colours")")
+    }
+
+    // MARK: Looks
+
+    private static var system: String {
+        let release = (try? TextFile.read("/etc/os-release")) ?? ""
+        let line = release.split(separator: "\n").first { $0.hasPrefix("PRETTY_NAME=") }
+        let name = line.map { $0.dropFirst("PRETTY_NAME=".count).filter { $0 != "\"" } }
+        var uts = utsname()
+        uname(&uts)
+        let machine = withUnsafeBytes(of: uts.machine) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+        return "\(name ?? "an unknown system"), \(machine)"
+    }
+
+    private static var workingFolder: String {
+        guard let path = getcwd(nil, 0) else { return "." }
+        defer { free(path) }
+        return String(cString: path)
+    }
+
+    private static func addresses(of name: String) -> [String] {
+        var hints = addrinfo()
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        var list: UnsafeMutablePointer<addrinfo>?
+        guard getaddrinfo(name, nil, &hints, &list) == 0 else { return [] }
+        defer { freeaddrinfo(list) }
+        var found: [String] = []
+        var entry = list
+        while let current = entry?.pointee {
+            var text = [CChar](repeating: 0, count: Int(NI_MAXHOST))
+            let outcome = getnameinfo(
+                current.ai_addr,
+                current.ai_addrlen,
+                &text,
+                socklen_t(text.count),
+                nil,
+                0,
+                NI_NUMERICHOST
+            )
+            let address = String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+            if outcome == 0, !found.contains(address) { found.append(address) }
+            entry = current.ai_next
+        }
+        return found
+    }
+
+    private static func reason(_ error: Int32) -> String { String(cString: strerror(error)) }
+}

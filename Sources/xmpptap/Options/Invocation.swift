@@ -1,0 +1,48 @@
+internal import ArgumentParser
+
+/// A command whose flags may stand in a file.
+protocol Configurable: ParsableCommand {
+    /// The group that holds `--config`.
+    var config: ConfigOption { get }
+}
+
+/// `--config FILE`.
+struct ConfigOption: ParsableArguments {
+    @Option(help: ArgumentHelp("Read flags from a file, one a line; those typed here win.", valueName: "file"))
+    var config: String?
+}
+
+/// From what was typed to a command.
+enum Invocation {
+    /// The command that the arguments name, with the flags of its `--config` file.
+    ///
+    /// - Throws: The parser's errors, and for a line of the file a ``Failure`` that begins `FILE:LINE:`.
+    static func command(_ arguments: [String]) throws -> any ParsableCommand {
+        let command = try XMPPTap.parseAsRoot(arguments)
+        guard let path = (command as? any Configurable)?.config.config else { return command }
+        let file = try ConfigFile(path: path, text: TextFile.read(path))
+        let lines = file.lines(beside: arguments)
+        do {
+            return try XMPPTap.parseAsRoot(ConfigFile.arguments(arguments, with: lines))
+        } catch {
+            throw try blame(error, on: lines, of: path, beside: arguments)
+        }
+    }
+
+    /// Says which line is at fault: the first with which the arguments make no sense any more.
+    private static func blame(
+        _ error: any Error,
+        on lines: [ConfigFile.Line],
+        of path: String,
+        beside arguments: [String]
+    ) throws -> Failure {
+        for (index, line) in lines.enumerated() {
+            do {
+                _ = try XMPPTap.parseAsRoot(ConfigFile.arguments(arguments, with: lines[...index]))
+            } catch {
+                return .usage("\(path):\(line.number): \(Ending(error, arguments: arguments).complaint)")
+            }
+        }
+        throw error
+    }
+}

@@ -1,0 +1,74 @@
+internal import ArgumentParser
+internal import TapCore
+
+/// The flags of every command that writes logs.
+struct LogOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "What standard output shows.",
+            discussion: """
+                A comma list of a level (off, error, warn, info, verbose, trace), send, recv, PART=LEVEL, \
+                session:N=LEVEL and jid:JID=LEVEL. Without it: info,send,recv on a terminal, else info.
+                """,
+            valueName: "spec"
+        ),
+        transform: Self.spec
+    )
+    var log: LogSpec?
+
+    @Option(
+        help: ArgumentHelp(
+            "A further log; can be repeated.",
+            discussion: "Text at info unless it says otherwise, as in --log-to tap.jsonl,format=json,verbose.",
+            valueName: "path[,format=text|json|pretty][,spec]"
+        ),
+        transform: LogDestination.init
+    )
+    var logTo: [LogDestination] = []
+
+    @Option(
+        help: ArgumentHelp("Record everything to a file that can be read and replayed later.", valueName: "path"),
+        completion: .file()
+    )
+    var capture: String?
+
+    @Option(
+        help: ArgumentHelp("Put a file aside when it has this size; 0 is never.", valueName: "size"),
+        transform: ByteSize.init
+    )
+    var rotateSize = ByteSize(bytes: 100_000_000)
+
+    @Option(
+        help: ArgumentHelp("Keep so many files that were put aside.", valueName: "count"),
+        transform: { try Number.parse($0, in: 0...9999) }
+    )
+    var rotateKeep = 10
+
+    @Flag(help: "Show passwords and other secrets in logs and captures.")
+    var noRedact = false
+
+    @Flag(help: "Refuse and close sessions while a log cannot be written.")
+    var logRequired = false
+
+    /// What was typed.
+    var request: LogRequest {
+        LogRequest(
+            log: log,
+            logTo: logTo,
+            capture: capture,
+            rotateSize: rotateSize,
+            rotateKeep: rotateKeep,
+            showsSecrets: noRedact,
+            isRequired: logRequired
+        )
+    }
+
+    /// Reads a specification.
+    static func spec(_ text: String) throws(Failure) -> LogSpec {
+        do throws(LogSpecError) {
+            return try LogSpec(text)
+        } catch {
+            throw .usage(error.description)
+        }
+    }
+}

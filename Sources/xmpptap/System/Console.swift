@@ -1,0 +1,46 @@
+internal import Glibc
+internal import TapCore
+
+/// The three descriptors everybody has. Nothing here fails: who has closed them does not want to hear.
+enum Console {
+    /// Writes `text` and a newline to standard output.
+    static func print(_ text: String) {
+        write(text, to: STDOUT_FILENO)
+    }
+
+    /// Writes one line to standard error; what could steer a terminal is escaped.
+    static func tell(_ line: String) {
+        var buffer = LineBuffer(capacity: line.utf8.count + 1)
+        buffer.appendEscaped(line)
+        write(String(decoding: buffer.bytes, as: UTF8.self), to: STDERR_FILENO)
+    }
+
+    /// Writes one line to standard error after the program's name, as every warning and error is.
+    static func complain(_ line: String) {
+        tell("xmpptap: \(line)")
+    }
+
+    /// Whether a person reads standard output.
+    static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
+
+    /// The value of an environment variable; nil where it is unset or empty.
+    static func environment(_ name: String) -> String? {
+        guard let value = getenv(name), value.pointee != 0 else { return nil }
+        return String(cString: value)
+    }
+
+    private static func write(_ text: String, to descriptor: Int32) {
+        var rest = Array("\(text)\n".utf8)[...]
+        while !rest.isEmpty {
+            let written = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            if written > 0 {
+                rest = rest.dropFirst(written)
+            } else if errno == EAGAIN {
+                var request = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                poll(&request, 1, -1)
+            } else if errno != EINTR {
+                return
+            }
+        }
+    }
+}

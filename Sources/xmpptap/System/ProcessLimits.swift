@@ -1,0 +1,28 @@
+internal import Glibc
+
+/// What the operating system grants this process.
+enum ProcessLimits {
+    /// Sets the process up: no core dump, which would hold what redaction keeps out of the logs; as many descriptors as
+    /// are allowed; a broken pipe is an error of the write and not the end of the process.
+    static func prepare() {
+        var none = rlimit(rlim_cur: 0, rlim_max: 0)
+        setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)
+        signal(SIGPIPE, SIG_IGN)
+        raiseDescriptors()
+    }
+
+    /// Open descriptors at most: now, and if asked for.
+    static var descriptors: (soft: UInt64, hard: UInt64) {
+        var limit = rlimit()
+        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return (0, 0) }
+        return (UInt64(limit.rlim_cur), UInt64(limit.rlim_max))
+    }
+
+    private static func raiseDescriptors() {
+        var limit = rlimit()
+        let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+        guard getrlimit(resource, &limit) == 0, limit.rlim_cur < limit.rlim_max else { return }
+        limit.rlim_cur = limit.rlim_max
+        setrlimit(resource, &limit)
+    }
+}

@@ -1,0 +1,107 @@
+import Glibc
+import TapCore
+import TapTestKit
+import Testing
+
+@testable import xmpptap
+
+struct DoctorTests {
+    @Test func `Libraries that are too old stop the program`() {
+        #expect(Doctor.libxml2(version: "2.9.14") == .ok("libxml2", "2.9.14"))
+        #expect(Doctor.libxml2(version: "2.13.5").outcome == .ok)
+        #expect(
+            Doctor.libxml2(version: "2.8.0").line
+                == "stop  libxml2      2.8.0 is too old; install 2.9 or later (apt-get install libxml2)"
+        )
+        #expect(Doctor.openSSL(version: "3.0.19").outcome == .ok)
+        #expect(
+            Doctor.openSSL(version: "1.1.1w").line
+                == "stop  OpenSSL      1.1.1w is too old; install 3.0 or later (apt-get install libssl3)"
+        )
+    }
+
+    @Test func `A port in use is told with what to do, and an absent family is not a fault`() {
+        #expect(Doctor.listening(15222, .v4, error: 0) == .ok("port 15222", "free on 127.0.0.1"))
+        #expect(
+            Doctor.listening(15222, .v6, error: EADDRINUSE).line
+                == "stop  port 15222   in use on [::1]; end who holds it (ss -ltnp 'sport = :15222'), "
+                + "or choose another with --listen PORT"
+        )
+        #expect(Doctor.listening(15222, .v6, error: EADDRNOTAVAIL).outcome == .note)
+        #expect(
+            Doctor.listening(80, .v4, error: EACCES)
+                == .stop("port 80", "cannot listen on 127.0.0.1: Permission denied; choose another with --listen PORT")
+        )
+    }
+
+    @Test func `A port that is listened on is found to be in use`() throws {
+        let port = try FreePort.next()
+        #expect(LoopbackPort.listen(port, .v4) == 0)
+        let holder = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        try #require(holder >= 0)
+        defer { close(holder) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        let bound = withUnsafePointer(to: address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(holder, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        try #require(bound == 0 && listen(holder, 1) == 0)
+        #expect(LoopbackPort.listen(port, .v4) == EADDRINUSE)
+    }
+
+    @Test func `Few descriptors are told, and hardly any stop the program`() {
+        #expect(Doctor.descriptors(hard: 1_048_576).outcome == .ok)
+        #expect(Doctor.descriptors(hard: 512).outcome == .note)
+        #expect(
+            Doctor.descriptors(hard: 70)
+                == .stop("descriptors", "70 allowed, enough for 3 sessions; raise the limit (ulimit -Hn 4096)")
+        )
+        #expect(Doctor.descriptors(hard: 0).outcome == .stop)
+    }
+
+    @Test func `Names and rights`() {
+        #expect(Doctor.resolver(found: ["127.0.0.1", "::1"]) == .ok("names", "localhost is 127.0.0.1, ::1"))
+        #expect(Doctor.resolver(found: []).outcome == .stop)
+        #expect(Doctor.resolver(found: ["192.0.2.1"]).outcome == .note)
+        #expect(Doctor.folder(path: "/tmp", error: 0).outcome == .ok)
+        #expect(
+            Doctor.folder(path: "/", error: EACCES)
+                == .note("logs", "cannot write in /: Permission denied; name logs and captures by a path elsewhere")
+        )
+    }
+
+    @Test func `OpenSSL that refuses a digest is told by the digest's name`() {
+        struct Crippled: Cryptography {
+            func makeDigest(_ algorithm: HashAlgorithm) throws -> any Digest { throw Failure.told(.file) }
+            func makeHMAC(_ algorithm: HashAlgorithm, key: Span<UInt8>) throws -> any Digest {
+                throw Failure.told(.file)
+            }
+            func digest(_ algorithm: HashAlgorithm, of bytes: Span<UInt8>) throws -> [UInt8] {
+                guard algorithm != .sha1 else { throw Failure.told(.file) }
+                return []
+            }
+            func hmac(_ algorithm: HashAlgorithm, key: Span<UInt8>, of bytes: Span<UInt8>) throws -> [UInt8] { [] }
+            func deriveKey(
+                _ algorithm: HashAlgorithm,
+                password: Span<UInt8>,
+                salt: Span<UInt8>,
+                iterations: Int
+            ) throws -> [UInt8] { [] }
+            func randomBytes(count: Int) throws -> [UInt8] { [] }
+            func areEqual(_ left: Span<UInt8>, _ right: Span<UInt8>) -> Bool { false }
+        }
+        let finding = Doctor.cryptography(Crippled())
+        #expect(finding.outcome == .stop)
+        #expect(finding.text == "OpenSSL refuses SHA-1; look into /etc/ssl/openssl.cnf")
+    }
+
+    @Test func `A finding is a line for people and an object for programs`() {
+        let finding = Finding.ok("names", "localhost is \"::1\"")
+        #expect(finding.line == "ok    names        localhost is \"::1\"")
+        #expect(finding.json == #"{"check":"names","outcome":"ok","text":"localhost is \"::1\""}"#)
+    }
+}

@@ -1,0 +1,69 @@
+import ArgumentParser
+import Testing
+
+@testable import xmpptap
+
+struct EndingTests {
+    /// How the program ends with these arguments, if it ends before it has done anything.
+    private func ending(_ arguments: String...) throws -> Ending {
+        do {
+            var command = try Invocation.command(arguments)
+            // Help asked for is a command of its own.
+            if String(describing: type(of: command)) == "HelpCommand" { try command.run() }
+        } catch {
+            return Ending(error, arguments: arguments)
+        }
+        Issue.record("no ending")
+        throw Failure.told(.success)
+    }
+
+    @Test func `The exit codes are those that scripts rely on`() {
+        #expect(ExitStatus.allCases.map(\.rawValue) == [0, 1, 2, 3, 4, 5])
+        #expect(Failure.usage("").status.rawValue == 2)
+        #expect(Failure.file("").status.rawValue == 3)
+        #expect(Failure.network("").status.rawValue == 4)
+        #expect(ExitStatus.preparation.rawValue == 5)
+    }
+
+    @Test func `A mistake is one line with a way out, and exit 2`() throws {
+        let mistakes = try [
+            ending("prxy"), ending("doctor", "--prt", "1"), ending("doctor", "--unheard-of"),
+            ending("doctor", "--port"),
+            ending("doctor", "--port", "x"), ending("doctor", "more"), ending("doctor", "--json=1"), ending("--json"),
+        ]
+        #expect(
+            mistakes.map(\.complaint) == [
+                "'prxy' is no command; the commands are \(XMPPTap.commandNames.joined(separator: ", "))",
+                "unknown option '--prt'. Did you mean '--port'?",
+                "unknown option '--unheard-of'; see 'xmpptap doctor --help'",
+                "missing value for '--port <port>'; see 'xmpptap doctor --help'",
+                "the value 'x' is invalid for '--port <port>': 'x' is no port; a port is a number from 1 to 65535",
+                "unexpected argument 'more'; see 'xmpptap doctor --help'",
+                "the option '--json' does not take any value, but '1' was specified; see 'xmpptap doctor --help'",
+                "unknown option '--json'; see 'xmpptap --help'",
+            ]
+        )
+        #expect(mistakes.allSatisfy { $0.status == .usage && $0.answer.isEmpty && !$0.complaint.contains("\n") })
+    }
+
+    @Test func `What was asked for is an answer, and exit 0`() throws {
+        let version = try ending("--version")
+        #expect(version.status == .success)
+        #expect(version.answer == Version.text)
+        #expect(version.complaint.isEmpty)
+        #expect(try ending("doctor", "--help").answer.hasPrefix("OVERVIEW: "))
+        #expect(try ending("help", "doctor").answer == ending("doctor", "--help").answer)
+        for shell in ["bash", "zsh", "fish"] {
+            let script = try ending("--generate-completion-script", shell)
+            #expect(script.status == .success)
+            #expect(script.answer.contains("doctor"))
+        }
+        #expect(try ending("--generate-completion-script", "csh").status == .usage)
+    }
+
+    @Test func `A failure brings its own code and words`() {
+        let ending = Ending(Failure.network("no route"), arguments: [])
+        #expect(ending.status == .network)
+        #expect(ending.complaint == "no route")
+    }
+}

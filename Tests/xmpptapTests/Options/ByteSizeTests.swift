@@ -1,0 +1,33 @@
+import Testing
+
+@testable import xmpptap
+
+struct ByteSizeTests {
+    @Test(
+        "A size is a whole number and a unit, decimal or binary",
+        arguments: [
+            ("0", 0), ("5000", 5000), ("7B", 7), ("100MB", 100_000_000), ("100mb", 100_000_000),
+            ("2 GB", 2_000_000_000),
+            ("64KiB", 65536), ("1k", 1000), ("3TiB", 3 << 40),
+        ] as [(String, UInt64)]
+    )
+    func reading(text: String, bytes: UInt64) throws {
+        #expect(try ByteSize(text).bytes == bytes)
+    }
+
+    @Test("What is no size is refused with an example", arguments: ["", "MB", "-1MB", "1.5GB", "10XB", "ten", "1 0"])
+    func refusing(text: String) {
+        #expect(refusal { try ByteSize(text) } == "write a whole number and a unit, as in 100MB, 64KiB or 2GB")
+    }
+
+    @Test func `A size that no counter holds is refused`() {
+        #expect(
+            refusal { try ByteSize("99999999999TB") } == "that is more than can be counted; write a smaller number"
+        )
+    }
+
+    @Test("A size is written as it could have been typed", arguments: ["0B", "7B", "64kB", "100MB", "2GB", "1001B"])
+    func writing(text: String) throws {
+        #expect(try ByteSize(text).description == text)
+    }
+}

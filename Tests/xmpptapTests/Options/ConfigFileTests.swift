@@ -1,0 +1,49 @@
+import Testing
+
+@testable import xmpptap
+
+struct ConfigFileTests {
+    @Test func `A line is a long flag and its value; comments and empty lines say nothing`() throws {
+        let text =
+            "# clients\n\n  --listen 15222=example.org:5222  \r\n--log-to=a b.log,info\n\t--allow-remote\n--log  off\n"
+        let file = try ConfigFile(path: "tap.conf", text: text)
+        #expect(
+            file.lines == [
+                ConfigFile.Line(number: 3, flag: "--listen", value: "15222=example.org:5222"),
+                ConfigFile.Line(number: 4, flag: "--log-to", value: "a b.log,info"),
+                ConfigFile.Line(number: 5, flag: "--allow-remote", value: nil),
+                ConfigFile.Line(number: 6, flag: "--log", value: "off"),
+            ]
+        )
+        #expect(
+            file.lines.map(\.argument) == [
+                "--listen=15222=example.org:5222", "--log-to=a b.log,info", "--allow-remote", "--log=off",
+            ]
+        )
+    }
+
+    @Test(
+        "What is no long flag is refused with file and line",
+        arguments: [
+            ("listen 15222", "t:1: 'listen 15222' is no long flag; write one a line, as in --log info"),
+            ("\n-v", "t:2: '-v' is no long flag; write one a line, as in --log info"),
+            ("--", "t:1: '--' is no long flag; write one a line, as in --log info"),
+            ("--config other", "t:1: --config has no place in a file; type it on the command line"),
+            ("#\n#\n--help", "t:3: --help has no place in a file; type it on the command line"),
+        ]
+    )
+    func refusing(text: String, message: String) {
+        #expect(refusal { try ConfigFile(path: "t", text: text) } == message)
+    }
+
+    @Test func `A flag that was typed counts alone, also one that can be repeated`() throws {
+        let file = try ConfigFile(path: "t", text: "--listen 1\n--listen 2\n--log info\n--log-to a\n")
+        let lines = file.lines(beside: ["proxy", "--listen=3", "--log", "verbose", "--", "--log-to"])
+        #expect(lines.map(\.argument) == ["--log-to=a"])
+        #expect(
+            ConfigFile.arguments(["read", "--log", "off", "--", "--odd"], with: lines)
+                == ["read", "--log", "off", "--log-to=a", "--", "--odd"]
+        )
+        #expect(ConfigFile.arguments(["proxy"], with: lines) == ["proxy", "--log-to=a"])
+    }
+}

@@ -1,0 +1,65 @@
+import TapTestKit
+import Testing
+
+@testable import xmpptap
+
+struct InvocationTests {
+    private let folder = try? TemporaryFolder()
+
+    private func file(_ text: String) throws -> String {
+        try #require(folder).write(text, to: "tap.conf")
+    }
+
+    @Test func `Flags of a file count as if they had been typed, and those typed beat them`() throws {
+        let path = try file("# a port\n--port 15223\n--json\n")
+        let command = try #require(try Invocation.command(["doctor", "--config", path]) as? DoctorCommand)
+        #expect(command.port == 15223)
+        #expect(command.json)
+        let typed = try Invocation.command(["doctor", "--config", path, "--port", "15224"])
+        #expect((typed as? DoctorCommand)?.port == 15224)
+    }
+
+    @Test func `A line that makes no sense is named by file and number`() throws {
+        let wrongValue = try file("--json\n\n--port 0\n")
+        #expect(
+            refusal { try Invocation.command(["doctor", "--config", wrongValue]) }
+                == "\(wrongValue):3: the value '0' is invalid for '--port <port>': '0' is no port; "
+                + "a port is a number from 1 to 65535"
+        )
+        let unknown = try file("--json\n--colour red\n")
+        #expect(
+            refusal { try Invocation.command(["doctor", "--config", unknown]) }
+                == "\(unknown):2: unknown option '--colour'; see 'xmpptap doctor --help'"
+        )
+        let needless = try file("--json yes")
+        #expect(
+            refusal { try Invocation.command(["doctor", "--config", needless]) }
+                == "\(needless):1: the option '--json' does not take any value, but 'yes' was specified; "
+                + "see 'xmpptap doctor --help'"
+        )
+    }
+
+    @Test func `What is wrong on the command line is not blamed on the file`() throws {
+        let path = try file("--json\n")
+        #expect(throws: (any Error).self) { try Invocation.command(["doctor", "--prt", "1", "--config", path]) }
+        do {
+            _ = try Invocation.command(["doctor", "--prt", "1", "--config", path])
+        } catch {
+            let ending = Ending(error, arguments: ["doctor", "--prt", "1", "--config", path])
+            #expect(ending.complaint == "unknown option '--prt'. Did you mean '--port'?")
+        }
+    }
+
+    @Test func `A file that is not there, or no text, is a failure to read`() throws {
+        #expect {
+            try Invocation.command(["doctor", "--config", "/nowhere/tap.conf"])
+        } throws: {
+            $0 as? Failure == .file("cannot read /nowhere/tap.conf: No such file or directory")
+        }
+        #expect {
+            try Invocation.command(["doctor", "--config", "/"])
+        } throws: {
+            $0 as? Failure == .file("cannot read /: Is a directory")
+        }
+    }
+}

@@ -1,0 +1,64 @@
+import TapCore
+import Testing
+
+@testable import xmpptap
+
+struct LogDestinationTests {
+    @Test(
+        "A path, then words in any order",
+        arguments: [
+            ("tap.log", LogDestination(path: "tap.log")),
+            ("-", LogDestination(path: "-")),
+            ("./info", LogDestination(path: "./info")),
+            ("tap.jsonl,format=json", LogDestination(path: "tap.jsonl", form: .json)),
+            ("t,verbose,format=pretty", LogDestination(path: "t", form: .pretty, spec: LogSpec(level: .verbose))),
+            ("t,format=text,warn,send", LogDestination(path: "t", spec: LogSpec(level: .warn, send: true))),
+            (
+                "t,warn,format=json,recv",
+                LogDestination(path: "t", form: .json, spec: LogSpec(level: .warn, receive: true))
+            ),
+            ("t,off", LogDestination(path: "t", spec: LogSpec(level: .off))),
+        ] as [(String, LogDestination)]
+    )
+    func reading(text: String, destination: LogDestination) throws {
+        #expect(try LogDestination(text) == destination)
+    }
+
+    @Test(
+        "Everything else is refused with the way out",
+        arguments: [
+            ("", "it begins with a path, as in tap.log,format=json,verbose"),
+            (",info", "it begins with a path, as in tap.log,format=json,verbose"),
+            ("info,send", "the path comes first, as in tap.log,info,send; a file of that name is ./info"),
+            (
+                "format=json",
+                "the path comes first, as in tap.log,format=json; a file of that name is ./format=json"
+            ),
+            ("t,format=xml", "'format=xml' is no form of a log; the forms are text, json, pretty"),
+            ("t,format=json,format=json", "format= is said twice; leave one of them out"),
+            (
+                "t,filter=message",
+                "filter= comes with the rules, which this version does not have yet; leave it out"
+            ),
+        ]
+    )
+    func refusing(text: String, message: String) {
+        #expect(refusal { try LogDestination(text) } == message)
+    }
+
+    @Test(
+        "A wrong word of the specification is shown with its column in the whole value",
+        arguments: [("t,verbos", 3), ("tap.log,format=json,verbos", 21), ("t,info,format=json,verbos", 20)]
+    )
+    func columns(text: String, column: Int) {
+        #expect(
+            refusal { try LogDestination(text) }
+                == "\"verbos\" at column \(column) is no word of a log specification; did you mean \"verbose\"?"
+        )
+    }
+
+    @Test("A comma too many is refused", arguments: [("t,", 3), ("t,info,", 8), ("t,,info", 3)])
+    func emptyWords(text: String, column: Int) {
+        #expect(refusal { try LogDestination(text) }.hasPrefix("an empty word at column \(column);"))
+    }
+}

@@ -1,0 +1,99 @@
+import TapCore
+import Testing
+
+@testable import xmpptap
+
+struct LogPlanTests {
+    private let terminal = LogPlan.Surroundings(isTerminal: true, wantsColour: true)
+    private let pipe = LogPlan.Surroundings(isTerminal: false, wantsColour: true)
+
+    @Test func `Standard output shows SEND and RECV on a terminal, and info elsewhere`() throws {
+        let shown = try LogPlan(LogRequest(), in: terminal)
+        #expect(
+            shown.logs == [
+                LogPlan.Log(
+                    path: nil,
+                    form: .text,
+                    spec: LogSpec(level: .info, send: true, receive: true),
+                    isTerminal: true,
+                    isColoured: true
+                )
+            ]
+        )
+        #expect(shown.level == .verbose)
+        let piped = try LogPlan(LogRequest(), in: pipe)
+        #expect(piped.logs == [LogPlan.Log(path: nil, form: .text, spec: LogSpec(level: .info))])
+        #expect(piped.level == .info)
+    }
+
+    @Test func `What was said counts, off is no log, and each log has its own form and level`() throws {
+        let request = LogRequest(
+            log: LogSpec(level: .off),
+            logTo: [
+                LogDestination(path: "a"), LogDestination(path: "b", form: .json, spec: LogSpec(level: .trace)),
+            ],
+            capture: "c.xtap"
+        )
+        let plan = try LogPlan(request, in: terminal)
+        #expect(plan.logs.map(\.path) == ["a", "b", "c.xtap"])
+        #expect(plan.logs.map(\.form) == [.text, .json, .json])
+        #expect(plan.logs.map(\.isComplete) == [false, true, true])
+        #expect(plan.logs.allSatisfy { !$0.isTerminal && !$0.isColoured })
+        #expect(plan.level == .trace)
+        #expect(plan.rotateSize == 100_000_000)
+        #expect(plan.rotateKeep == 10)
+    }
+
+    @Test func `No colours where none are wanted, nor in JSON`() throws {
+        let plain = LogPlan.Surroundings(isTerminal: true, wantsColour: false)
+        #expect(try LogPlan(LogRequest(), in: plain).logs.map(\.isColoured) == [false])
+        let json = LogRequest(logTo: [LogDestination(path: "-", form: .json)])
+        #expect(try LogPlan(json, in: terminal).logs.map(\.isColoured) == [false])
+    }
+
+    @Test func `A JSON log is complete only if nothing up to verbose is left out`() throws {
+        func isComplete(_ spec: String) throws -> Bool {
+            LogPlan.Log(path: "x", form: .json, spec: try LogSpec(spec)).isComplete
+        }
+        #expect(try isComplete("verbose"))
+        #expect(try isComplete("trace"))
+        #expect(try !isComplete("info,send,recv"))
+        #expect(try !isComplete("verbose,tls=warn"))
+        #expect(try !isComplete("verbose,session:2=off"))
+        #expect(try !isComplete("verbose,jid:a@example.org=info"))
+    }
+
+    @Test func `A log on standard output takes the place of the usual one, and there is room for one only`() throws {
+        let output = LogDestination(path: "-", form: .json, spec: LogSpec(level: .verbose))
+        let plan = try LogPlan(LogRequest(logTo: [output]), in: pipe)
+        #expect(plan.logs == [LogPlan.Log(path: nil, form: .json, spec: LogSpec(level: .verbose))])
+        let off = LogRequest(log: LogSpec(level: .off), logTo: [output])
+        #expect(try LogPlan(off, in: pipe).logs.count == 1)
+
+        let message = "--log-to -: standard output holds one log only; leave --log out, or write to a file"
+        #expect(refusal { try LogPlan(LogRequest(log: LogSpec(level: .info), logTo: [output]), in: pipe) } == message)
+        #expect(refusal { try LogPlan(LogRequest(logTo: [output, output]), in: pipe) } == message)
+    }
+
+    @Test func `A capture is a file`() {
+        #expect(
+            refusal { try LogPlan(LogRequest(capture: "-"), in: pipe) }
+                == "--capture takes a file; for standard output use --log-to -,format=json,verbose"
+        )
+    }
+
+    @Test func `A log can be required only where there is one`() throws {
+        #expect(
+            refusal { try LogPlan(LogRequest(log: LogSpec(level: .off), isRequired: true), in: pipe) }
+                == "--log-required: there is no log that could be required; add --log-to or --capture"
+        )
+        #expect(try LogPlan(LogRequest(isRequired: true), in: pipe).isRequired)
+    }
+
+    @Test func `Size 0 never rotates, and secrets show only on request`() throws {
+        let plan = try LogPlan(LogRequest(rotateSize: ByteSize(bytes: 0), showsSecrets: true), in: pipe)
+        #expect(plan.rotateSize == nil)
+        #expect(plan.redaction == .none)
+        #expect(try LogPlan(LogRequest(), in: pipe).redaction == .secrets)
+    }
+}
