@@ -141,8 +141,6 @@ public enum Direction: UInt8, Sendable, Hashable, CaseIterable {
     /// From the server to the initiator.
     case recv
 
-    /// 0 for sent, 1 for received: a place for each direction in a pair.
-    public var index: Int { self == .send ? 0 : 1 }
     /// The other way.
     public var opposite: Direction { self == .send ? .recv : .send }
     /// The leg on which bytes of this direction arrive.

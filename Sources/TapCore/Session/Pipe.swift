@@ -72,3 +72,47 @@ struct Pipe: ~Copyable {
         return false
     }
 }
+
+/// The two directions of a session.
+struct PipePair: ~Copyable {
+    var send: Pipe
+    var recv: Pipe
+
+    init(limits: StreamLimits) {
+        send = Pipe(.send, limits: limits)
+        recv = Pipe(.recv, limits: limits)
+    }
+
+    subscript(direction: Direction) -> Pipe {
+        _read {
+            switch direction {
+            case .send: yield send
+            case .recv: yield recv
+            }
+        }
+        _modify {
+            switch direction {
+            case .send: yield &send
+            case .recv: yield &recv
+            }
+        }
+    }
+
+    /// The bytes of the direction's last event.
+    @_lifetime(borrow self)
+    func bytes(_ direction: Direction) -> Span<UInt8> {
+        switch direction {
+        case .send: send.decoder.bytes
+        case .recv: recv.decoder.bytes
+        }
+    }
+
+    /// The bytes of the direction that belong to no event yet.
+    @_lifetime(borrow self)
+    func pending(_ direction: Direction) -> Span<UInt8> {
+        switch direction {
+        case .send: send.decoder.pending
+        case .recv: recv.decoder.pending
+        }
+    }
+}

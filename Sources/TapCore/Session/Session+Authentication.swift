@@ -26,7 +26,7 @@ extension Session {
         guard direction == .recv, element.isNamed("success") else { return }
         facts.authentication = .succeeded
         // Before authentication a stranger had little room; from here on the session has its own.
-        for direction in Direction.allCases { pipes[direction.index].decoder.limits = options.limits }
+        for direction in Direction.allCases { pipes[direction].decoder.limits = options.limits }
         guard element.namespace == .sasl2 else { return phase = .restarting }
         phase = .binding
         handleSASL2Success(element, event)

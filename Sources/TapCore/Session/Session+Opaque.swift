@@ -13,10 +13,10 @@ extension Session {
 
     /// Bytes that pass undecoded: of TLS what it says in clear is read, of all else a digest is kept.
     mutating func lookIntoOpaque(_ direction: Direction, _ bytes: Span<UInt8>) {
-        guard case .opaque(let why) = pipes[direction.index].mode, why != .tls else { return }
+        guard case .opaque(let why) = pipes[direction].mode, why != .tls else { return }
         if options.redaction == .none { return showBytes(direction, bytes, why) }
-        if pipes[direction.index].digest == nil { pipes[direction.index].digest = run.makeByteDigest() }
-        pipes[direction.index].digest?.update(bytes)
+        if pipes[direction].digest == nil { pipes[direction].digest = run.makeByteDigest() }
+        pipes[direction].digest?.update(bytes)
     }
 
     /// The bytes themselves, for a user who asked to see all.
@@ -24,7 +24,7 @@ extension Session {
         var record = makeRecord(.bytes, .verbose, part: .session)
         record.direction = direction
         record.leg = direction.source
-        record.offset = pipes[direction.index].forwarded
+        record.offset = pipes[direction].forwarded
         record.length = UInt64(bytes.count)
         record.code = why.code
         var copy: [UInt8] = []
@@ -34,7 +34,7 @@ extension Session {
     }
 
     mutating func noteTLSBegan(directly: Bool) {
-        let at = pipes[Direction.send.index].opaqueFrom ?? 0
+        let at = pipes.send.opaqueFrom ?? 0
         var record = makeRecord(.tls, .info, part: .tls)
         record.code = "tls-began"
         record.message =
@@ -46,15 +46,15 @@ extension Session {
 
     /// What passed undecoded, told when the session ends.
     mutating func recordOpaqueBytes(_ direction: Direction) {
-        guard case .opaque(let why) = pipes[direction.index].mode, let from = pipes[direction.index].opaqueFrom,
-            pipes[direction.index].received > from
+        guard case .opaque(let why) = pipes[direction].mode, let from = pipes[direction].opaqueFrom,
+            pipes[direction].received > from
         else { return }
         let isTLS = why == .tls
         var record = makeRecord(isTLS ? .tls : .bytes, .info, part: isTLS ? .tls : .session)
         record.direction = direction
         record.leg = direction.source
         record.offset = from
-        record.length = pipes[direction.index].received - from
+        record.length = pipes[direction].received - from
         record.code = isTLS ? "tls-passed" : why.code
         record.message =
             isTLS ? "\(record.length) bytes of TLS passed through" : "\(record.length) bytes passed on unread"
@@ -64,16 +64,16 @@ extension Session {
 
     /// The digest of the bytes since it was begun, in hexadecimal; nil where none was.
     mutating func takeDigest(_ direction: Direction) -> String? {
-        defer { pipes[direction.index].digest = nil }
-        guard let bytes = try? pipes[direction.index].digest?.finalize() else { return nil }
+        defer { pipes[direction].digest = nil }
+        guard let bytes = try? pipes[direction].digest?.finalize() else { return nil }
         let digits = Array("0123456789abcdef".utf8)
         return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
     }
 
     /// Runs the digest over bytes of an item that is not kept.
     mutating func digest(_ direction: Direction, isFirst: Bool) {
-        if isFirst { pipes[direction.index].digest = run.makeByteDigest() }
-        guard let digest = pipes[direction.index].digest else { return }
-        digest.update(pipes[direction.index].decoder.bytes)
+        if isFirst { pipes[direction].digest = run.makeByteDigest() }
+        guard let digest = pipes[direction].digest else { return }
+        digest.update(pipes.bytes(direction))
     }
 }

@@ -6,8 +6,8 @@ extension Session {
     mutating func forward(_ event: StreamEvent, _ direction: Direction) {
         guard !isRefusing else { return }
         let end = event.position + event.length
-        guard end > pipes[direction.index].forwarded, !event.isTruncated else { return }
-        pipes[direction.index].forwarded = end
+        guard end > pipes[direction].forwarded, !event.isTruncated else { return }
+        pipes[direction].forwarded = end
         enqueue(.forward(direction))
     }
 
@@ -20,57 +20,57 @@ extension Session {
     /// Keeps an item back, and all that follows it.
     mutating func holdItem(_ event: StreamEvent, _ direction: Direction) {
         var bytes: [UInt8] = []
-        bytes.append(pipes[direction.index].decoder.bytes)
-        pipes[direction.index].held = bytes
-        pipes[direction.index].forwarded = event.position + event.length
+        bytes.append(pipes.bytes(direction))
+        pipes[direction].held = bytes
+        pipes[direction].forwarded = event.position + event.length
         hold(direction)
         enqueue(.held(direction))
     }
 
     /// Passes bytes as they come from now on, beginning with those of an item that is not complete yet.
     mutating func cutThrough(_ direction: Direction) {
-        guard pipes[direction.index].mode == .store else { return }
-        pipes[direction.index].mode = .cutThrough
+        guard pipes[direction].mode == .store else { return }
+        pipes[direction].mode = .cutThrough
         flushPending(direction)
     }
 
     /// Passes on what waits of an incomplete item, after the commands of the current event.
     private mutating func flushPending(_ direction: Direction) {
-        let position = pipes[direction.index].decoder.position
-        let waiting = pipes[direction.index].waiting
-        guard waiting > 0, pipes[direction.index].forwarded <= position else { return }
+        let position = pipes[direction].decoder.position
+        let waiting = pipes[direction].waiting
+        guard waiting > 0, pipes[direction].forwarded <= position else { return }
         var pending: [UInt8] = []
-        pending.append(pipes[direction.index].decoder.pending)
-        pipes[direction.index].forwarded = position + UInt64(waiting)
+        pending.append(pipes.pending(direction))
+        pipes[direction].forwarded = position + UInt64(waiting)
         enqueue(.send(direction.destination, pending))
     }
 
     /// Stops decoding a direction: what waits, and all that comes, passes as it is.
     mutating func turnOpaque(_ direction: Direction, _ why: Pipe.Opacity) {
-        guard !pipes[direction.index].isOpaque else { return }
-        let position = pipes[direction.index].decoder.position
+        guard !pipes[direction].isOpaque else { return }
+        let position = pipes[direction].decoder.position
         flushPending(direction)
         var rest: [UInt8] = []
-        rest.append(pipes[direction.index].decoder.pending)
-        pipes[direction.index].mode = .opaque(why)
-        pipes[direction.index].opaqueFrom = position
-        pipes[direction.index].isHeld = false
+        rest.append(pipes.pending(direction))
+        pipes[direction].mode = .opaque(why)
+        pipes[direction].opaqueFrom = position
+        pipes[direction].isHeld = false
         if !rest.isEmpty { lookIntoOpaque(direction, rest.span) }
     }
 
     /// Passes the end of a leg on as it came.
     mutating func passEnd(_ direction: Direction) {
-        guard let end = pipes[direction.index].end, !pipes[direction.index].hasPassedEnd else { return }
-        pipes[direction.index].hasPassedEnd = true
-        if !pipes[direction.index].isOpaque {
-            if let event = pipes[direction.index].decoder.finish() { handle(event, direction) }
-            if !pipes[direction.index].isOpaque { flushPending(direction) }
+        guard let end = pipes[direction].end, !pipes[direction].hasPassedEnd else { return }
+        pipes[direction].hasPassedEnd = true
+        if !pipes[direction].isOpaque {
+            if let event = pipes[direction].decoder.finish() { handle(event, direction) }
+            if !pipes[direction].isOpaque { flushPending(direction) }
         }
         judgeEnd(direction, end)
         switch end {
         case .finished:
             let other = direction.opposite
-            let isOtherOver = pipes[other.index].hasPassedEnd || !isConnected
+            let isOtherOver = pipes[other].hasPassedEnd || !isConnected
             enqueue(.finish(direction.destination))
             if isOtherOver { finish(reset: false) }
         case .reset: finish(reset: true)
@@ -80,19 +80,19 @@ extension Session {
 
     private mutating func judgeEnd(_ direction: Direction, _ end: LegEnd) {
         guard facts.ending == nil else { return }
-        if direction == .send && pipes[Direction.send.index].hasClosedStream
-            || direction == .recv && pipes[Direction.recv.index].hasClosedStream
+        if direction == .send && pipes.send.hasClosedStream
+            || direction == .recv && pipes.recv.hasClosedStream
         {
             return
         }
         // Once the other side has closed its stream, a connection that just ends is not worth a word of its own.
-        if end == .finished, pipes[Direction.send.index].hasClosedStream || pipes[Direction.recv.index].hasClosedStream
+        if end == .finished, pipes.send.hasClosedStream || pipes.recv.hasClosedStream
         {
-            facts.ending = .clean(by: pipes[Direction.send.index].hasClosedStream ? .send : .recv)
+            facts.ending = .clean(by: pipes.send.hasClosedStream ? .send : .recv)
             return
         }
         facts.ending =
-            pipes[direction.index].isOpaque
+            pipes[direction].isOpaque
             ? .undecoded(leg: direction.source, end) : .unclean(leg: direction.source, end)
     }
 
@@ -117,13 +117,13 @@ extension Session {
         guard !isFinished, !isRefusing else { return }
         if isConnected {
             facts.ending = .tap(condition: condition.rawValue)
-            if !pipes[Direction.recv.index].isOpaque, !pipes[Direction.send.index].isOpaque {
-                if pipes[Direction.recv.index].decoder.epoch > 0 {
+            if !pipes.recv.isOpaque, !pipes.send.isOpaque {
+                if pipes.recv.decoder.epoch > 0 {
                     enqueue(.send(.client, Self.streamError(condition, text)))
                 } else {
                     enqueue(.send(.client, header() + Self.streamError(condition, text)))
                 }
-                if pipes[Direction.send.index].decoder.epoch > 0 {
+                if pipes.send.decoder.epoch > 0 {
                     enqueue(.send(.server, Array("</stream:stream>".utf8)))
                 }
             }
@@ -133,8 +133,8 @@ extension Session {
             return
         }
         phase = .refusing(condition, text)
-        if pipes[Direction.send.index].isOpaque { return finish(reset: false) }
-        pipes[Direction.send.index].hasInput = true
+        if pipes.send.isOpaque { return finish(reset: false) }
+        pipes.send.hasInput = true
         if facts.domain != nil { answerRefused() }
     }
 

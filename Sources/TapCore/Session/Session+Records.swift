@@ -79,7 +79,7 @@ extension Session {
     /// Gives a record content of its own: the item with its secrets taken out, then what cannot be read off it.
     private mutating func compose(_ event: StreamEvent, _ direction: Direction, _ record: inout Record) {
         var bytes: [UInt8] = []
-        bytes.append(pipes[direction.index].decoder.bytes)
+        bytes.append(pipes.bytes(direction))
 
         func meaning(_ attribute: StanzaHead.Attribute?) -> ByteRange? {
             guard let attribute, attribute.needsDecoding else { return attribute?.range }
@@ -95,7 +95,7 @@ extension Session {
         record.to = meaning(event.head.to)
         if event.head.payloadNamespace.source != .known {
             let start = bytes.count
-            pipes[direction.index].decoder.appendURI(of: event.head.payloadNamespace, to: &bytes)
+            pipes[direction].decoder.appendURI(of: event.head.payloadNamespace, to: &bytes)
             record.payloadURI = ByteRange(start, bytes.count)
         }
         composed = bytes
@@ -136,7 +136,7 @@ extension Session {
         var record = makeRecord(.chunk, .trace, part: .net)
         record.direction = direction
         record.leg = direction.source
-        record.offset = pipes[direction.index].received
+        record.offset = pipes[direction].received
         record.length = UInt64(bytes.count)
         record.message = "\(bytes.count) bytes"
         enqueue(.record(record))
@@ -167,7 +167,7 @@ extension Session {
     /// The offending bytes: up to 120 around the fault once the session is past authentication; before that, and in
     /// an item that may hold a secret, only the item's name and the one byte, so that nothing of a password can show.
     private func offence(_ fault: ScanFault, _ event: StreamEvent, _ direction: Direction) -> String {
-        let bytes = pipes[direction.index].decoder.bytes
+        let bytes = pipes.bytes(direction)
         let start = fault.offset - event.offset
         guard start < UInt64(bytes.count) else { return "" }
         let at = Int(start)

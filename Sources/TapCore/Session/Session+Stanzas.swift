@@ -22,7 +22,7 @@ extension Session {
 
     private func type(of head: StanzaHead, _ direction: Direction) -> StanzaType {
         guard let range = head.type?.range else { return .other }
-        let type = pipes[direction.index].decoder.bytes.slice(range)
+        let type = pipes.bytes(direction).slice(range)
         if type.equals("get") || type.equals("set") { return .request }
         if type.equals("result") { return .result }
         return type.equals("error") ? .error : .other
@@ -65,7 +65,7 @@ extension Session {
     ) -> Outcome {
         var tracker = IQTracker()
         swap(&tracker, &requests)
-        let outcome = body(&tracker, pipes[direction.index].decoder.bytes)
+        let outcome = body(&tracker, pipes.bytes(direction))
         requests = tracker
         return outcome
     }

@@ -20,8 +20,8 @@ public struct Session: ~Copyable {
     let options: SessionOptions
     let parser: StanzaParser
     let remote: String?
-    /// Both directions, by ``Direction/index``.
-    var pipes: InlineArray<2, Pipe>
+    /// Both directions.
+    var pipes: PipePair
     var phase = Phase.opening
     var now: Run.Instant
     var requests = IQTracker()
@@ -56,9 +56,7 @@ public struct Session: ~Copyable {
         self.now = now
         number = run.nextSession()
         facts = SessionFacts(began: now)
-        pipes = [
-            Pipe(.send, limits: options.unauthenticatedLimits), Pipe(.recv, limits: options.unauthenticatedLimits),
-        ]
+        pipes = PipePair(limits: options.unauthenticatedLimits)
         note(
             .session,
             .info,
@@ -74,7 +72,7 @@ public struct Session: ~Copyable {
     public mutating func serverConnected(_ address: String, at now: Run.Instant) {
         self.now = now
         isConnected = true
-        pipes[Direction.send.index].hasInput = true
+        pipes.send.hasInput = true
         note(.session, .trace, code: "server-connected", "connected to \(address)", part: .net)
     }
 
@@ -98,22 +96,22 @@ public struct Session: ~Copyable {
         self.now = now
         guard !bytes.isEmpty, !isFinished else { return .keep }
         if options.level >= .trace { traceChunk(direction, bytes) }
-        pipes[direction.index].received += UInt64(bytes.count)
+        pipes[direction].received += UInt64(bytes.count)
         count(direction, bytes.count)
-        if pipes[direction.index].received == UInt64(bytes.count) { lookAtFirstBytes(direction, bytes) }
-        switch pipes[direction.index].mode {
+        if pipes[direction].received == UInt64(bytes.count) { lookAtFirstBytes(direction, bytes) }
+        switch pipes[direction].mode {
         case .opaque:
             lookIntoOpaque(direction, bytes)
-            pipes[direction.index].forwarded += UInt64(bytes.count)
+            pipes[direction].forwarded += UInt64(bytes.count)
             return .relay
         case .cutThrough:
-            pipes[direction.index].decoder.append(bytes)
-            pipes[direction.index].hasInput = true
-            pipes[direction.index].forwarded += UInt64(bytes.count)
+            pipes[direction].decoder.append(bytes)
+            pipes[direction].hasInput = true
+            pipes[direction].forwarded += UInt64(bytes.count)
             return .relay
         case .store:
-            pipes[direction.index].decoder.append(bytes)
-            pipes[direction.index].hasInput = true
+            pipes[direction].decoder.append(bytes)
+            pipes[direction].hasInput = true
             return .keep
         }
     }
@@ -122,9 +120,9 @@ public struct Session: ~Copyable {
     public mutating func ended(_ leg: Leg, _ end: LegEnd, at now: Run.Instant) {
         self.now = now
         let direction = leg.inbound
-        guard !isFinished, pipes[direction.index].end == nil else { return }
-        pipes[direction.index].end = end
-        pipes[direction.index].hasInput = true
+        guard !isFinished, pipes[direction].end == nil else { return }
+        pipes[direction].end = end
+        pipes[direction].hasInput = true
         // A client that is gone before its server is reached has nobody to pass the end on to.
         if direction == .send, !isConnected, end != .finished { finish(reset: true) }
     }
@@ -138,21 +136,21 @@ public struct Session: ~Copyable {
 
     /// Goes on with a direction that was held.
     public mutating func release(_ direction: Direction) {
-        if let held = pipes[direction.index].held { enqueue(.send(direction.destination, held)) }
-        pipes[direction.index].held = nil
-        pipes[direction.index].isHeld = false
-        pipes[direction.index].hasInput = true
+        if let held = pipes[direction].held { enqueue(.send(direction.destination, held)) }
+        pipes[direction].held = nil
+        pipes[direction].isHeld = false
+        pipes[direction].hasInput = true
     }
 
     /// Holds a direction: items that follow wait, and so does the leg once enough waits.
-    public mutating func hold(_ direction: Direction) { pipes[direction.index].isHeld = true }
+    public mutating func hold(_ direction: Direction) { pipes[direction].isHeld = true }
 
     /// Whether the leg may be read: false while what it brought has to wait.
     public func wantsBytes(from leg: Leg) -> Bool {
         let direction = leg.inbound
-        guard pipes[direction.index].mode == .store else { return true }
-        let isWaiting = pipes[direction.index].isHeld || leg == .client && !isConnected && !isRefusing
-        return !isWaiting || pipes[direction.index].waiting < options.waitingBytes
+        guard pipes[direction].mode == .store else { return true }
+        let isWaiting = pipes[direction].isHeld || leg == .client && !isConnected && !isRefusing
+        return !isWaiting || pipes[direction].waiting < options.waitingBytes
     }
 
     // MARK: What is to be done
@@ -189,28 +187,28 @@ public struct Session: ~Copyable {
         get {
             switch shownSource {
             case .none, .composed: composed.span
-            case .send: pipes[Direction.send.index].decoder.bytes
-            case .recv: pipes[Direction.recv.index].decoder.bytes
+            case .send: pipes.send.decoder.bytes
+            case .recv: pipes.recv.decoder.bytes
             }
         }
     }
 
     /// The decoder of a direction that has turned opaque goes when the commands that speak of its bytes are performed.
     private mutating func dropIdleDecoders() {
-        for direction in Direction.allCases where pipes[direction.index].isOpaque && pipes[direction.index].waiting > 0
+        for direction in Direction.allCases where pipes[direction].isOpaque && pipes[direction].waiting > 0
         {
-            pipes[direction.index].decoder = StreamDecoder()
+            pipes[direction].decoder = StreamDecoder()
         }
     }
 
     /// Looks at one item of a direction; false when there is nothing to look at.
     private mutating func step(_ direction: Direction) -> Bool {
-        guard pipes[direction.index].hasInput, !pipes[direction.index].isHeld, !isFinished else { return false }
+        guard pipes[direction].hasInput, !pipes[direction].isHeld, !isFinished else { return false }
         if direction == .send, !isConnected, !isRefusing { return false }
-        guard !pipes[direction.index].isOpaque, let event = pipes[direction.index].decoder.next() else {
-            pipes[direction.index].hasInput = false
-            if pipes[direction.index].end != nil { passEnd(direction) }
-            return pipes[direction.index].hasInput || queueHead < queue.count
+        guard !pipes[direction].isOpaque, let event = pipes[direction].decoder.next() else {
+            pipes[direction].hasInput = false
+            if pipes[direction].end != nil { passEnd(direction) }
+            return pipes[direction].hasInput || queueHead < queue.count
         }
         handle(event, direction)
         return true

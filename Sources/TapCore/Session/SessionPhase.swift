@@ -43,7 +43,7 @@ extension Session {
     mutating func handle(_ event: StreamEvent, _ direction: Direction) {
         switch event.kind {
         case .item(let kind):
-            if kind == .element, event.isTruncated, pipes[direction.index].mode == .store {
+            if kind == .element, event.isTruncated, pipes[direction].mode == .store {
                 return refuseOversize(event)
             }
             if shouldHold(event, direction) { holdItem(event, direction) } else { forward(event, direction) }
@@ -56,7 +56,7 @@ extension Session {
             }
         case .fragment(let isFirst):
             // In cut-through the piece has passed; where items are stored it must not, and the item is refused.
-            if pipes[direction.index].mode == .store {
+            if pipes[direction].mode == .store {
                 if isFirst { refuseOversize(event) }
             } else {
                 digest(direction, isFirst: isFirst)
@@ -75,7 +75,7 @@ extension Session {
     }
 
     private mutating func handleFault(_ fault: ScanFault, _ event: StreamEvent, _ direction: Direction) {
-        let isForeign = pipes[direction.index].decoder.epoch == 0 && fault.code == .notXML
+        let isForeign = pipes[direction].decoder.epoch == 0 && fault.code == .notXML
         recordFault(fault, event, direction, isForeign: isForeign)
         if isRefusing { return finish(reset: false) }
         turnOpaque(direction, isForeign ? .foreign : .unparsable)
@@ -94,7 +94,7 @@ extension Session {
             facts.version = text(head.version, direction)
             if let to = text(head.to, direction) { facts.domain = to }
             facts.kind =
-                switch pipes[direction.index].decoder.contentNamespace {
+                switch pipes[direction].decoder.contentNamespace {
                 case .client: .client
                 case .server: .server
                 case .componentAccept, .componentConnect: .component
@@ -121,13 +121,13 @@ extension Session {
         switch phase {
         case .restarting, .authenticating: true
         case .binding:
-            direction == .recv || pipes[Direction.send.index].decoder.epoch <= pipes[Direction.recv.index].decoder.epoch
+            direction == .recv || pipes.send.decoder.epoch <= pipes.recv.decoder.epoch
         default: false
         }
     }
 
     private mutating func handleStreamEnd(_ event: StreamEvent, _ direction: Direction) {
-        pipes[direction.index].hasClosedStream = true
+        pipes[direction].hasClosedStream = true
         recordItem(event, direction, .streamClose, level: .info)
         if facts.ending == nil { facts.ending = .clean(by: direction) }
         if case .open = phase { phase = .closing }
@@ -196,8 +196,8 @@ extension Session {
 
     /// Reports plaintext that the client sent between its request for TLS and the server's consent.
     private mutating func noteEarlyBytes() {
-        let count = pipes[Direction.send.index].waiting
-        guard count > 0, pipes[Direction.send.index].decoder.pending[0] != 0x16 else { return }
+        let count = pipes.send.waiting
+        guard count > 0, pipes.send.decoder.pending[0] != 0x16 else { return }
         note(
             .note,
             .warn,
@@ -250,7 +250,7 @@ extension Session {
         phase = .open
         facts.opened = now
         for direction in Direction.allCases {
-            pipes[direction.index].decoder.limits = options.limits
+            pipes[direction].decoder.limits = options.limits
             cutThrough(direction)
         }
         noteReady(words)
@@ -259,7 +259,7 @@ extension Session {
     /// The last event's element as a tree; nil when libxml2 disagrees with the scanner, which is recorded.
     mutating func parse(_ direction: Direction) -> Element? {
         do {
-            return try parser.parse(pipes[direction.index].decoder)
+            return try parser.parse(pipes[direction].decoder)
         } catch {
             note(
                 .error,
@@ -273,13 +273,13 @@ extension Session {
     }
 
     func isNamed(_ name: StaticString, _ event: StreamEvent, _ direction: Direction) -> Bool {
-        pipes[direction.index].decoder.bytes.slice(event.head.name).equals(name)
+        pipes.bytes(direction).slice(event.head.name).equals(name)
     }
 
     /// What an attribute of the last event means; nil where it is absent.
     func text(_ attribute: StanzaHead.Attribute?, _ direction: Direction) -> String? {
         guard let attribute else { return nil }
-        let raw = pipes[direction.index].decoder.bytes.slice(attribute.range)
+        let raw = pipes.bytes(direction).slice(attribute.range)
         guard attribute.needsDecoding else { return raw.string() }
         var meaning: [UInt8] = []
         AttributeValue.decode(raw, into: &meaning)
