@@ -9,9 +9,9 @@ struct FetchedDigest: @unchecked Sendable {
 
     static func of(_ algorithm: HashAlgorithm) -> Result<FetchedDigest, OpenSSLError> {
         switch algorithm {
-        case .sha1: self.sha1
-        case .sha256: self.sha256
-        case .sha512: self.sha512
+        case .sha1: sha1
+        case .sha256: sha256
+        case .sha512: sha512
         }
     }
 
@@ -47,16 +47,16 @@ final class MessageDigest: Digest {
     init(_ algorithm: HashAlgorithm) throws(OpenSSLError) {
         self.method = try FetchedDigest.of(algorithm).get().pointer
         self.length = algorithm.byteCount
-        self.context = try made("EVP_MD_CTX_new") { EVP_MD_CTX_new() }
-        try self.restart()
+        context = try made("EVP_MD_CTX_new") { EVP_MD_CTX_new() }
+        try restart()
     }
 
-    deinit { EVP_MD_CTX_free(self.context) }
+    deinit { EVP_MD_CTX_free(context) }
 
     func update(_ bytes: Span<UInt8>) {
         do throws(OpenSSLError) {
             try bytes.withUnsafeBytes { bytes throws(OpenSSLError) in
-                try check("EVP_DigestUpdate") { EVP_DigestUpdate(self.context, bytes.baseAddress, bytes.count) }
+                try check("EVP_DigestUpdate") { EVP_DigestUpdate(context, bytes.baseAddress, bytes.count) }
             }
         } catch {
             self.failure = self.failure ?? error
@@ -67,14 +67,14 @@ final class MessageDigest: Digest {
         let failure = self.failure
         self.failure = nil
         var result = [UInt8](repeating: 0, count: self.length)
-        try check("EVP_DigestFinal_ex") { EVP_DigestFinal_ex(self.context, &result, nil) }
-        try self.restart()
+        try check("EVP_DigestFinal_ex") { EVP_DigestFinal_ex(context, &result, nil) }
+        try restart()
         if let failure { throw failure }
         return result
     }
 
     private func restart() throws(OpenSSLError) {
-        try check("EVP_DigestInit_ex") { EVP_DigestInit_ex(self.context, self.method, nil) }
+        try check("EVP_DigestInit_ex") { EVP_DigestInit_ex(context, self.method, nil) }
     }
 }
 
@@ -87,24 +87,24 @@ final class MessageAuthenticationCode: Digest {
     init(_ algorithm: HashAlgorithm, key: Span<UInt8>) throws(OpenSSLError) {
         self.length = algorithm.byteCount
         let method = try Self.method.get().pointer
-        self.context = try made("EVP_MAC_CTX_new") { EVP_MAC_CTX_new(method) }
+        context = try made("EVP_MAC_CTX_new") { EVP_MAC_CTX_new(method) }
         try key.withUnsafeBytes { key throws(OpenSSLError) in
             // Without a pointer OpenSSL would take "no key" for "the key as before".
             var none: UInt8 = 0
             try withUnsafePointer(to: &none) { none throws(OpenSSLError) in
                 let start = key.bindMemory(to: UInt8.self).baseAddress ?? none
-                try self.initialize(algorithm, key: start, length: key.count)
+                try initialize(algorithm, key: start, length: key.count)
             }
         }
     }
 
-    deinit { EVP_MAC_CTX_free(self.context) }
+    deinit { EVP_MAC_CTX_free(context) }
 
     func update(_ bytes: Span<UInt8>) {
         guard bytes.count > 0 else { return }
         do throws(OpenSSLError) {
             try bytes.withUnsafeBufferPointer { bytes throws(OpenSSLError) in
-                try check("EVP_MAC_update") { EVP_MAC_update(self.context, bytes.baseAddress, bytes.count) }
+                try check("EVP_MAC_update") { EVP_MAC_update(context, bytes.baseAddress, bytes.count) }
             }
         } catch {
             self.failure = self.failure ?? error
@@ -116,8 +116,8 @@ final class MessageAuthenticationCode: Digest {
         self.failure = nil
         var result = [UInt8](repeating: 0, count: self.length)
         var written = 0
-        try check("EVP_MAC_final") { EVP_MAC_final(self.context, &result, &written, result.count) }
-        try check("EVP_MAC_init") { EVP_MAC_init(self.context, nil, 0, nil) }
+        try check("EVP_MAC_final") { EVP_MAC_final(context, &result, &written, result.count) }
+        try check("EVP_MAC_init") { EVP_MAC_init(context, nil, 0, nil) }
         if let failure { throw failure }
         return result
     }
@@ -130,7 +130,7 @@ final class MessageAuthenticationCode: Digest {
         var name = Array(algorithm.opensslName.utf8CString)
         try name.withUnsafeMutableBufferPointer { name throws(OpenSSLError) in
             let parameters = [xmpptap_digest_parameter(name.baseAddress), OSSL_PARAM_construct_end()]
-            try check("EVP_MAC_init") { EVP_MAC_init(self.context, key, length, parameters) }
+            try check("EVP_MAC_init") { EVP_MAC_init(context, key, length, parameters) }
         }
     }
 

@@ -32,7 +32,7 @@ extension OpenSSLError: Equatable {
 extension OpenSSLError: CustomStringConvertible {
     /// One line: the call and its reasons.
     public var description: String {
-        self.reasons.isEmpty ? "\(self.call) failed" : "\(self.call) failed: \(self.reasons.joined(separator: "; "))"
+        reasons.isEmpty ? "\(call) failed" : "\(call) failed: \(reasons.joined(separator: "; "))"
     }
 }
 

@@ -14,7 +14,7 @@ extension XMLWriter {
         setting changes: KeyValuePairs<String, String?> = [:]
     ) {
         let namespace = element.namespaceURI
-        self.start(element.name, xmlns: namespace == inherited ? nil : namespace)
+        start(element.name, xmlns: namespace == inherited ? nil : namespace)
         var prefixes = 0
         for attribute in element.attributes {
             switch attribute.namespaceURI {
@@ -38,6 +38,6 @@ extension XMLWriter {
             case .text(let text): self.text(text)
             }
         }
-        self.end()
+        end()
     }
 }

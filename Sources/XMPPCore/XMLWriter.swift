@@ -55,9 +55,9 @@ public struct XMLWriter: Sendable {
         _ attributes: KeyValuePairs<String, String?> = [:],
         content: (inout XMLWriter) -> Void = { _ in }
     ) {
-        self.start(name, xmlns: xmlns, attributes)
+        start(name, xmlns: xmlns, attributes)
         content(&self)
-        self.end()
+        end()
     }
 
     /// Writes one element that holds nothing but text; no element at all where `text` is `nil`.
@@ -68,7 +68,7 @@ public struct XMLWriter: Sendable {
         text: String?
     ) {
         guard let text else { return }
-        self.element(name, xmlns: xmlns, attributes) { $0.text(text) }
+        element(name, xmlns: xmlns, attributes) { $0.text(text) }
     }
 
     /// Writes one element of a namespace xmpptap knows, and declares that namespace.
@@ -78,7 +78,7 @@ public struct XMLWriter: Sendable {
         _ attributes: KeyValuePairs<String, String?> = [:],
         content: (inout XMLWriter) -> Void = { _ in }
     ) {
-        self.element(name, xmlns: namespace.uri.description, attributes, content: content)
+        element(name, xmlns: namespace.uri.description, attributes, content: content)
     }
 
     /// Writes one element that holds nothing but text, and declares its namespace; none where `text` is `nil`.
@@ -88,7 +88,7 @@ public struct XMLWriter: Sendable {
         _ attributes: KeyValuePairs<String, String?> = [:],
         text: String?
     ) {
-        self.element(name, xmlns: namespace.uri.description, attributes, text: text)
+        element(name, xmlns: namespace.uri.description, attributes, text: text)
     }
 
     /// Opens an element. ``end()`` closes it.
@@ -97,70 +97,70 @@ public struct XMLWriter: Sendable {
         xmlns: String? = nil,
         _ attributes: KeyValuePairs<String, String?> = [:]
     ) {
-        self.finishStartTag()
-        self.bytes.append(UInt8(ascii: "<"))
-        self.bytes.append(contentsOf: name.utf8)
-        self.open.append(name)
-        self.isInStartTag = true
-        if let xmlns { self.attribute("xmlns", xmlns) }
+        finishStartTag()
+        bytes.append(UInt8(ascii: "<"))
+        bytes.append(contentsOf: name.utf8)
+        open.append(name)
+        isInStartTag = true
+        if let xmlns { attribute("xmlns", xmlns) }
         for (name, value) in attributes {
-            if let value { self.attribute(name, value) }
+            if let value { attribute(name, value) }
         }
     }
 
     /// Adds an attribute to the element that was opened last; nothing may have been written into it yet.
     public mutating func attribute(_ name: String, _ value: String) {
-        assert(self.isInStartTag, "attribute \(name) comes after the content of its element")
-        guard self.isInStartTag else { return }
-        self.bytes.append(UInt8(ascii: " "))
-        self.bytes.append(contentsOf: name.utf8)
-        self.bytes.append(UInt8(ascii: "="))
-        self.bytes.append(UInt8(ascii: "'"))
+        assert(isInStartTag, "attribute \(name) comes after the content of its element")
+        guard isInStartTag else { return }
+        bytes.append(UInt8(ascii: " "))
+        bytes.append(contentsOf: name.utf8)
+        bytes.append(UInt8(ascii: "="))
+        bytes.append(UInt8(ascii: "'"))
         self.escape(value, in: .attribute)
-        self.bytes.append(UInt8(ascii: "'"))
+        bytes.append(UInt8(ascii: "'"))
     }
 
     /// Adds character data to the element that is open.
     public mutating func text(_ text: String) {
         guard !text.isEmpty else { return }
-        self.finishStartTag()
+        finishStartTag()
         self.escape(text, in: .text)
     }
 
     /// Closes the innermost open element; one without content becomes an empty-element tag.
     public mutating func end() {
-        guard let name = self.open.popLast() else { return assertionFailure("no element is open") }
-        if self.isInStartTag {
-            self.isInStartTag = false
-            self.bytes.append(contentsOf: "/>".utf8)
+        guard let name = open.popLast() else { return assertionFailure("no element is open") }
+        if isInStartTag {
+            isInStartTag = false
+            bytes.append(contentsOf: "/>".utf8)
         } else {
-            self.bytes.append(contentsOf: "</".utf8)
-            self.bytes.append(contentsOf: name.utf8)
-            self.bytes.append(UInt8(ascii: ">"))
+            bytes.append(contentsOf: "</".utf8)
+            bytes.append(contentsOf: name.utf8)
+            bytes.append(UInt8(ascii: ">"))
         }
-        self.brackets = 0
+        brackets = 0
     }
 
     /// Appends bytes as they are: XML that was checked before, such as a stanza that is passed on.
     public mutating func verbatim(_ xml: some Sequence<UInt8>) {
-        self.finishStartTag()
-        self.bytes.append(contentsOf: xml)
+        finishStartTag()
+        bytes.append(contentsOf: xml)
     }
 
     /// Hands over what was written and goes on with an empty buffer.
     ///
     /// Elements may be open: a stream header is taken while its element stays open to the end of the stream.
     public mutating func take() -> [UInt8] {
-        self.finishStartTag()
-        defer { self.bytes.removeAll() }
-        return self.bytes
+        finishStartTag()
+        defer { bytes.removeAll() }
+        return bytes
     }
 
     private mutating func finishStartTag() {
-        guard self.isInStartTag else { return }
-        self.isInStartTag = false
-        self.brackets = 0
-        self.bytes.append(UInt8(ascii: ">"))
+        guard isInStartTag else { return }
+        isInStartTag = false
+        brackets = 0
+        bytes.append(UInt8(ascii: ">"))
     }
 
     // MARK: Escaping
@@ -179,12 +179,12 @@ public struct XMLWriter: Sendable {
                 position += 1
                 continue
             }
-            self.append(source.extracting(copied..<position))
-            self.bytes.append(contentsOf: escape.text.utf8)
+            append(source.extracting(copied..<position))
+            bytes.append(contentsOf: escape.text.utf8)
             position += escape.length
             copied = position
         }
-        self.append(source.extracting(copied..<source.count))
+        append(source.extracting(copied..<source.count))
     }
 
     /// What to write instead of the character that begins at `position`, and how many bytes that character has.
@@ -195,8 +195,8 @@ public struct XMLWriter: Sendable {
     ) -> (text: String, length: Int)? {
         let byte = source[position]
         if place == .text {
-            let before = self.brackets
-            self.brackets = byte == UInt8(ascii: "]") ? min(before + 1, 2) : 0
+            let before = brackets
+            brackets = byte == UInt8(ascii: "]") ? min(before + 1, 2) : 0
             if byte == UInt8(ascii: ">"), before == 2 { return ("&gt;", 1) }
         }
         return switch byte {
@@ -207,20 +207,20 @@ public struct XMLWriter: Sendable {
         case UInt8(ascii: "\n") where place == .attribute: ("&#10;", 1)
         case UInt8(ascii: "\r"): ("&#13;", 1)
         case UInt8(ascii: "\t"), UInt8(ascii: "\n"): nil
-        case 0..<0x20: self.replacement(length: 1)
+        case 0..<0x20: replacement(length: 1)
         // U+FFFE and U+FFFF are the only characters outside C0 that a Swift string can hold and XML cannot.
         case 0xef where position + 2 < source.count && source[position + 1] == 0xbf && source[position + 2] >= 0xbe:
-            self.replacement(length: 3)
+            replacement(length: 3)
         default: nil
         }
     }
 
     private mutating func replacement(length: Int) -> (text: String, length: Int) {
-        self.replacedCharacters += 1
+        replacedCharacters += 1
         return ("\u{fffd}", length)
     }
 
     private mutating func append(_ run: Span<UInt8>) {
-        run.withUnsafeBufferPointer { self.bytes.append(contentsOf: $0) }
+        run.withUnsafeBufferPointer { bytes.append(contentsOf: $0) }
     }
 }

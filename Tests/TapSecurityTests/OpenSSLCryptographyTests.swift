@@ -22,13 +22,13 @@ import Testing
     ])
     func `a digest agrees with FIPS 180, at once and in pieces, and again`(_ hash: HashAlgorithm, of: String) throws {
         let abc = Array("abc".utf8)
-        #expect(try self.hex(self.cryptography.digest(hash, of: abc)) == of)
-        let running = try self.cryptography.makeDigest(hash)
+        #expect(try hex(cryptography.digest(hash, of: abc)) == of)
+        let running = try cryptography.makeDigest(hash)
         for _ in 0..<2 {
             running.update(abc.span.extracting(..<1))
             running.update([UInt8]().span)
             running.update(abc.span.extracting(1...))
-            #expect(try self.hex(running.finalize()) == of)
+            #expect(try hex(running.finalize()) == of)
         }
     }
 
@@ -50,18 +50,18 @@ import Testing
     ) throws {
         let key = Array("Jefe".utf8)
         let data = Array("what do ya want for nothing?".utf8)
-        #expect(try self.hex(self.cryptography.hmac(hash, key: key, of: data)) == code)
-        let running = try self.cryptography.makeHMAC(hash, key: key)
+        #expect(try hex(cryptography.hmac(hash, key: key, of: data)) == code)
+        let running = try cryptography.makeHMAC(hash, key: key)
         for split in [0, 1, 20, data.count] {
             running.update(data.span.extracting(..<split))
             running.update(data.span.extracting(split...))
-            #expect(try self.hex(running.finalize()) == code)
+            #expect(try hex(running.finalize()) == code)
         }
     }
 
     @Test func `an HMAC without key or message is defined`() throws {
-        let code = try self.cryptography.hmac(.sha256, key: [], of: [])
-        #expect(self.hex(code) == "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad")
+        let code = try cryptography.hmac(.sha256, key: [], of: [])
+        #expect(hex(code) == "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad")
     }
 
     /// RFC 6070 and RFC 7914 §11 (its first block), and one of SHA-512 computed by Python's hashlib.
@@ -83,37 +83,37 @@ import Testing
         iterations: Int,
         key: String
     ) throws {
-        let derived = try self.cryptography.deriveKey(
+        let derived = try cryptography.deriveKey(
             hash,
             password: Array(password.utf8),
             salt: Array("salt".utf8),
             iterations: iterations
         )
-        #expect(self.hex(derived) == key)
+        #expect(hex(derived) == key)
     }
 
     @Test(arguments: [0, -1, Int.max])
     func `an impossible count of iterations is an error that names the call`(iterations: Int) {
         let salt = Array("salt".utf8)
         let error = #expect(throws: OpenSSLError.self) {
-            try self.cryptography.deriveKey(.sha1, password: salt, salt: salt, iterations: iterations)
+            try cryptography.deriveKey(.sha1, password: salt, salt: salt, iterations: iterations)
         }
         #expect(error?.call == "PKCS5_PBKDF2_HMAC")
         if iterations == 0 { #expect(error?.reasons.first?.contains("iteration count") == true) }
     }
 
     @Test func `random bytes have the length asked for and do not repeat`() throws {
-        #expect(try self.cryptography.randomBytes(count: 0) == [])
-        let drawn = try (0..<100).map { _ in try self.cryptography.randomBytes(count: 16) }
+        #expect(try cryptography.randomBytes(count: 0) == [])
+        let drawn = try (0..<100).map { _ in try cryptography.randomBytes(count: 16) }
         #expect(Set(drawn).count == 100)
         #expect(drawn.allSatisfy { $0.count == 16 })
     }
 
     @Test func `equal is equal, whatever the length`() {
         let bytes: [UInt8] = [1, 2, 3]
-        #expect(self.cryptography.areEqual(bytes, [1, 2, 3]))
-        #expect(!self.cryptography.areEqual(bytes, [1, 2, 4]))
-        #expect(!self.cryptography.areEqual(bytes, [1, 2]))
-        #expect(self.cryptography.areEqual([], []))
+        #expect(cryptography.areEqual(bytes, [1, 2, 3]))
+        #expect(!cryptography.areEqual(bytes, [1, 2, 4]))
+        #expect(!cryptography.areEqual(bytes, [1, 2]))
+        #expect(cryptography.areEqual([], []))
     }
 }

@@ -8,7 +8,7 @@ import XMPPCore
     private let parser = StanzaParser()
 
     private func parse(_ xml: some Sequence<UInt8>) throws -> Element {
-        try self.parser.parse(Array(xml).span, root: Self.root)
+        try parser.parse(Array(xml).span, root: Self.root)
     }
 
     private func write(_ element: Element, setting changes: KeyValuePairs<String, String?> = [:]) -> [UInt8] {
@@ -29,12 +29,12 @@ import XMPPCore
         ("<a b='x&#10;y'>\r\n&#13;<c/>d<e/></a>", "<a b='x&#10;y'>\n&#13;<c/>d<e/></a>"),
     ])
     func `an element is written with the fewest declarations`(original: String, written: String) throws {
-        #expect(String(decoding: try self.write(self.parse(original.utf8)), as: UTF8.self) == written)
+        #expect(String(decoding: try write(parse(original.utf8)), as: UTF8.self) == written)
     }
 
     @Test func `attributes can be set and left out on the way`() throws {
-        let element = try self.parse("<message id='1' from='a@b/c' type='chat'/>".utf8)
-        let written = self.write(element, setting: ["from": "x@y/z", "to": "q", "id": nil])
+        let element = try parse("<message id='1' from='a@b/c' type='chat'/>".utf8)
+        let written = write(element, setting: ["from": "x@y/z", "to": "q", "id": nil])
         #expect(String(decoding: written, as: UTF8.self) == "<message type='chat' from='x@y/z' to='q'/>")
     }
 
@@ -46,9 +46,9 @@ import XMPPCore
         for line in lines {
             let example = try JSONDecoder().decode(Example.self, from: line)
             let trimmed = example.text.trimmingCharacters(in: .whitespacesAndNewlines)
-            guard let element = try? self.parse(trimmed.utf8) else { continue }
+            guard let element = try? parse(trimmed.utf8) else { continue }
             count += 1
-            #expect(try self.parse(self.write(element)) == element)
+            #expect(try parse(write(element)) == element)
         }
         #expect(count > 4000)
     }

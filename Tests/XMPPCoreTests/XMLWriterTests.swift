@@ -7,7 +7,7 @@ import XMPPCore
     }
 
     @Test func `a stanza reads in code as it does on the wire`() {
-        let xml = self.written {
+        let xml = written {
             $0.element("iq", ["type": "result", "id": "a1", "from": nil]) {
                 $0.element("query", xmlns: "jabber:iq:roster") {
                     $0.element("item", ["jid": "juliet@example.org"])
@@ -35,12 +35,12 @@ import XMPPCore
     }
 
     @Test func `white space in attributes survives attribute-value normalisation`() {
-        #expect(self.written { $0.element("a", ["b": "\t1\r\n2 3"]) } == "<a b='&#9;1&#13;&#10;2 3'/>")
+        #expect(written { $0.element("a", ["b": "\t1\r\n2 3"]) } == "<a b='&#9;1&#13;&#10;2 3'/>")
     }
 
     @Test func `markup is escaped, and only where it must be`() {
         #expect(
-            self.written { $0.element("a", ["b": "<'\"&>"], text: "<'\"&>\t\r\n") }
+            written { $0.element("a", ["b": "<'\"&>"], text: "<'\"&>\t\r\n") }
                 == "<a b='&lt;&apos;\"&amp;>'>&lt;'\"&amp;>\t&#13;\n</a>"
         )
     }
@@ -50,11 +50,11 @@ import XMPPCore
         (["]>", "]]x>"], "<a>]>]]x></a>"), (["]]>>"], "<a>]]&gt;></a>"),
     ])
     func `the end of a CDATA section never appears in text, however the text is split`(pieces: [String], xml: String) {
-        #expect(self.written { writer in writer.element("a") { for piece in pieces { $0.text(piece) } } } == xml)
+        #expect(written { writer in writer.element("a") { for piece in pieces { $0.text(piece) } } } == xml)
     }
 
     @Test func `text before and after a child is not one run`() {
-        let xml = self.written {
+        let xml = written {
             $0.element("a") {
                 $0.text("]]")
                 $0.element("b")
@@ -73,13 +73,13 @@ import XMPPCore
     }
 
     @Test func `bytes can be passed on between elements that are written`() {
-        let xml = self.written {
+        let xml = written {
             $0.element("forwarded") { $0.verbatim("<message/>".utf8) }
         }
         #expect(xml == "<forwarded><message/></forwarded>")
     }
 
     @Test func `empty text keeps the tag short`() {
-        #expect(self.written { $0.element("a", text: "") } == "<a/>")
+        #expect(written { $0.element("a", text: "") } == "<a/>")
     }
 }

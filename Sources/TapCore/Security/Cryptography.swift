@@ -66,17 +66,17 @@ public protocol Cryptography: Sendable {
 extension Cryptography {
     /// A running HMAC under a key.
     public func makeHMAC(_ algorithm: HashAlgorithm, key: [UInt8]) throws -> any Digest {
-        try self.makeHMAC(algorithm, key: key.span)
+        try makeHMAC(algorithm, key: key.span)
     }
 
     /// The digest of an array.
     public func digest(_ algorithm: HashAlgorithm, of bytes: [UInt8]) throws -> [UInt8] {
-        try self.digest(algorithm, of: bytes.span)
+        try digest(algorithm, of: bytes.span)
     }
 
     /// The HMAC of an array.
     public func hmac(_ algorithm: HashAlgorithm, key: [UInt8], of bytes: [UInt8]) throws -> [UInt8] {
-        try self.hmac(algorithm, key: key.span, of: bytes.span)
+        try hmac(algorithm, key: key.span, of: bytes.span)
     }
 
     /// PBKDF2 of arrays.
@@ -86,11 +86,11 @@ extension Cryptography {
         salt: [UInt8],
         iterations: Int
     ) throws -> [UInt8] {
-        try self.deriveKey(algorithm, password: password.span, salt: salt.span, iterations: iterations)
+        try deriveKey(algorithm, password: password.span, salt: salt.span, iterations: iterations)
     }
 
     /// Whether both arrays are the same, in constant time.
     public func areEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
-        self.areEqual(left.span, right.span)
+        areEqual(left.span, right.span)
     }
 }

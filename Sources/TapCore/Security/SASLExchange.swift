@@ -52,7 +52,7 @@ public struct SASLCondition: Hashable, Sendable, CustomStringConvertible {
     public let description: String
 
     /// Takes a name as it stands on the wire, one of those below or another.
-    public init(_ name: String) { self.description = name }
+    public init(_ name: String) { description = name }
 
     /// The client has given up.
     public static let aborted = SASLCondition("aborted")

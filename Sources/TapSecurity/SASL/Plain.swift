@@ -18,27 +18,27 @@ public struct PlainClient: SASLExchange {
     public var mechanism: String { "PLAIN" }
 
     /// The names that are sent.
-    public var identity: SASLIdentity? { self.names }
+    public var identity: SASLIdentity? { names }
 
     /// Sends the message, then takes the server's success.
     public mutating func step(_ incoming: [UInt8]?) -> SASLStep {
-        switch self.state {
+        switch state {
         case .initial where incoming?.isEmpty ?? true:
             let fields = [self.names.authorization ?? "", self.names.authentication, self.password]
-            guard !fields.contains(where: { $0.utf8.contains(0) }), !self.names.authentication.isEmpty,
-                let name = SASLprep.prepare(self.names.authentication), let word = SASLprep.prepare(self.password),
+            guard !fields.contains(where: { $0.utf8.contains(0) }), !names.authentication.isEmpty,
+                let name = SASLprep.prepare(names.authentication), let word = SASLprep.prepare(password),
                 !name.isEmpty, !word.isEmpty
             else {
-                self.state = .finished
+                state = .finished
                 return .failed(.malformedRequest, text: "the name or the password cannot be sent with PLAIN")
             }
-            self.state = .sent
+            state = .sent
             return .send(Array("\(fields[0])\0\(name)\0\(word)".utf8))
         case .sent where incoming?.isEmpty ?? true:
-            self.state = .finished
+            state = .finished
             return .done(nil)
         case .initial, .sent, .finished:
-            self.state = .finished
+            state = .finished
             return .failed(.malformedRequest, text: "the server's message does not belong to PLAIN")
         }
     }
@@ -65,11 +65,11 @@ public struct PlainServer: SASLExchange {
 
     /// Asks for the message where it did not come with the request, and checks it.
     public mutating func step(_ incoming: [UInt8]?) -> SASLStep {
-        guard self.state == .waiting else {
+        guard state == .waiting else {
             return .failed(.malformedRequest, text: "the exchange is over")
         }
         guard let incoming else { return .send([]) }
-        self.state = .finished
+        state = .finished
         let fields = incoming.split(separator: 0, omittingEmptySubsequences: false)
         guard fields.count == 3 else {
             return .failed(.malformedRequest, text: "PLAIN has two NUL bytes, this message \(fields.count - 1)")

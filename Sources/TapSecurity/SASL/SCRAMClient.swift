@@ -52,8 +52,8 @@ public struct SCRAMClient: SASLExchange {
         binding: Binding = .unsupported,
         cryptography: any Cryptography
     ) {
-        self.family = mechanism
-        self.names = identity
+        family = mechanism
+        names = identity
         self.password = password
         self.nonce = nonce
         self.binding = binding
@@ -61,10 +61,10 @@ public struct SCRAMClient: SASLExchange {
     }
 
     /// The mechanism's registered name.
-    public var mechanism: String { self.family.description }
+    public var mechanism: String { family.description }
 
     /// The names that are sent.
-    public var identity: SASLIdentity? { self.names }
+    public var identity: SASLIdentity? { names }
 
     /// Takes a message of the server.
     public mutating func step(_ incoming: [UInt8]?) -> SASLStep {
@@ -79,11 +79,11 @@ public struct SCRAMClient: SASLExchange {
                 return .send(Array((opening.header + opening.bare).utf8))
             case .waitingForServerFirst(let opening):
                 guard let incoming else { throw .denied("success before the server has proven itself") }
-                let (verifier, answer) = try self.final(incoming, opening)
+                let (verifier, answer) = try final(incoming, opening)
                 self.state = .waitingForVerifier(verifier)
                 return .send(answer)
             case .waitingForVerifier(let verifier):
-                try self.check(incoming ?? [], verifier)
+                try check(incoming ?? [], verifier)
                 return .done(nil)
             case .finished:
                 throw .malformed("the exchange is over")
@@ -95,19 +95,19 @@ public struct SCRAMClient: SASLExchange {
 
     private func opening() throws(Refusal) -> Opening {
         let flag: String
-        switch self.binding {
-        case .unsupported where !self.family.isPlus: flag = "n"
-        case .notOffered where !self.family.isPlus: flag = "y"
-        case .bound(let binding) where self.family.isPlus: flag = "p=\(binding.type)"
+        switch binding {
+        case .unsupported where !family.isPlus: flag = "n"
+        case .notOffered where !family.isPlus: flag = "y"
+        case .bound(let binding) where family.isPlus: flag = "p=\(binding.type)"
         case .unsupported, .notOffered, .bound:
-            throw .malformed("\(self.family) and the channel binding given do not go together")
+            throw .malformed("\(family) and the channel binding given do not go together")
         }
-        guard let name = SASLprep.prepare(self.names.authentication), !name.isEmpty,
-            SASLprep.prepare(self.password)?.isEmpty == false,
-            !(self.names.authorization ?? "").utf8.contains(0), isNonce(self.nonce.utf8)
+        guard let name = SASLprep.prepare(names.authentication), !name.isEmpty,
+            SASLprep.prepare(password)?.isEmpty == false,
+            !(names.authorization ?? "").utf8.contains(0), isNonce(nonce.utf8)
         else { throw .malformed("the name, the password or the nonce cannot be used with SCRAM") }
-        let authorization = self.names.authorization.map { "a=\(encodeName($0))" } ?? ""
-        return Opening(header: "\(flag),\(authorization),", bare: "n=\(encodeName(name)),r=\(self.nonce)")
+        let authorization = names.authorization.map { "a=\(encodeName($0))" } ?? ""
+        return Opening(header: "\(flag),\(authorization),", bare: "n=\(encodeName(name)),r=\(nonce)")
     }
 
     private func final(
@@ -117,12 +117,12 @@ public struct SCRAMClient: SASLExchange {
         guard let attributes = SCRAMAttributes(serverFirst[...]) else {
             throw .malformed("the server's challenge is no list of attributes")
         }
-        try self.throwServerError(attributes)
+        try throwServerError(attributes)
         guard !attributes.hasMandatoryExtension else { throw .malformed("extensions-not-supported") }
         guard let values = attributes.values("rsi") else {
             throw .malformed("the server's challenge does not begin with r=, s= and i=")
         }
-        guard isNonce(values[0]), values[0].starts(with: self.nonce.utf8), values[0].count > self.nonce.utf8.count
+        guard isNonce(values[0]), values[0].starts(with: nonce.utf8), values[0].count > nonce.utf8.count
         else {
             throw .malformed("the server's nonce does not continue the client's")
         }
@@ -136,8 +136,8 @@ public struct SCRAMClient: SASLExchange {
         }
 
         let password = SASLprep.prepare(self.password) ?? self.password
-        let algorithm = self.family.algorithm
-        let bindingData: [UInt8] = if case .bound(let binding) = self.binding { binding.data } else { [] }
+        let algorithm = family.algorithm
+        let bindingData: [UInt8] = if case .bound(let binding) = binding { binding.data } else { [] }
         let withoutProof =
             Array("c=\(Base64.encode(Array(opening.header.utf8) + bindingData)),r=".utf8) + Array(values[0])
         let message = Array("\(opening.bare),".utf8) + serverFirst + Array(",".utf8) + withoutProof
@@ -147,12 +147,12 @@ public struct SCRAMClient: SASLExchange {
                 password: password,
                 salt: salt,
                 iterations: iterations,
-                cryptography: self.cryptography
+                cryptography: cryptography
             )
-            let storedKey = try self.cryptography.digest(algorithm, of: keys.clientKey)
-            let signature = try self.cryptography.hmac(algorithm, key: storedKey, of: message)
+            let storedKey = try cryptography.digest(algorithm, of: keys.clientKey)
+            let signature = try cryptography.hmac(algorithm, key: storedKey, of: message)
             let proof = Base64.encode(exclusiveOr(keys.clientKey, signature))
-            let verifier = try self.cryptography.hmac(algorithm, key: keys.serverKey, of: message)
+            let verifier = try cryptography.hmac(algorithm, key: keys.serverKey, of: message)
             return (verifier, withoutProof + Array(",p=\(proof)".utf8))
         } catch {
             throw .internal(error)
@@ -164,11 +164,11 @@ public struct SCRAMClient: SASLExchange {
         guard let attributes = SCRAMAttributes(serverFinal[...]) else {
             throw .malformed("the server's last message is no list of attributes")
         }
-        try self.throwServerError(attributes)
+        try throwServerError(attributes)
         guard let value = attributes.values("v")?.first, let signature = decodeBase64(value) else {
             throw .malformed("the server's last message has no signature")
         }
-        guard self.cryptography.areEqual(signature, verifier) else {
+        guard cryptography.areEqual(signature, verifier) else {
             throw .denied("the server does not know the password: its signature is wrong")
         }
     }

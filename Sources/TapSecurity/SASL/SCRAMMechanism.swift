@@ -103,7 +103,7 @@ struct SCRAMKeys {
             salt: salt,
             iterations: iterations
         )
-        self.clientKey = try cryptography.hmac(algorithm, key: salted, of: Array("Client Key".utf8))
+        clientKey = try cryptography.hmac(algorithm, key: salted, of: Array("Client Key".utf8))
         self.serverKey = try cryptography.hmac(algorithm, key: salted, of: Array("Server Key".utf8))
     }
 }

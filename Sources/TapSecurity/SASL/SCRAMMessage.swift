@@ -67,12 +67,12 @@ struct SCRAMHeader {
         }
         let name = message[(first + 1)..<second]
         if name.isEmpty {
-            self.authorization = nil
+            authorization = nil
         } else {
             guard name.starts(with: "a=".utf8), let decoded = decodeName(name.dropFirst(2)) else { return nil }
-            self.authorization = decoded
+            authorization = decoded
         }
-        self.bytes = message[...second]
+        bytes = message[...second]
         message = message[(second + 1)...]
     }
 }

@@ -60,13 +60,13 @@ public struct SCRAMServer: SASLExchange {
 
     /// Waits for a client.
     public init(_ mechanism: SCRAMMechanism, settings: Settings, cryptography: any Cryptography) {
-        self.family = mechanism
+        family = mechanism
         self.settings = settings
         self.cryptography = cryptography
     }
 
     /// The mechanism's registered name.
-    public var mechanism: String { self.family.description }
+    public var mechanism: String { family.description }
 
     /// Takes a message of the client.
     public mutating func step(_ incoming: [UInt8]?) -> SASLStep {
@@ -79,11 +79,11 @@ public struct SCRAMServer: SASLExchange {
                     self.state = .waitingForFirst
                     return .send([])
                 }
-                let (agreement, answer) = try self.first(incoming[...])
+                let (agreement, answer) = try first(incoming[...])
                 self.state = .waitingForFinal(agreement)
                 return .send(answer)
             case .waitingForFinal(let agreement):
-                return .done(try self.final(incoming ?? [], agreement))
+                return .done(try final(incoming ?? [], agreement))
             case .finished:
                 throw .malformed("the exchange is over")
             }
@@ -108,9 +108,9 @@ public struct SCRAMServer: SASLExchange {
         }
         guard isNonce(values[1]) else { throw .malformed("the nonce is empty or not printable ASCII") }
 
-        let known = self.settings.credentials(name)
-        let credentials = if let known { known } else { try self.decoy(for: name) }
-        let nonce = Array(values[1]) + Array(self.settings.nonce.utf8)
+        let known = settings.credentials(name)
+        let credentials = if let known { known } else { try decoy(for: name) }
+        let nonce = Array(values[1]) + Array(settings.nonce.utf8)
         let answer =
             Array("r=".utf8) + nonce
             + Array(",s=\(Base64.encode(credentials.salt)),i=\(credentials.iterations)".utf8)
@@ -128,14 +128,14 @@ public struct SCRAMServer: SASLExchange {
     /// RFC 5802 §6: what each flag means depends on what the server offered.
     private func bindingData(for flag: SCRAMHeader.Flag) throws(Refusal) -> [UInt8] {
         switch flag {
-        case .unsupported where !self.family.isPlus: return []
-        case .notOffered where !self.family.isPlus:
-            guard self.settings.channelBindings.isEmpty else { throw .malformed("server-does-support-channel-binding") }
+        case .unsupported where !family.isPlus: return []
+        case .notOffered where !family.isPlus:
+            guard settings.channelBindings.isEmpty else { throw .malformed("server-does-support-channel-binding") }
             return []
         case .unsupported, .notOffered: throw .malformed("channel-bindings-dont-match")
         case .bound(let type):
-            guard self.family.isPlus else { throw .malformed("channel-binding-not-supported") }
-            guard let binding = self.settings.channelBindings.first(where: { $0.type == type }) else {
+            guard family.isPlus else { throw .malformed("channel-binding-not-supported") }
+            guard let binding = settings.channelBindings.first(where: { $0.type == type }) else {
                 throw .malformed("unsupported-channel-binding-type")
             }
             return binding.data
@@ -143,11 +143,11 @@ public struct SCRAMServer: SASLExchange {
     }
 
     private func decoy(for name: String) throws(Refusal) -> SCRAMCredentials {
-        let key = self.settings.decoyKey
-        let salt = try self.compute { try $0.hmac(.sha256, key: key, of: Array(name.utf8)) }
+        let key = settings.decoyKey
+        let salt = try compute { try $0.hmac(.sha256, key: key, of: Array(name.utf8)) }
         return SCRAMCredentials(
             salt: Array(salt.prefix(16)),
-            iterations: self.settings.decoyIterations,
+            iterations: settings.decoyIterations,
             storedKey: [],
             serverKey: []
         )
@@ -164,27 +164,27 @@ public struct SCRAMServer: SASLExchange {
         guard let values = attributes.values("cr") else { throw .malformed("c= and r= are not the first attributes") }
         guard let binding = decodeBase64(values[0]) else { throw .encoding("c= is not base64") }
         guard let proof = decodeBase64(incoming[(comma + 3)...]) else { throw .encoding("p= is not base64") }
-        guard self.cryptography.areEqual(binding, agreement.binding) else {
+        guard cryptography.areEqual(binding, agreement.binding) else {
             throw .malformed("channel-bindings-dont-match")
         }
         guard values[1].elementsEqual(agreement.nonce) else { throw .malformed("the nonce is another one") }
-        guard proof.count == self.family.algorithm.byteCount else { throw .denied("invalid-proof") }
+        guard proof.count == family.algorithm.byteCount else { throw .denied("invalid-proof") }
 
         let message = agreement.transcript + Array(",".utf8) + Array(incoming[..<comma])
         let keys = agreement.credentials
-        let algorithm = self.family.algorithm
-        let signature = try self.compute { try $0.hmac(algorithm, key: keys.storedKey, of: message) }
+        let algorithm = family.algorithm
+        let signature = try compute { try $0.hmac(algorithm, key: keys.storedKey, of: message) }
         let clientKey = exclusiveOr(proof, signature)
-        let storedKey = try self.compute { try $0.digest(algorithm, of: clientKey) }
-        guard self.cryptography.areEqual(storedKey, keys.storedKey), agreement.isKnown else {
+        let storedKey = try compute { try $0.digest(algorithm, of: clientKey) }
+        guard cryptography.areEqual(storedKey, keys.storedKey), agreement.isKnown else {
             throw .denied("wrong user name or password")
         }
-        let verifier = try self.compute { try $0.hmac(algorithm, key: keys.serverKey, of: message) }
-        self.identity = agreement.names
+        let verifier = try compute { try $0.hmac(algorithm, key: keys.serverKey, of: message) }
+        identity = agreement.names
         return Array("v=\(Base64.encode(verifier))".utf8)
     }
 
     private func compute(_ body: (any Cryptography) throws -> [UInt8]) throws(Refusal) -> [UInt8] {
-        do { return try body(self.cryptography) } catch { throw .internal(error) }
+        do { return try body(cryptography) } catch { throw .internal(error) }
     }
 }

@@ -12,13 +12,13 @@ public struct Address: Hashable, Sendable, CustomStringConvertible {
 
     /// Takes a text as it is.
     public init(_ text: String) {
-        self.raw = text
+        raw = text
         do throws(JIDError) {
             self.jid = try JID(parsing: text)
-            self.fault = nil
+            fault = nil
         } catch {
             self.jid = nil
-            self.fault = error
+            fault = error
         }
     }
 
@@ -26,18 +26,18 @@ public struct Address: Hashable, Sendable, CustomStringConvertible {
     public init(utf8 bytes: Span<UInt8>) {
         do throws(JIDError) {
             let jid = try JID(utf8: bytes)
-            self.raw = jid.description
+            raw = jid.description
             self.jid = jid
-            self.fault = nil
+            fault = nil
         } catch {
-            self.raw = bytes.withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }
+            raw = bytes.withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }
             self.jid = nil
-            self.fault = error
+            fault = error
         }
     }
 
     /// The text as it was sent.
-    public var description: String { self.raw }
+    public var description: String { raw }
 
     /// Two parsed addresses are equal as JIDs are; otherwise only the same text is equal.
     public static func == (left: Address, right: Address) -> Bool {
@@ -50,6 +50,6 @@ public struct Address: Hashable, Sendable, CustomStringConvertible {
 
     /// Hashes what equality compares.
     public func hash(into hasher: inout Hasher) {
-        if let jid { hasher.combine(jid) } else { hasher.combine(self.raw) }
+        if let jid { hasher.combine(jid) } else { hasher.combine(raw) }
     }
 }

@@ -64,7 +64,7 @@ private struct Layout {
         self.localLength = localLength
         self.domainLength = domainLength
         self.total = total
-        self.resourceStart = self.domainStart + domainLength + 1
+        self.resourceStart = domainStart + domainLength + 1
     }
 
     init(_ bytes: Span<UInt8>) throws(JIDError) {
@@ -79,14 +79,14 @@ private struct Layout {
                 self.domainLength = position
                 break
             }
-            if byte == UInt8(ascii: "@"), self.localLength == nil { self.localLength = position }
+            if byte == UInt8(ascii: "@"), localLength == nil { self.localLength = position }
             position += 1
         }
-        self.domainLength -= self.domainStart
-        try self.check(bytes)
+        self.domainLength -= domainStart
+        try check(bytes)
     }
 
-    private var domainStart: Int { self.localLength.map { $0 + 1 } ?? 0 }
+    private var domainStart: Int { localLength.map { $0 + 1 } ?? 0 }
 
     func part(at offset: Int) -> JIDError.Part {
         if let localLength, offset <= localLength { return .local }
@@ -99,11 +99,11 @@ private struct Layout {
             try checkLength(localLength, of: .local)
             try checkLocal(bytes.extracting(0..<localLength))
         }
-        try checkLength(self.domainLength, of: .domain)
-        try checkDomain(bytes.extracting(self.domainStart..<self.domainStart + self.domainLength))
+        try checkLength(domainLength, of: .domain)
+        try checkDomain(bytes.extracting(domainStart..<domainStart + domainLength))
         if let resourceStart {
-            try checkLength(self.total - resourceStart, of: .resource)
-            try checkResource(bytes.extracting(resourceStart..<self.total))
+            try checkLength(total - resourceStart, of: .resource)
+            try checkResource(bytes.extracting(resourceStart..<total))
         }
     }
 }

@@ -20,46 +20,46 @@ public struct JID: Sendable {
     // MARK: Parts
 
     /// The part before the `@`, as written; `nil` for a server's address.
-    public var local: String? { self.written.local.map(String.init) }
+    public var local: String? { written.local.map(String.init) }
 
     /// The domain, as written. An IPv6 literal keeps its brackets.
-    public var domain: String { String(self.written.domain) }
+    public var domain: String { String(written.domain) }
 
     /// The part after the first `/`, as written; `nil` for a bare JID.
-    public var resource: String? { self.written.resource.map(String.init) }
+    public var resource: String? { written.resource.map(String.init) }
 
     /// Whether there is no resource: `domain` or `local@domain`.
-    public var isBare: Bool { !self.written.hasResource }
+    public var isBare: Bool { !written.hasResource }
 
     /// Whether there is a resource: `domain/resource` or `local@domain/resource`.
-    public var isFull: Bool { self.written.hasResource }
+    public var isFull: Bool { written.hasResource }
 
     /// Whether there is no local part: the address of a server, a component or one of their resources.
-    public var isServer: Bool { self.written.localLength == 0 }
+    public var isServer: Bool { written.localLength == 0 }
 
     // MARK: Derived addresses
 
     /// The address without its resource.
     public var bare: JID {
-        guard self.isFull else { return self }
-        return JID(written: self.written.bare, prepared: self.prepared.bare)
+        guard isFull else { return self }
+        return JID(written: written.bare, prepared: prepared.bare)
     }
 
     /// The address of the domain alone.
     public var domainJID: JID {
-        guard self.isFull || !self.isServer else { return self }
-        return JID(written: self.written.domainForm, prepared: self.prepared.domainForm)
+        guard isFull || !isServer else { return self }
+        return JID(written: written.domainForm, prepared: prepared.domainForm)
     }
 
     /// The same account with another resource.
     ///
     /// - Throws: ``JIDError`` when `resource` is empty, longer than 1023 bytes or holds a control character.
     public func with(resource: String) throws(JIDError) -> JID {
-        try JID(local: self.local, domain: self.domain, resource: resource)
+        try JID(local: local, domain: domain, resource: resource)
     }
 
     /// The address in its compared form: the domain without trailing dot, local part and domain in lower case.
-    public var normalized: JID { JID(written: self.prepared, prepared: self.prepared) }
+    public var normalized: JID { JID(written: prepared, prepared: prepared) }
 
     // MARK: Comparison
 
@@ -85,9 +85,9 @@ public struct JID: Sendable {
 
     /// Whether both addresses agree in the given parts; a part that both lack counts as agreeing.
     public func matches(_ other: JID, in parts: Parts = .full) -> Bool {
-        if parts.contains(.domain), self.prepared.domain != other.prepared.domain { return false }
-        if parts.contains(.local), self.prepared.local != other.prepared.local { return false }
-        if parts.contains(.resource), self.prepared.resource != other.prepared.resource { return false }
+        if parts.contains(.domain), prepared.domain != other.prepared.domain { return false }
+        if parts.contains(.local), prepared.local != other.prepared.local { return false }
+        if parts.contains(.resource), prepared.resource != other.prepared.resource { return false }
         return true
     }
 }
@@ -100,7 +100,7 @@ extension JID: Hashable {
 
     /// Hashes the compared form.
     public func hash(into hasher: inout Hasher) {
-        hasher.combine(self.prepared.text)
+        hasher.combine(prepared.text)
     }
 }
 
@@ -119,7 +119,7 @@ extension JID: LosslessStringConvertible {
     }
 
     /// The address as it was written.
-    public var description: String { self.written.text }
+    public var description: String { written.text }
 }
 
 // MARK: -
@@ -131,36 +131,36 @@ extension JID {
         let localLength: Int
         let domainLength: Int
 
-        private var domainStart: Int { self.localLength == 0 ? 0 : self.localLength + 1 }
-        private var domainEnd: Int { self.domainStart + self.domainLength }
+        private var domainStart: Int { localLength == 0 ? 0 : localLength + 1 }
+        private var domainEnd: Int { domainStart + domainLength }
 
-        var hasResource: Bool { self.domainEnd < self.text.utf8.count }
+        var hasResource: Bool { domainEnd < text.utf8.count }
 
         var local: Substring? {
-            self.localLength == 0 ? nil : self.slice(from: 0, to: self.localLength)
+            localLength == 0 ? nil : slice(from: 0, to: localLength)
         }
 
-        var domain: Substring { self.slice(from: self.domainStart, to: self.domainEnd) }
+        var domain: Substring { slice(from: domainStart, to: domainEnd) }
 
         var resource: Substring? {
-            self.hasResource ? self.slice(from: self.domainEnd + 1, to: self.text.utf8.count) : nil
+            hasResource ? slice(from: domainEnd + 1, to: text.utf8.count) : nil
         }
 
         var bare: Form {
             Form(
-                text: String(self.slice(from: 0, to: self.domainEnd)),
-                localLength: self.localLength,
-                domainLength: self.domainLength
+                text: String(slice(from: 0, to: domainEnd)),
+                localLength: localLength,
+                domainLength: domainLength
             )
         }
 
         var domainForm: Form {
-            Form(text: String(self.domain), localLength: 0, domainLength: self.domainLength)
+            Form(text: String(domain), localLength: 0, domainLength: domainLength)
         }
 
         private func slice(from start: Int, to end: Int) -> Substring {
-            let bytes = self.text.utf8
-            return self.text[
+            let bytes = text.utf8
+            return text[
                 bytes.index(bytes.startIndex, offsetBy: start)..<bytes.index(bytes.startIndex, offsetBy: end)
             ]
         }

@@ -50,5 +50,5 @@ extension JIDError: Equatable {
 
 extension JIDError: CustomStringConvertible {
     /// One line: the part and what is wrong with it.
-    public var description: String { "\(self.part.rawValue) part: \(self.reason)" }
+    public var description: String { "\(part.rawValue) part: \(reason)" }
 }

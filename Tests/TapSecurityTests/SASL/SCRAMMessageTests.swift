@@ -11,12 +11,12 @@ import Testing
             .sha1,
             password: "pencil",
             salt: Array("salt".utf8),
-            cryptography: self.cryptography
+            cryptography: cryptography
         )
         return SCRAMServer(
             .init(.sha1),
             settings: .init(nonce: "s", decoyKey: []) { $0 == "user" ? kept : nil },
-            cryptography: self.cryptography
+            cryptography: cryptography
         )
     }
 
@@ -26,7 +26,7 @@ import Testing
             identity: .init(authentication: "user"),
             password: "pencil",
             nonce: "c",
-            cryptography: self.cryptography
+            cryptography: cryptography
         )
     }
 
@@ -102,14 +102,14 @@ import Testing
     }
 
     @Test func `no message that was shortened or changed in one byte leads to success`() throws {
-        let messages = try self.exchange()
+        let messages = try exchange()
         for (index, message) in messages.enumerated() {
             for position in message.indices {
                 for change in [nil, 0, UInt8(ascii: ","), message[position] ^ 1, 0xff] as [UInt8?] {
                     var changed = message
                     if let change { changed[position] = change } else { changed.removeSubrange(position...) }
                     guard changed != message else { continue }
-                    try self.expectNoSuccess(index, changed, of: messages)
+                    try expectNoSuccess(index, changed, of: messages)
                 }
             }
         }

@@ -17,12 +17,12 @@ import Testing
             mechanism.algorithm,
             password: password,
             salt: Self.salt,
-            cryptography: self.cryptography
+            cryptography: cryptography
         )
         return SCRAMServer(
             mechanism,
             settings: .init(nonce: "server", channelBindings: bindings, decoyKey: [1]) { $0 == "ro,m=eo" ? kept : nil },
-            cryptography: self.cryptography
+            cryptography: cryptography
         )
     }
 
@@ -38,7 +38,7 @@ import Testing
             password: password,
             nonce: "client",
             binding: binding,
-            cryptography: self.cryptography
+            cryptography: cryptography
         )
     }
 
@@ -61,7 +61,7 @@ import Testing
     func `client and server prove themselves to each other`(mechanism: SCRAMMechanism) throws {
         var client = self.client(mechanism)
         var server = try self.server(mechanism)
-        let ends = self.run(&client, &server)
+        let ends = run(&client, &server)
         #expect(ends.client == .done(nil))
         #expect(server.identity == SASLIdentity(authentication: "ro,m=eo", authorization: "x@y,z"))
         #expect(SCRAMMechanism(name: server.mechanism) == mechanism)
@@ -74,7 +74,7 @@ import Testing
     ) throws {
         var client = self.client(mechanism, name: credentials.0, password: credentials.1)
         var server = try self.server(mechanism)
-        let ends = self.run(&client, &server)
+        let ends = run(&client, &server)
         #expect(ends.server == .failed(.notAuthorized, text: "wrong user name or password"))
         #expect(server.identity == nil)
     }
@@ -84,7 +84,7 @@ import Testing
             var server = SCRAMServer(
                 .init(.sha256),
                 settings: .init(nonce: "s", decoyKey: key) { _ in nil },
-                cryptography: self.cryptography
+                cryptography: cryptography
             )
             return server.step(Array("n,,n=nobody,r=c".utf8))
         }
@@ -128,7 +128,7 @@ import Testing
         for (binding, end) in [(here, nil), (elsewhere, "channel-bindings-dont-match")] {
             var client = self.client(mechanism, binding: .bound(binding))
             var server = try self.server(mechanism, bindings: [here])
-            let ends = self.run(&client, &server)
+            let ends = run(&client, &server)
             if let end {
                 #expect(ends.server == .failed(.malformedRequest, text: end))
             } else {

@@ -26,7 +26,7 @@ struct SCRAMVectorTests {
     @Test func `both sides say what the RFCs print`() throws {
         let vectors = try JSONDecoder().decode([Vector].self, from: Corpus.read("scram-vectors.json"))
         #expect(vectors.count == 2)
-        for vector in vectors { try self.check(vector) }
+        for vector in vectors { try check(vector) }
     }
 
     private func check(_ vector: Vector) throws {

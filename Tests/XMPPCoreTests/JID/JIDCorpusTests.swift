@@ -16,7 +16,7 @@ struct JIDCorpusTests {
         #expect(entries.count >= 20)
         for entry in entries {
             let jid = try JID(parsing: entry[0])
-            guard !self.foldedFurther.contains(entry[0]) else { continue }
+            guard !foldedFurther.contains(entry[0]) else { continue }
             let parts = entry[1].components(separatedBy: "\u{1f}")
             #expect(parts == [jid.normalized.local ?? "", jid.normalized.domain, jid.normalized.resource ?? ""])
         }
@@ -26,12 +26,12 @@ struct JIDCorpusTests {
         let entries = try self.entries(of: "jxmpp-invalid-main.txt", after: "invalid jid:\n", separators: 1)
         #expect(entries.count == 24)
         let accepted = entries.map { $0[0] }.filter { Address($0).jid != nil }
-        #expect(Set(accepted) == self.needPreparation)
+        #expect(Set(accepted) == needPreparation)
     }
 
     @Test(arguments: ["prosody-jid-inputs.txt", "xmpp-rs-jid-inputs.txt"])
     func `every input is taken, and what parses prints and parses again as the same`(file: String) throws {
-        for line in try self.text(of: file).components(separatedBy: "\n") {
+        for line in try text(of: file).components(separatedBy: "\n") {
             let address = Address(line)
             #expect(address.raw == line)
             #expect((address.jid == nil) == (address.fault != nil))
@@ -45,7 +45,7 @@ struct JIDCorpusTests {
 
     /// The fields of each entry; a field ends with a record separator and a line feed, the header begins a line.
     private func entries(of file: String, after header: String, separators: Int) throws -> [[String]] {
-        try "\n\(self.text(of: file))".components(separatedBy: "\n\(header)").dropFirst().compactMap { piece in
+        try "\n\(text(of: file))".components(separatedBy: "\n\(header)").dropFirst().compactMap { piece in
             let fields = piece.components(separatedBy: "\u{1e}\n")
             return fields.count > separators ? Array(fields.prefix(separators)) : nil
         }
