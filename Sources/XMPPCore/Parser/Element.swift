@@ -7,7 +7,7 @@ public struct Element: @unchecked Sendable {
     let arena: ElementArena
     let index: Int
 
-    private var node: ElementArena.Node { arena.nodes[index] }
+    private var node: ElementArena.Node { arena.node(index) }
 
     /// Local name.
     public var name: String { arena.text(node.name) }
@@ -30,7 +30,7 @@ public struct Element: @unchecked Sendable {
     /// The value of the attribute `name` of `namespace`; nil where it is absent.
     public func attribute(_ name: StaticString, _ namespace: Namespace) -> String? {
         for position in attributeIndices {
-            let attribute = arena.attributes[position]
+            let attribute = arena.attribute(position)
             if attribute.namespace == namespace, arena.equals(attribute.name, name) {
                 return arena.text(attribute.value)
             }
@@ -51,7 +51,7 @@ public struct Element: @unchecked Sendable {
     /// All attributes in the order of the document, namespace declarations left out.
     public var attributes: [Attribute] {
         attributeIndices.map { position in
-            let attribute = arena.attributes[position]
+            let attribute = arena.attribute(position)
             return Attribute(
                 namespaceURI: arena.text(attribute.uri),
                 name: arena.text(attribute.name),
@@ -62,7 +62,7 @@ public struct Element: @unchecked Sendable {
 
     private var attributeIndices: Range<Int> {
         let node = self.node
-        return Int(node.firstAttribute)..<Int(node.firstAttribute + node.attributeCount)
+        return Int(node.firstAttribute)..<(Int(node.firstAttribute) &+ Int(node.attributeCount))
     }
 
     /// What an element holds, in order.
@@ -76,7 +76,7 @@ public struct Element: @unchecked Sendable {
         var contents: [Content] = []
         forEachChild { index, isText in
             contents.append(
-                isText ? .text(arena.text(arena.nodes[index].name)) : .element(Element(arena: arena, index: index))
+                isText ? .text(arena.text(arena.node(index).name)) : .element(Element(arena: arena, index: index))
             )
             return true
         }
@@ -122,7 +122,7 @@ public struct Element: @unchecked Sendable {
     public var text: String {
         var text = ""
         forEachChild { index, isText in
-            if isText { text += arena.text(arena.nodes[index].name) }
+            if isText { text += arena.text(arena.node(index).name) }
             return true
         }
         return text
@@ -137,7 +137,7 @@ public struct Element: @unchecked Sendable {
         let end = Int(node.end)
         var position = index + 1
         while position < end {
-            let child = arena.nodes[position]
+            let child = arena.node(position)
             guard body(position, child.isText) else { return }
             position = max(Int(child.end), position + 1)
         }

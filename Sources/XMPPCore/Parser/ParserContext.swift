@@ -2,26 +2,45 @@ internal import CLibXML2
 
 /// One libxml2 push parser with a root open, and its callbacks.
 ///
-/// Owns the `xmlParserCtxt`. The callbacks reach this object through an unretained pointer: libxml2 calls them only
-/// from inside `feed`, while `self` is alive.
+/// Owns the `xmlParserCtxt` and the state its callbacks work on. libxml2 calls them only from inside `feed`, with a plain
+/// pointer to that state: a callback counts no references.
 final class ParserContext {
     /// The declarations of the root, as written in its tag; what the pool looks for.
     let root: [UInt8]
 
-    private var context: xmlParserCtxtPtr?
-    private var arena: ElementArena?
-    private var depth = 0
-    private var finishedItems = 0
-    private var failure: StanzaParser.Failure?
-    /// URIs seen in the current item by libxml2's interned pointer, so that each is looked up once.
-    private var uris: [(pointer: UnsafePointer<xmlChar>, range: ByteRange, namespace: Namespace)] = []
+    private let state: UnsafeMutablePointer<State>
+
+    /// A URI by libxml2's interned pointer, which stays what it is as long as the context lives.
+    private struct KnownURI: BitwiseCopyable {
+        var pointer: UnsafePointer<xmlChar>
+        var namespace: Namespace
+        /// The item in whose arena `range` is.
+        var item: Int
+        var range: ByteRange
+    }
+
+    private struct State {
+        var context: xmlParserCtxtPtr?
+        /// Of the item that is being parsed.
+        var arena: UnsafeMutablePointer<ElementArena.Contents>?
+        var depth = 0
+        /// Number of the item.
+        var item = 0
+        var finishedItems = 0
+        var failure: StanzaParser.Failure?
+        /// At most ``mostURIs``: looking through more would cost more than finding the namespace again.
+        var uris = RawList<KnownURI>(capacity: 16)
+    }
+
+    private static let mostURIs = 64
 
     init?(root: [UInt8]) {
         self.root = root
+        state = .allocate(capacity: 1)
+        state.initialize(to: State())
         var handler = Self.handler
-        let data = Unmanaged.passUnretained(self).toOpaque()
-        guard let context = xmlCreatePushParserCtxt(&handler, data, nil, 0, nil) else { return nil }
-        self.context = context
+        guard let context = xmlCreatePushParserCtxt(&handler, state, nil, 0, nil) else { return nil }
+        state.pointee.context = context
         // NOENT, or attribute values keep `&amp;` as `&#38;`; safe because a DOCTYPE never gets here.
         _ = xmlCtxtUseOptions(
             context,
@@ -31,132 +50,166 @@ final class ParserContext {
         header += root
         header.append(0x3E)
         let code = header.withUnsafeBytes { feed($0) }
-        guard code == 0, failure == nil, depth == 1 else { return nil }
+        guard code == 0, state.pointee.failure == nil, state.pointee.depth == 1 else { return nil }
     }
 
     deinit {
-        if let context {
+        if let context = state.pointee.context {
             // With a push parser and own callbacks there is no tree, but libxml2 may hold a document shell.
             if let document = context.pointee.myDoc { xmlFreeDoc(document) }
             xmlFreeParserCtxt(context)
         }
+        state.pointee.uris.deallocate()
+        state.deinitialize(count: 1)
+        state.deallocate()
     }
 
     /// Number of names libxml2 has interned for this context.
-    var dictionarySize: Int { Int(xmlDictSize(context?.pointee.dict)) }
+    var dictionarySize: Int { Int(xmlDictSize(state.pointee.context?.pointee.dict)) }
 
     /// Parses one whole element into `arena`; nil is success.
     func parse(_ item: Span<UInt8>, into arena: ElementArena) -> StanzaParser.Failure? {
-        self.arena = arena
-        defer { self.arena = nil }
-        finishedItems = 0
-        failure = nil
-        uris.removeAll(keepingCapacity: true)
+        state.pointee.arena = arena.contents
+        state.pointee.item &+= 1
+        state.pointee.finishedItems = 0
+        defer { state.pointee.arena = nil }
         let code = item.withUnsafeBytes { feed($0) }
-        if let failure { return failure }
+        if let failure = state.pointee.failure { return failure }
         guard code == 0 else { return StanzaParser.Failure(code: Int(code), message: "libxml2 error \(code)") }
-        guard depth == 1, finishedItems == 1 else {
+        guard state.pointee.depth == 1, state.pointee.finishedItems == 1 else {
             return StanzaParser.Failure(code: 0, message: "not one whole element")
         }
         return nil
     }
 
     private func feed(_ bytes: UnsafeRawBufferPointer) -> Int32 {
-        guard let context, let count = Int32(exactly: bytes.count) else { return -1 }
+        guard let context = state.pointee.context, let count = Int32(exactly: bytes.count) else { return -1 }
         return xmlParseChunk(context, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), count, 0)
-    }
-
-    private func refuse(_ code: Int, _ message: String) {
-        if failure == nil { failure = StanzaParser.Failure(code: code, message: message) }
-        if let context { xmlStopParser(context) }
     }
 
     // MARK: Callbacks
 
-    private func begin(
+    private static func refuse(_ state: UnsafeMutablePointer<State>, _ code: Int, _ message: String) {
+        if state.pointee.failure == nil { state.pointee.failure = StanzaParser.Failure(code: code, message: message) }
+        if let context = state.pointee.context { xmlStopParser(context) }
+    }
+
+    private static func begin(
+        _ state: UnsafeMutablePointer<State>,
         _ name: UnsafePointer<xmlChar>,
         _ uri: UnsafePointer<xmlChar>?,
         _ attributeCount: Int,
         _ values: UnsafeMutablePointer<UnsafePointer<xmlChar>?>?
     ) {
-        depth += 1
-        guard depth > 1, let arena else { return }
-        let nameRange = arena.append(name, xmlLength(name))
-        let (uriRange, namespace) = resolve(uri, arena)
-        arena.begin(name: nameRange, uri: uriRange, namespace: namespace)
+        state.pointee.depth &+= 1
+        guard state.pointee.depth > 1, let arena = state.pointee.arena else { return }
+        let (uriRange, namespace) = resolve(state, uri, arena)
+        let nameRange = arena.pointee.append(name, length(name))
+        arena.pointee.begin(name: nameRange, uri: uriRange, namespace: namespace)
         guard let values else { return }
         for index in 0..<attributeCount {
             // Five pointers each: local name, prefix, URI, value, end of value (not terminated).
-            let entry = values + index * 5
+            let entry = values + index &* 5
             guard let name = entry[0], let start = entry[3], let end = entry[4] else { continue }
-            let (uriRange, namespace) = resolve(entry[2], arena)
-            let nameRange = arena.append(name, xmlLength(name))
-            let value = arena.append(start, max(0, end - start))
-            arena.addAttribute(
-                ElementArena.Attribute(name: nameRange, uri: uriRange, namespace: namespace, value: value)
+            let (uriRange, namespace) = resolve(state, entry[2], arena)
+            let nameRange = arena.pointee.append(name, length(name))
+            let value = arena.pointee.append(start, max(0, end - start))
+            arena.pointee.addAttribute(
+                ElementArena.Attribute(name: nameRange, uri: uriRange, value: value, namespace: namespace)
             )
         }
     }
 
-    private func end() {
-        depth -= 1
-        guard depth >= 1 else { return }
-        arena?.end()
-        if depth == 1 { finishedItems += 1 }
+    private static func end(_ state: UnsafeMutablePointer<State>) {
+        state.pointee.depth &-= 1
+        guard state.pointee.depth >= 1 else { return }
+        state.pointee.arena?.pointee.end()
+        if state.pointee.depth == 1 { state.pointee.finishedItems &+= 1 }
     }
 
-    private func characters(_ text: UnsafePointer<xmlChar>, _ count: Int) {
-        guard depth > 1 else { return refuse(0, "text outside the element") }
-        arena?.addText(text, count)
+    private static func characters(
+        _ state: UnsafeMutablePointer<State>,
+        _ text: UnsafePointer<xmlChar>,
+        _ count: Int
+    ) {
+        guard state.pointee.depth > 1 else { return refuse(state, 0, "text outside the element") }
+        state.pointee.arena?.pointee.addText(text, count)
     }
 
-    private func resolve(_ uri: UnsafePointer<xmlChar>?, _ arena: ElementArena) -> (ByteRange, Namespace) {
+    /// The namespace of a URI, and where the arena of the current item has its bytes.
+    private static func resolve(
+        _ state: UnsafeMutablePointer<State>,
+        _ uri: UnsafePointer<xmlChar>?,
+        _ arena: UnsafeMutablePointer<ElementArena.Contents>
+    ) -> (ByteRange, Namespace) {
         guard let uri else { return (.empty, .none) }
-        for known in uris where known.pointer == uri { return (known.range, known.namespace) }
-        let count = xmlLength(uri)
-        let range = arena.append(uri, count)
+        let item = state.pointee.item
+        for index in 0..<state.pointee.uris.count {
+            let known = state.pointee.uris[index]
+            guard known.pointer == uri else { continue }
+            if known.item != item {
+                state.pointee.uris[index].range = arena.pointee.append(uri, length(uri))
+                state.pointee.uris[index].item = item
+            }
+            return (state.pointee.uris[index].range, known.namespace)
+        }
+        let count = length(uri)
+        let range = arena.pointee.append(uri, count)
         let namespace = Namespace(uri: UnsafeBufferPointer(start: uri, count: count).span)
-        uris.append((uri, range, namespace))
+        if state.pointee.uris.count < mostURIs {
+            state.pointee.uris.append(KnownURI(pointer: uri, namespace: namespace, item: item, range: range))
+        }
         return (range, namespace)
     }
 
-    private func xmlLength(_ text: UnsafePointer<xmlChar>) -> Int {
+    private static func length(_ text: UnsafePointer<xmlChar>) -> Int {
         var count = 0
         while text[count] != 0 { count &+= 1 }
         return count
     }
 
-    private static func me(_ data: UnsafeMutableRawPointer?) -> ParserContext? {
-        guard let data else { return nil }
-        return Unmanaged<ParserContext>.fromOpaque(data).takeUnretainedValue()
+    private static func state(_ data: UnsafeMutableRawPointer?) -> UnsafeMutablePointer<State>? {
+        data?.assumingMemoryBound(to: State.self)
     }
 
     private static var handler: xmlSAXHandler {
         var handler = xmlSAXHandler()
         handler.initialized = UInt32(XML_SAX2_MAGIC)
         handler.startElementNs = { data, name, _, uri, _, _, attributeCount, _, values in
-            guard let name else { return }
-            ParserContext.me(data)?.begin(name, uri, Int(attributeCount), values)
+            guard let state = ParserContext.state(data), let name else { return }
+            ParserContext.begin(state, name, uri, Int(attributeCount), values)
         }
-        handler.endElementNs = { data, _, _, _ in ParserContext.me(data)?.end() }
+        handler.endElementNs = { data, _, _, _ in
+            guard let state = ParserContext.state(data) else { return }
+            ParserContext.end(state)
+        }
         handler.characters = { data, text, count in
-            guard let text else { return }
-            ParserContext.me(data)?.characters(text, Int(count))
+            guard let state = ParserContext.state(data), let text else { return }
+            ParserContext.characters(state, text, Int(count))
         }
         handler.ignorableWhitespace = handler.characters
         handler.cdataBlock = handler.characters
         handler.internalSubset = { data, _, _, _ in
-            ParserContext.me(data)?.refuse(0, "a document type declaration")
+            guard let state = ParserContext.state(data) else { return }
+            ParserContext.refuse(state, 0, "a document type declaration")
         }
-        handler.comment = { data, _ in ParserContext.me(data)?.refuse(0, "a comment") }
-        handler.processingInstruction = { data, _, _ in ParserContext.me(data)?.refuse(0, "a processing instruction") }
+        handler.comment = { data, _ in
+            guard let state = ParserContext.state(data) else { return }
+            ParserContext.refuse(state, 0, "a comment")
+        }
+        handler.processingInstruction = { data, _, _ in
+            guard let state = ParserContext.state(data) else { return }
+            ParserContext.refuse(state, 0, "a processing instruction")
+        }
         handler.serror = { data, error in
-            guard let error else { return }
-            // Level 2 errors leave the document "well-formed" by libxml2's count: an unbound prefix is one of them.
-            guard error.pointee.level.rawValue >= XML_ERR_ERROR.rawValue else { return }
+            guard let state = ParserContext.state(data), let error else { return }
+            // Level 2 errors leave the document "well-formed" by libxml2's count: an unbound prefix is one of them. But a
+            // namespace name need not be a URI (Namespaces in XML 1.0 §2.2 compares it as a string).
+            let isFatal = error.pointee.level.rawValue >= XML_ERR_ERROR.rawValue
+            guard isFatal, error.pointee.code != XML_WAR_NS_URI.rawValue else { return }
             var message = error.pointee.message.map { String(cString: $0) } ?? ""
             while message.hasSuffix("\n") { message.removeLast() }
-            ParserContext.me(data)?.refuse(Int(error.pointee.code), message)
+            ParserContext.refuse(state, Int(error.pointee.code), message)
         }
         return handler
     }

@@ -18,7 +18,7 @@ struct NamespaceScope {
     /// Stands for no namespace.
     static let unbound: Int32 = -1
 
-    private var bindings = SmallStack<8, Binding>(filler: Binding())
+    private var bindings = ReusedArray<Binding>()
     private var arena: [UInt8] = []
 
     /// Number of declarations in force: give it to ``leave(to:)`` when the element that made more of them ends.

@@ -108,14 +108,16 @@ extension StanzaScanner {
             element.defaultBinding = scope.defaultBinding
         }
         let binding: Int32
-        switch resolve(window, defaultBinding: element.defaultBinding) {
+        switch tag.resolve(window, in: scope, defaultBinding: element.defaultBinding) {
         case .binding(let found): binding = found
         case .fault(let code, let at): return .fault(code, at: at, limit: 0)
         }
         if depth == 1 {
             noteStanza(window, binding: binding)
         } else {
-            if !head.mayHoldSecret, mayHoldSecret(window, binding: binding) { head.mayHoldSecret = true }
+            if !head.mayHoldSecret, tag.mayHoldSecret(window, scope.namespace(binding), secrets) {
+                head.mayHoldSecret = true
+            }
             // What lies beyond the item limit is not part of a head: it may have come when the beginning had gone.
             if depth == 2, head.payloadName == nil, !hasDiscarded, tag.end <= limits.itemBytes {
                 head.payloadName = tag.localName
@@ -142,13 +144,13 @@ extension StanzaScanner {
 
     /// Whether the tag opens a stream, by its own declarations or those in force.
     @inline(__always)
-    private func isStreamHeader(_ window: Span<UInt8>) -> Bool {
+    private mutating func isStreamHeader(_ window: Span<UInt8>) -> Bool {
         let name = tag.localName
         guard name.count == 6, window.extracting(name.range).equals("stream") else { return false }
         return isOfStreams(window)
     }
 
-    private func isOfStreams(_ window: Span<UInt8>) -> Bool {
+    private mutating func isOfStreams(_ window: Span<UInt8>) -> Bool {
         let prefix = tag.prefix(in: window)
         for index in 0..<tag.attributes.count {
             let attribute = tag.attributes[index]
@@ -169,7 +171,7 @@ extension StanzaScanner {
         }
         var root = Open()
         root.defaultBinding = scope.defaultBinding
-        switch resolve(window, defaultBinding: root.defaultBinding) {
+        switch tag.resolve(window, in: scope, defaultBinding: root.defaultBinding) {
         case .binding(let binding):
             head.name = tag.localName
             head.namespace = scope.name(binding)
@@ -217,69 +219,6 @@ extension StanzaScanner {
         }
     }
 
-    // MARK: Names
-
-    private enum Resolution {
-        case binding(Int32)
-        case fault(ScanFault.Code, at: Int)
-    }
-
-    /// Resolves the tag's own prefix, gives its binding, and checks the attributes' prefixes and that none stands there
-    /// twice.
-    @inline(__always)
-    private func resolve(_ window: Span<UInt8>, defaultBinding: Int32) -> Resolution {
-        var binding = defaultBinding
-        if tag.colon >= 0 {
-            let prefix = tag.prefix(in: window)
-            guard !prefix.equals("xmlns") else { return .fault(.reservedPrefix, at: Int(tag.name.start)) }
-            guard let found = scope.find(prefix) else { return .fault(.unboundPrefix, at: Int(tag.name.start)) }
-            binding = found
-        }
-        for index in 0..<tag.attributes.count {
-            let attribute = tag.attributes[index]
-            var ownBinding = NamespaceScope.unbound
-            if attribute.colon >= 0, !attribute.isDeclaration {
-                guard let found = scope.find(window.extracting(attribute.prefix)) else {
-                    return .fault(.unboundPrefix, at: Int(attribute.name.start))
-                }
-                ownBinding = found
-            }
-            for earlier in 0..<index where isSame(tag.attributes[earlier], attribute, ownBinding, window) {
-                return .fault(.duplicateAttribute, at: Int(attribute.name.start))
-            }
-        }
-        return .binding(binding)
-    }
-
-    /// Whether two attributes have the same name, by the letter or by namespace (Namespaces in XML 1.0 §6.3).
-    @inline(__always)
-    private func isSame(
-        _ earlier: Tag.Attribute,
-        _ later: Tag.Attribute,
-        _ laterBinding: Int32,
-        _ window: Span<UInt8>
-    ) -> Bool {
-        if earlier.name.count == later.name.count,
-            window.extracting(earlier.name.range).equals(window.extracting(later.name.range))
-        {
-            return true
-        }
-        guard laterBinding != NamespaceScope.unbound, earlier.colon >= 0, !earlier.isDeclaration else { return false }
-        return isSameByNamespace(earlier, later, laterBinding, window)
-    }
-
-    private func isSameByNamespace(
-        _ earlier: Tag.Attribute,
-        _ later: Tag.Attribute,
-        _ laterBinding: Int32,
-        _ window: Span<UInt8>
-    ) -> Bool {
-        guard window.extracting(earlier.localName).equals(window.extracting(later.localName)),
-            let earlierBinding = scope.find(window.extracting(earlier.prefix))
-        else { return false }
-        return scope.isSame(earlierBinding, laterBinding)
-    }
-
     // MARK: Heads
 
     private mutating func noteStanza(_ window: Span<UInt8>, binding: Int32) {
@@ -310,24 +249,8 @@ extension StanzaScanner {
             case 4 where name.equals("from"): head.from = value
             case 7 where name.equals("version"): head.version = value
             default:
-                if !head.mayHoldSecret, mayBeSecret(attribute, window) { head.mayHoldSecret = true }
+                if !head.mayHoldSecret, attribute.mayBeSecret(window, secrets) { head.mayHoldSecret = true }
             }
         }
-    }
-
-    /// Whether an element inside a stanza, or an attribute of it, may hold a secret.
-    private func mayHoldSecret(_ window: Span<UInt8>, binding: Int32) -> Bool {
-        if tag.hasReference { return true }
-        let name = window.extracting(tag.localName.range)
-        if secrets.contains(element: name, scope.namespace(binding)) { return true }
-        for index in 0..<tag.attributes.count where mayBeSecret(tag.attributes[index], window) { return true }
-        return false
-    }
-
-    /// Whether an attribute may be a secret by its name, or hold a key in a URL.
-    private func mayBeSecret(_ attribute: Tag.Attribute, _ window: Span<UInt8>) -> Bool {
-        guard !attribute.isDeclaration else { return false }
-        return secrets.contains(attribute: window.extracting(attribute.localName))
-            || TextScan.attributeMayHoldKey(window, attribute.value)
     }
 }

@@ -89,7 +89,7 @@ public struct StanzaScanner: ~Copyable {
     var hasDiscarded = false
     var tag = Tag()
     var scope = NamespaceScope()
-    var open = SmallStack<8, Open>(filler: Open())
+    var open = ReusedArray<Open>()
     /// The names of open elements that are in the window no more, outermost first.
     var names: [UInt8] = []
     let secrets = SecretNames.sieve
@@ -118,6 +118,16 @@ public struct StanzaScanner: ~Copyable {
 
     /// Looks at the window for the current item.
     public mutating func next(_ window: Span<UInt8>) -> Step {
+        switch look(window) {
+        case .item(let kind, let length, let beginsEpoch):
+            .item(Item(kind: kind, length: length, head: head, beginsEpoch: beginsEpoch))
+        case .fault(let code, let at, let limit): .fault(code, at: at, limit: limit)
+        case .incomplete, .more: .incomplete
+        }
+    }
+
+    /// The same; the head of an item is then in `head`. Never gives `more`.
+    mutating func look(_ window: Span<UInt8>) -> Signal {
         while true {
             let signal: Signal
             switch state {
@@ -135,8 +145,8 @@ public struct StanzaScanner: ~Copyable {
             case .incomplete: return .incomplete
             case .fault(let code, let at, let limit):
                 state = .faulted(code, at: at, limit: limit)
-                return .fault(code, at: at, limit: limit)
-            case .item(let kind, let length, let beginsEpoch):
+                return signal
+            case .item(let kind, _, _):
                 cursor = 0
                 switch kind {
                 case .end: state = .ended
@@ -144,7 +154,7 @@ public struct StanzaScanner: ~Copyable {
                 case .whitespace: break
                 default: state = .between
                 }
-                return .item(Item(kind: kind, length: length, head: head, beginsEpoch: beginsEpoch))
+                return signal
             }
         }
     }

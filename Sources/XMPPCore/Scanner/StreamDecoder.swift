@@ -27,7 +27,8 @@ public struct StreamDecoder: ~Copyable {
         var start: UInt64
         /// What was known when the limit was passed; the last word on secrets comes with the end.
         var head: StanzaHead
-        var end: StanzaScanner.Item?
+        /// The head once the end has been seen.
+        var end: StanzaHead?
         /// Its event has been given out.
         var isTold = false
     }
@@ -85,25 +86,26 @@ public struct StreamDecoder: ~Copyable {
     public mutating func next() -> StreamEvent? {
         forgetTruncated()
         guard !isFinished else { return nil }
-        if let item = oversize?.end { return endOversize(item) }
+        if let head = oversize?.end { return endOversize(head) }
         switch Self.look(&scanner, storage, from: consumed) {
-        case .incomplete: return oversize == nil ? beginOversize() : fragment(discardable())
+        case .incomplete, .more: return oversize == nil ? beginOversize() : fragment(discardable())
         case .fault(let code, let at, let limit): return fault(code, at: at, limit: limit)
-        case .item(let item):
-            if oversize != nil || item.length > limits.itemBytes && item.kind == .element {
-                if oversize == nil { openOversize(item.head) }
-                oversize?.end = item
-                return fragment(item.length)
+        case .item(let kind, let length, let beginsEpoch):
+            if oversize != nil || length > limits.itemBytes && kind == .element {
+                if oversize == nil { openOversize(scanner.head) }
+                oversize?.end = scanner.head
+                return fragment(length)
             }
-            return event(item)
+            return event(kind, length: length, beginsEpoch: beginsEpoch)
         }
     }
 
     /// The scanner changes while it looks at the storage: two parts of one struct, told apart by being two arguments.
     @inline(__always)
-    private static func look(_ scanner: inout StanzaScanner, _ storage: [UInt8], from start: Int) -> StanzaScanner.Step
+    private static func look(_ scanner: inout StanzaScanner, _ storage: [UInt8], from start: Int)
+        -> StanzaScanner.Signal
     {
-        scanner.next(storage.span.extracting(start..<storage.count))
+        scanner.look(storage.span.extracting(start..<storage.count))
     }
 
     /// The end of the input, asked for when ``next()`` gives nothing more: what is left of an item that never became
@@ -142,14 +144,14 @@ public struct StreamDecoder: ~Copyable {
 
     // MARK: Events
 
-    private mutating func event(_ item: StanzaScanner.Item) -> StreamEvent {
-        if item.beginsEpoch {
+    private mutating func event(_ kind: StanzaScanner.Item.Kind, length: Int, beginsEpoch: Bool) -> StreamEvent {
+        if beginsEpoch {
             epoch += 1
             epochStart = position
         }
-        var event = makeEvent(.item(item.kind), length: item.length)
-        event.head = item.head
-        take(item.length, into: &event)
+        var event = makeEvent(.item(kind), length: length)
+        event.head = scanner.head
+        take(length, into: &event)
         return event
     }
 
@@ -206,18 +208,18 @@ public struct StreamDecoder: ~Copyable {
         return event
     }
 
-    private mutating func endOversize(_ item: StanzaScanner.Item) -> StreamEvent? {
+    private mutating func endOversize(_ head: StanzaHead) -> StreamEvent? {
         guard let start = oversize?.start else { return nil }
         oversize?.isTold = true
         current = 0..<0
         var event = StreamEvent(
-            kind: .item(item.kind),
+            kind: .item(.element),
             epoch: epoch,
             offset: start - epochStart,
             position: start,
             length: position - start
         )
-        event.head = item.head
+        event.head = head
         event.isTruncated = true
         return event
     }

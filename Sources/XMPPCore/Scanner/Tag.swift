@@ -28,7 +28,7 @@ struct Tag {
     var colon: Int32 = -1
     /// Offset behind the `>`.
     var end = 0
-    var attributes = SmallStack<12, Attribute>(filler: Attribute())
+    private(set) var attributes = ReusedArray<Attribute>()
     var hasDeclarations = false
     /// The value of an attribute holds a reference.
     var hasReference = false
@@ -156,7 +156,7 @@ struct Tag {
     @inline(__always)
     private static func skipWhitespace(_ bytes: Span<UInt8>, from index: Int) -> Int {
         var index = index
-        while index < bytes.count, XMLCharacters.isWhitespace(bytes[index]) { index &+= 1 }
+        while index < bytes.count, XMLCharacters.isWhitespace(unsafe bytes[unchecked: index]) { index &+= 1 }
         return index
     }
 
@@ -173,8 +173,8 @@ struct Tag {
     /// Nearly every name is ASCII without a colon, and its end is seen at once; any other goes the long way.
     @inline(__always)
     private static func readName(_ bytes: Span<UInt8>, from start: Int, limit: Int) -> NameOutcome {
-        var index = start
-        while index < bytes.count, XMLCharacters.isUnprefixedName(bytes[index]) { index &+= 1 }
+        var index = TextScan.skipSmallLetters(bytes, from: start)
+        while index < bytes.count, XMLCharacters.isUnprefixedName(unsafe bytes[unchecked: index]) { index &+= 1 }
         guard index < bytes.count, bytes[index] < 0x80, bytes[index] != 0x3A, index > start,
             XMLCharacters.isNameStart(bytes[start]), index &- start <= limit
         else { return readAnyName(bytes, from: start, limit: limit) }

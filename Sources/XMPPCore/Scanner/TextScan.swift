@@ -28,6 +28,23 @@ enum TextScan {
         return skipPlain(bytes, from: index, quote: quote, notesKeys: false, &mayHoldKey)
     }
 
+    /// The first offset from `index` on at which the byte is none of a to z, or the end: of most names the end.
+    @inline(__always)
+    static func skipSmallLetters(_ bytes: Span<UInt8>, from index: Int) -> Int {
+        var index = index
+        let raw = bytes.bytes
+        while index &+ 8 <= bytes.count {
+            let word = unsafe raw.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
+            // Seven bits a byte, so that no sum carries into the next: the top bit tells "a or beyond", "{ or beyond".
+            let low = word & ~highs
+            let isLetter = (low &+ ones &* (0x80 &- 0x61)) & ~(low &+ ones &* (0x80 &- 0x7B)) & ~word & highs
+            guard isLetter == highs else { return index &+ (~isLetter & highs).trailingZeroBitCount &>> 3 }
+            index &+= 8
+        }
+        while index < bytes.count, bytes[index] &- 0x61 < 26 { index &+= 1 }
+        return index
+    }
+
     /// The same; with `notesKeys`, `mayHoldKey` becomes true where a `#` or `=` was passed, without which text can hold
     /// no key in a URL (`aesgcm://…#`, `;preauth=`).
     @inline(__always)
