@@ -86,7 +86,9 @@ let package = Package(
         ),
         .testTarget(
             name: "TapNetworkTests",
-            dependencies: ["TapNetwork", "TapCore", "XMPPCore", "TapTestKit", nioCore, nioPosix],
+            dependencies: [
+                "TapNetwork", "TapCore", "XMPPCore", "TapTestKit", nioCore, nioPosix, logging, lifecycle,
+            ],
             swiftSettings: settings
         ),
         .testTarget(

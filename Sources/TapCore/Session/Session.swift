@@ -118,13 +118,27 @@ public struct Session {
         }
     }
 
-    /// No more bytes will come on a leg.
+    /// No more bytes will come on a leg. Told a second time where a peer that had only ceased to send is gone.
     public mutating func ended(_ leg: Leg, _ end: LegEnd, at now: Run.Instant) {
         self.now = now
         let direction = leg.inbound
-        guard !isFinished, pipes[direction.index].end == nil else { return }
+        guard !isFinished else { return }
+        if pipes[direction.index].end == .finished, end != .finished {
+            // The peer had only ceased to send; now it is gone, and nothing that is for it can reach it.
+            return finish(reset: true)
+        }
+        guard pipes[direction.index].end == nil else { return }
         pipes[direction.index].end = end
         pipes[direction.index].hasInput = true
+    }
+
+    /// Ends the session because this program stops. Neither end is told by an end of its stream, so that a session with
+    /// stream management can be resumed (XEP-0198 §5).
+    public mutating func stop(at now: Run.Instant) {
+        self.now = now
+        guard !isFinished else { return }
+        if facts.ending == nil { facts.ending = .stopped }
+        finish(reset: false)
     }
 
     /// The legs are closed: the last thing a driver tells. Records what is to be said of the session as a whole.
