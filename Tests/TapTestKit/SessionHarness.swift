@@ -41,7 +41,7 @@ public struct SessionHarness: ~Copyable {
         session = Session(
             run: run,
             options: options,
-            parser: StanzaParser(),
+            tools: SessionTools(run: run, redaction: options.redaction),
             remote: "127.0.0.1:50000",
             upstream: "127.0.0.1:5222",
             at: now

@@ -14,7 +14,7 @@ extension Session {
     /// Bytes that pass undecoded: of TLS what it says in clear is read, of all else a digest is kept.
     mutating func lookIntoOpaque(_ direction: Direction, _ bytes: Span<UInt8>) {
         guard case .opaque(let why) = pipes[direction].mode, why != .tls else { return }
-        if options.redaction == .none { return showBytes(direction, bytes, why) }
+        if options.redaction.showsRawBytes { return showBytes(direction, bytes, why) }
         if pipes[direction].digest == nil { pipes[direction].digest = run.makeByteDigest() }
         pipes[direction].digest?.update(bytes)
     }

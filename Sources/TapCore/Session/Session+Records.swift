@@ -52,7 +52,19 @@ extension Session {
         record.length = event.length
         record.chunks = event.chunks
         record.isTruncated = event.isTruncated
-        let head = event.head
+        contentSource = direction == .send ? .send : .recv
+        guard !event.isTruncated else {
+            record.digest = takeDigest(direction)
+            note(tools.redactor.disclose(event.head), in: &record)
+            return record
+        }
+        record.xml = ByteRange(0, Int(truncatingIfNeeded: event.length))
+        note(event.head, in: &record)
+        if event.head.mayHoldSecret || needsComposing(event.head) { compose(event, direction, &record) }
+        return record
+    }
+
+    private func note(_ head: StanzaHead, in record: inout Record) {
         record.name = head.name.isEmpty ? nil : head.name
         record.id = head.id?.range
         record.type = head.type?.range
@@ -60,14 +72,6 @@ extension Session {
         record.to = head.to?.range
         record.payloadName = head.payloadName
         record.payloadNamespace = head.payloadNamespace.namespace
-        if event.isTruncated {
-            record.digest = takeDigest(direction)
-        } else {
-            record.xml = ByteRange(0, Int(truncatingIfNeeded: event.length))
-        }
-        contentSource = direction == .send ? .send : .recv
-        if head.mayHoldSecret || needsComposing(head) { compose(event, direction, &record) }
-        return record
     }
 
     private func needsComposing(_ head: StanzaHead) -> Bool {
@@ -76,30 +80,41 @@ extension Session {
             || head.from?.needsDecoding ?? false || head.to?.needsDecoding ?? false
     }
 
-    /// Gives a record content of its own: the item with its secrets taken out, then what cannot be read off it.
+    /// Gives a record content of its own where the item's bytes are not what it may show, or not what its head means.
     private mutating func compose(_ event: StreamEvent, _ direction: Direction, _ record: inout Record) {
-        var bytes: [UInt8] = []
-        bytes.append(pipes.bytes(direction))
-
-        func meaning(_ attribute: StanzaHead.Attribute?) -> ByteRange? {
-            guard let attribute, attribute.needsDecoding else { return attribute?.range }
-            let start = bytes.count
-            var decoded: [UInt8] = []
-            AttributeValue.decode(bytes.span.slice(attribute.range), into: &decoded)
-            bytes += decoded
-            return ByteRange(start, bytes.count)
+        var head = event.head
+        composed.removeAll(keepingCapacity: true)
+        switch tools.redactor.disclose(event, of: pipes[direction].decoder) {
+        case .verbatim:
+            guard needsComposing(head) else { return }
+            composed.append(pipes.bytes(direction))
+        case .redacted(let redaction):
+            composed += redaction.bytes
+            head = redaction.carry(head)
+        case .withheld: record.xml = nil
         }
-        record.id = meaning(event.head.id)
-        record.type = meaning(event.head.type)
-        record.from = meaning(event.head.from)
-        record.to = meaning(event.head.to)
-        if event.head.payloadNamespace.source != .known {
-            let start = bytes.count
-            pipes[direction].decoder.appendURI(of: event.head.payloadNamespace, to: &bytes)
-            record.payloadURI = ByteRange(start, bytes.count)
-        }
-        composed = bytes
         contentSource = .composed
+        if record.xml != nil { record.xml = ByteRange(0, composed.count) }
+        note(head, in: &record)
+        record.id = meaning(of: head.id)
+        record.type = meaning(of: head.type)
+        record.from = meaning(of: head.from)
+        record.to = meaning(of: head.to)
+        if head.payloadNamespace.source != .known {
+            let start = composed.count
+            pipes[direction].decoder.appendURI(of: event.head.payloadNamespace, to: &composed)
+            record.payloadURI = ByteRange(start, composed.count)
+        }
+    }
+
+    /// Where an attribute's meaning stands in the composed content: its value, or behind the item what that stands for.
+    private mutating func meaning(of attribute: StanzaHead.Attribute?) -> ByteRange? {
+        guard let attribute, attribute.needsDecoding else { return attribute?.range }
+        let start = composed.count
+        var decoded: [UInt8] = []
+        AttributeValue.decode(composed.span.slice(attribute.range), into: &decoded)
+        composed += decoded
+        return ByteRange(start, composed.count)
     }
 
     // MARK: Remarks
@@ -171,11 +186,13 @@ extension Session {
         let start = fault.offset - event.offset
         guard start < UInt64(bytes.count) else { return "" }
         let at = Int(start)
-        guard facts.opened != nil && !event.head.mayHoldSecret || options.redaction == .none else {
+        guard facts.opened != nil || options.redaction.showsRawBytes,
+            let around = tools.redactor.excerpt(of: bytes, around: at)
+        else {
             let name = event.head.name.isEmpty ? "" : " in <\(bytes.slice(event.head.name).string())>"
             return "\(name), byte 0x\(String(bytes[at], radix: 16, uppercase: true))"
         }
-        return ", near \(bytes.slice(ByteRange(max(0, at - 60), min(bytes.count, at + 60))).string())"
+        return ", near \(bytes.slice(around).string())"
     }
 
     mutating func recordTorn(_ event: StreamEvent, _ direction: Direction) {

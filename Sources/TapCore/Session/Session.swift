@@ -18,7 +18,7 @@ public struct Session: ~Copyable {
 
     let run: Run
     let options: SessionOptions
-    let parser: StanzaParser
+    let tools: SessionTools
     let remote: String?
     /// Both directions.
     var pipes: PipePair
@@ -40,18 +40,18 @@ public struct Session: ~Copyable {
         case none, send, recv, composed
     }
 
-    /// A session that a client at `remote` has just begun; `parser` belongs to the event loop it runs on.
+    /// A session that a client at `remote` has just begun; `tools` belong to the event loop it runs on.
     public init(
         run: Run,
         options: SessionOptions,
-        parser: StanzaParser,
+        tools: SessionTools,
         remote: String?,
         upstream: String,
         at now: Run.Instant
     ) {
         self.run = run
         self.options = options
-        self.parser = parser
+        self.tools = tools
         self.remote = remote
         self.now = now
         number = run.nextSession()
@@ -212,8 +212,7 @@ public struct Session: ~Copyable {
 
     /// The decoder of a direction that has turned opaque goes when the commands that speak of its bytes are performed.
     private mutating func dropIdleDecoders() {
-        for direction in Direction.allCases where pipes[direction].isOpaque && pipes[direction].waiting > 0
-        {
+        for direction in Direction.allCases where pipes[direction].isOpaque && pipes[direction].waiting > 0 {
             pipes[direction].decoder = StreamDecoder()
         }
     }

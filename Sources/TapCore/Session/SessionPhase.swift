@@ -259,7 +259,7 @@ extension Session {
     /// The last event's element as a tree; nil when libxml2 disagrees with the scanner, which is recorded.
     mutating func parse(_ direction: Direction) -> Element? {
         do {
-            return try parser.parse(pipes[direction].decoder)
+            return try tools.parser.parse(pipes[direction].decoder)
         } catch {
             note(
                 .error,

@@ -18,8 +18,8 @@ final class RelayLoop {
 
     let eventLoop: any EventLoop
     let context: RelayContext
-    /// One parser for all sessions: its libxml2 contexts are warm.
-    let parser = StanzaParser()
+    /// One parser and redactor for all sessions: what they keep is warm.
+    let tools: SessionTools
 
     private var drivers: [ObjectIdentifier: SessionDriver] = [:]
     /// Sessions that do not read because a sink has no room.
@@ -38,6 +38,7 @@ final class RelayLoop {
     init(eventLoop: any EventLoop, context: RelayContext) {
         self.eventLoop = eventLoop
         self.context = context
+        tools = SessionTools(run: context.run, redaction: context.options.redaction)
     }
 
     /// Sessions that have not ended.

@@ -47,7 +47,7 @@ final class SessionDriver {
         session = Session(
             run: context.run,
             options: context.options,
-            parser: loop.parser,
+            tools: loop.tools,
             remote: remote?.endpoint?.description,
             upstream: dialer.endpoint.description,
             at: context.clock.now()
