@@ -66,6 +66,14 @@ struct Pipe: ~Copyable {
     /// Bytes that have arrived and wait.
     var waiting: Int { decoder.pendingCount }
 
+    /// Whether the peer that the bytes come from is gone: what has not passed will not be missed.
+    var isGone: Bool {
+        switch end {
+        case .reset, .failed: true
+        case .finished, nil: false
+        }
+    }
+
     /// Whether bytes pass without being decoded.
     var isOpaque: Bool {
         if case .opaque = mode { return true }

@@ -62,7 +62,8 @@ extension Session {
     mutating func passEnd(_ direction: Direction) {
         guard let end = pipes[direction].end, !pipes[direction].hasPassedEnd else { return }
         pipes[direction].hasPassedEnd = true
-        if !pipes[direction].isOpaque {
+        let isHeld = pipes[direction].isHeld
+        if !pipes[direction].isOpaque, !isHeld {
             if let event = pipes[direction].decoder.finish() { handle(event, direction) }
             if !pipes[direction].isOpaque { flushPending(direction) }
         }
@@ -72,6 +73,8 @@ extension Session {
             let other = direction.opposite
             let isOtherOver = pipes[other].hasPassedEnd || !isConnected
             enqueue(.finish(direction.destination))
+            // The answer that the other direction waits for will not come any more.
+            if direction == .recv, pipes[other].isHeld { release(other) }
             if isOtherOver { finish(reset: false) }
         case .reset: finish(reset: true)
         case .failed: finish(reset: true)

@@ -219,8 +219,13 @@ public struct Session: ~Copyable {
 
     /// Looks at one item of a direction; false when there is nothing to look at.
     private mutating func step(_ direction: Direction) -> Bool {
-        guard pipes[direction].hasInput, !pipes[direction].isHeld, !isFinished else { return false }
-        if direction == .send, !isConnected, !isRefusing { return false }
+        guard pipes[direction].hasInput, !isFinished else { return false }
+        if pipes[direction].isHeld || direction == .send && !isConnected && !isRefusing {
+            // What waits goes on waiting, unless nobody is left to wait for it.
+            guard pipes[direction].isGone else { return false }
+            passEnd(direction)
+            return queueHead < queue.count
+        }
         guard !pipes[direction].isOpaque, let event = pipes[direction].decoder.next() else {
             pipes[direction].hasInput = false
             if pipes[direction].end != nil { passEnd(direction) }

@@ -179,7 +179,7 @@ extension Session {
         case .send where isNamed("starttls", event, direction):
             phase = .startingTLS
             // What follows belongs to TLS or, if the server declines, to this stream: it waits for the answer.
-            hold(.send)
+            if !pipes[.recv].hasPassedEnd { hold(.send) }
         case .recv where isNamed("proceed", event, direction):
             if options.holdsProceed { return }
             noteEarlyBytes()

@@ -1,0 +1,167 @@
+import TapTestKit
+import Testing
+import XMPPCore
+
+@testable import TapCore
+
+/// A session under watch: whatever the two ends do, what must always hold is checked at every step.
+///
+/// - What is passed on is what came, in order, nothing added but the stream error of a refusal.
+/// - It keeps little: an item up to its limit, and what came with one read.
+/// - A leg that it does not want to read is not read: such bytes wait outside, as they would in a socket.
+struct CheckedSession: ~Copyable {
+    private(set) var harness: SessionHarness
+    /// The most bytes it has kept waiting in either direction.
+    private(set) var peak = 0
+
+    private let options: SessionOptions
+    private var arrived: [Direction: [UInt8]] = [.send: [], .recv: []]
+    private var outside: [Direction: [UInt8]] = [.send: [], .recv: []]
+    private var ends: [Leg: LegEnd] = [:]
+    private var largestRead = 0
+
+    /// A session whose server is connected; all records are made.
+    init(level: Level = .trace, redaction: RedactionPolicy = .none) {
+        options = SessionOptions(level: level, redaction: redaction)
+        harness = SessionHarness(options: options)
+    }
+
+    /// Whether it has asked for both legs to be closed.
+    var isClosed: Bool { harness.closed != nil }
+
+    /// One read of a leg, if it is read at all.
+    mutating func receive(_ direction: Direction, _ bytes: [UInt8]) {
+        guard !bytes.isEmpty, !isClosed, ends[direction.source] == nil else { return }
+        guard outside[direction, default: []].isEmpty, harness.session.wantsBytes(from: direction.source) else {
+            outside[direction, default: []] += bytes
+            return
+        }
+        take(direction, bytes)
+    }
+
+    /// A turn of a conversation, in pieces of at most `piece` bytes.
+    mutating func say(_ direction: Direction, _ bytes: [UInt8], piece: Int = .max) {
+        var start = 0
+        while start < bytes.count {
+            let end = start + min(piece, bytes.count - start)
+            receive(direction, Array(bytes[start..<end]))
+            start = end
+        }
+    }
+
+    /// A leg ends, after all that was read of it.
+    mutating func end(_ leg: Leg, _ end: LegEnd = .finished) {
+        guard !isClosed, ends[leg] == nil else { return }
+        ends[leg] = end
+        if outside[leg.inbound, default: []].isEmpty || end == .reset { harness.end(leg, end) }
+        check()
+        takeWhatWaits()
+    }
+
+    private mutating func take(_ direction: Direction, _ bytes: [UInt8]) {
+        arrived[direction, default: []] += bytes
+        largestRead = max(largestRead, bytes.count)
+        harness.receive(direction, bytes)
+        check()
+        takeWhatWaits()
+    }
+
+    private mutating func takeWhatWaits() {
+        for direction in Direction.allCases {
+            let leg = direction.source
+            while !isClosed, let waiting = outside[direction], !waiting.isEmpty,
+                harness.session.wantsBytes(from: leg), ends[leg] != .reset
+            {
+                let read = min(waiting.count, 65_536)
+                outside[direction] = Array(waiting[read...])
+                take(direction, Array(waiting[..<read]))
+                if waiting.count == read, let end = ends[leg] { harness.end(leg, end) }
+            }
+        }
+    }
+
+    private mutating func check() {
+        for direction in Direction.allCases {
+            let waiting = harness.session.pipes[direction].decoder.pendingCount
+            peak = max(peak, waiting)
+            let bound = max(options.limits.itemBytes, options.waitingBytes) + largestRead
+            #expect(waiting <= bound, "\(direction): \(waiting) bytes wait")
+        }
+    }
+
+    /// Ends what has not ended, and checks what must hold of the session as a whole.
+    ///
+    /// - Parameter recordLimit: the most records there may be beside those of single reads.
+    mutating func finish(recordLimit: Int = .max) {
+        end(.client)
+        end(.server)
+        #expect(isClosed, "both legs have ended, and the session goes on")
+        harness.close()
+        for direction in Direction.allCases { checkPassed(direction) }
+        checkRecords()
+        let records = harness.told.count { $0.record.kind != .chunk }
+        #expect(records <= recordLimit)
+    }
+
+    /// What a direction passed on, without what the tap itself said at the end.
+    private func passed(_ direction: Direction) -> [UInt8] {
+        let bytes = direction == .send ? harness.toServer : harness.toClient
+        guard case .tap = harness.session.facts.ending else { return bytes }
+        let text = String(decoding: bytes, as: UTF8.self)
+        guard text.hasSuffix("</stream:stream>") else { return bytes }
+        guard direction == .recv else { return bytes.dropLast("</stream:stream>".utf8.count) }
+        // Where the server's header had not come, the answer begins with one.
+        let header = "<?xml version='1.0'?><stream:stream xmlns='jabber:client'"
+        let own =
+            [text.ranges(of: header).last { text[$0.lowerBound...].contains("id='xmpptap-") }]
+            + [text.ranges(of: "<stream:error>").last]
+        guard let start = own.compactMap({ $0?.lowerBound }).first else { return bytes }
+        return Array(text[..<start].utf8)
+    }
+
+    private func checkPassed(_ direction: Direction) {
+        let (came, passed) = (arrived[direction, default: []], passed(direction))
+        let isTrue = came.starts(with: passed)
+        #expect(isTrue, "\(direction): \(passed.count) bytes passed are not the first that came")
+        let isRefused = if case .tap = harness.session.facts.ending { true } else { false }
+        // A reset may overtake what was on its way; an end may not.
+        if !isRefused, ends.values.allSatisfy({ $0 == .finished }) {
+            #expect(passed.count == came.count, "\(direction): \(passed.count) of \(came.count) bytes passed")
+        }
+    }
+
+    private func checkRecords() {
+        let numbers = harness.told.map(\.record.sequence)
+        if options.level == .trace { #expect(numbers.sorted() == (1...UInt64(numbers.count)).map { $0 }) }
+        #expect(harness.told.count { $0.record.code == "session-ended" } == 1)
+        for told in harness.told {
+            let record = told.record
+            let texts = [
+                record.xml, record.name, record.from, record.to, record.type, record.id, record.payloadName,
+                record.payloadURI,
+            ]
+            for range in texts.compactMap({ $0?.range }) {
+                let isInside = range.lowerBound >= 0 && range.upperBound <= told.content.count
+                #expect(isInside, "a text of \(record) lies outside its content of \(told.content.count) bytes")
+            }
+        }
+        guard options.redaction == .none, options.level >= .verbose else { return }
+        for direction in Direction.allCases {
+            let items = harness.told.filter { $0.record.direction == direction && $0.record.kind.isItem }
+            guard !items.contains(where: \.record.isTruncated) else { continue }
+            let told = items.flatMap { told in told.record.xml.map { told.content[$0.range] } ?? [] }
+            let isTrue = arrived[direction, default: []].starts(with: told)
+            #expect(isTrue, "\(direction): the log is not what came")
+        }
+    }
+}
+
+extension Record.Kind {
+    /// Whether the record tells of a top-level item with its bytes.
+    var isItem: Bool {
+        switch self {
+        case .declaration, .streamOpen, .stanza, .element, .whitespace, .streamClose: true
+        case .session, .tls, .bytes, .note, .error, .chunk: false
+        }
+    }
+}

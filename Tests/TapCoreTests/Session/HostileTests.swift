@@ -1,0 +1,120 @@
+import TapCore
+import TapTestKit
+import Testing
+
+/// Sessions with strangers, attackers and broken peers: ``CheckedSession`` checks each of them at every step.
+@Suite struct HostileTests {
+    /// How far a login has come when the hostile bytes arrive, in turns of `Conversations.plainLogin`.
+    private static let stages = [0, 1, 3, 4, 5, 7, 9, 10, 12]
+    private static let conversations = [
+        Conversations.plainLogin, Conversations.startTLS, Conversations.legacyLogin, Conversations.component,
+        Conversations.sasl2,
+    ]
+
+    @Test(
+        "Hostile bytes at every stage, on either leg",
+        arguments: HostileBytes.all(large: 5 << 18),
+        Direction.allCases
+    )
+    func hostileBytes(hostile: HostileBytes, direction: Direction) {
+        let bytes = hostile.bytes
+        let stages = bytes.count > 1 << 20 ? [0, 3, 10] : Self.stages
+        for stage in stages {
+            var session = CheckedSession()
+            for turn in Conversations.plainLogin[..<stage] { session.say(turn.direction, Array(turn.text.utf8)) }
+            session.say(direction, bytes, piece: 65_536)
+            for turn in Conversations.plainLogin[stage...] { session.say(turn.direction, Array(turn.text.utf8)) }
+            session.finish(recordLimit: 60 + 3 * hostile.items + bytes.count / 65_536)
+        }
+    }
+
+    @Test func `Before login a stranger keeps no more than the limit of strangers, whatever he sends`() {
+        for hostile in HostileBytes.all(large: 1 << 18) {
+            for stage in [0, 3] {
+                var session = CheckedSession(level: .info)
+                for turn in Conversations.plainLogin[..<stage] { session.say(turn.direction, Array(turn.text.utf8)) }
+                session.say(.send, hostile.bytes, piece: 4096)
+                let bound = hostile.name == "1,000 requests for TLS" ? 256 << 10 : 64 << 10
+                #expect(session.peak <= bound + 4096, "\(hostile.name): \(session.peak)")
+                session.finish()
+            }
+        }
+    }
+
+    @Test("Every conversation cut anywhere ends, however either leg ends", arguments: [LegEnd.finished, .reset])
+    func cutAnywhere(end: LegEnd) { Self.cut(every: 17, end) }
+
+    static func cut(every stride: Int, _ end: LegEnd) {
+        for conversation in conversations {
+            let total = conversation.reduce(0) { $0 + $1.text.utf8.count }
+            for length in Swift.stride(from: 0, through: total, by: stride) {
+                for leg in Leg.allCases {
+                    var session = CheckedSession()
+                    var left = length
+                    for turn in conversation where left > 0 {
+                        let bytes = Array(turn.text.utf8.prefix(left))
+                        left -= bytes.count
+                        session.say(turn.direction, bytes)
+                    }
+                    session.end(leg, end)
+                    session.finish(recordLimit: 60)
+                }
+            }
+        }
+    }
+
+    @Test func `Conversations with random damage are relayed to the byte`() {
+        for seed in 0..<400 { Self.damage(seed: UInt64(seed)) }
+    }
+
+    static func damage(seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        var turns = conversations.randomElement(using: &generator) ?? []
+        if Bool.random(using: &generator), let more = conversations.randomElement(using: &generator) { turns += more }
+        var session = CheckedSession()
+        for turn in turns {
+            var bytes = Array(turn.text.utf8)
+            if Int.random(in: 0..<6, using: &generator) == 0 { mutate(&bytes, using: &generator) }
+            let direction = Int.random(in: 0..<30, using: &generator) == 0 ? turn.direction.opposite : turn.direction
+            session.say(direction, bytes, piece: Int.random(in: 1...200, using: &generator))
+            if Int.random(in: 0..<40, using: &generator) == 0 {
+                let end = [LegEnd.finished, .reset, .failed("timed out")].randomElement(using: &generator) ?? .finished
+                session.end(Bool.random(using: &generator) ? .client : .server, end)
+            }
+        }
+        session.finish(recordLimit: 600)
+    }
+
+    private static let tokens = [
+        "<", ">", "</", "/>", "'", "\"", "&", "&lt;", "&#0;", "&#x41;", "<!--", "]]>", "<![CDATA[", "<?", "xmlns='u'",
+        "</stream:stream>", "<stream:error/>", "<a:b/>", "<proceed xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>",
+        "<success xmlns='urn:ietf:params:xml:ns:xmpp-sasl'/>", "<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>",
+        "<failure xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>", "<failure xmlns='urn:ietf:params:xml:ns:xmpp-sasl'/>",
+        "<iq type='result' id='b1'/>", "<resumed xmlns='urn:xmpp:sm:3' h='1'/>",
+        "<compressed xmlns='http://jabber.org/protocol/compress'/>", " ", "\u{1F339}", "\u{FEFF}",
+    ]
+
+    private static func mutate(_ bytes: inout [UInt8], using generator: inout SeededGenerator) {
+        let at = Int.random(in: 0...bytes.count, using: &generator)
+        let length = Int.random(in: 0...min(20, bytes.count - at), using: &generator)
+        switch Int.random(in: 0..<6, using: &generator) {
+        case 0 where at < bytes.count: bytes[at] ^= 1 << UInt8.random(in: 0..<8, using: &generator)
+        case 1: bytes.removeSubrange(at..<(at + length))
+        case 2: bytes.insert(contentsOf: bytes[at..<(at + length)], at: at)
+        case 3: bytes.insert(contentsOf: generator.bytes(count: length), at: at)
+        case 4: bytes += bytes
+        default: bytes.insert(contentsOf: Array((tokens.randomElement(using: &generator) ?? "").utf8), at: at)
+        }
+    }
+}
+
+/// The same at length.
+@Suite struct HostileLongTests {
+    @Test("Every conversation cut at every byte ends, however either leg ends", arguments: [LegEnd.finished, .reset])
+    func cutEverywhere(end: LegEnd) { HostileTests.cut(every: 1, end) }
+
+    @Test("Conversations with random damage are relayed to the byte", arguments: 0..<20)
+    func damage(block: Int) {
+        for seed in 0..<2000 { HostileTests.damage(seed: UInt64(1000 + block * 2000 + seed)) }
+    }
+}
