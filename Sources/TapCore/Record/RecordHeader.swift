@@ -66,6 +66,20 @@ public struct RecordHeader: Sendable, Hashable {
         return reader.matches(name, "xtap")
     }
 
+    /// Whether a line that may be torn begins as a header of this program does.
+    public static func beginsAsHeader(_ line: RawSpan) -> Bool {
+        let beginning: StaticString = "{\"xtap\":"
+        return line.withUnsafeBytes { bytes in
+            bytes.prefix(beginning.utf8CodeUnitCount)
+                .elementsEqual(
+                    UnsafeBufferPointer(
+                        start: beginning.utf8Start,
+                        count: min(bytes.count, beginning.utf8CodeUnitCount)
+                    )
+                )
+        } && line.byteCount > 0
+    }
+
     /// Reads a header line; fields that are not known are passed over.
     ///
     /// Only the version is required of a version that is newer than ours, so that it can be named.

@@ -1,0 +1,75 @@
+public import TapCore
+
+internal import Glibc
+
+/// Why a JSON log or capture cannot be read.
+public struct ReaderFault: Error, Sendable, Hashable {
+    /// What is wrong.
+    public enum Code: Sendable, Hashable {
+        /// The file cannot be opened; the system's error number.
+        case cannotOpen(errno: Int32)
+        /// Reading has failed; the system's error number.
+        case cannotRead(errno: Int32)
+        /// There is nothing in it, or nothing but a torn header.
+        case empty
+        /// Its first line is no header of ours.
+        case notOurs
+        /// A newer program has written it; the version of its schema.
+        case newerVersion(Int64)
+    }
+
+    /// What is wrong.
+    public let code: Code
+    /// The file.
+    public let path: String
+}
+
+extension ReaderFault: CustomStringConvertible {
+    /// One line for people: the file, the cause and the way out.
+    public var description: String {
+        switch code {
+        case .cannotOpen(let cause): "cannot open \(path): \(String(cString: strerror(cause)))"
+        case .cannotRead(let cause): "cannot read \(path): \(String(cString: strerror(cause)))"
+        case .empty: "\(path) holds no records yet"
+        case .notOurs:
+            "\(path) is no JSON log or capture of xmpptap: its first line is no header; "
+                + "record one with --capture FILE or --log-to FILE,format=json"
+        case .newerVersion(let version):
+            "\(path) was written by a newer xmpptap (schema \(version), this one reads up to "
+                + "\(RecordHeader.currentVersion)); read it with that version"
+        }
+    }
+}
+
+/// A line that is not a record, which was passed over.
+public struct DamagedLine: Sendable, Hashable {
+    /// What is wrong with it.
+    public enum Reason: Sendable, Hashable {
+        /// It was being written when the program was killed or the disk was full.
+        case torn
+        /// It is over the limit of a line.
+        case tooLong
+        /// It is something else than a record.
+        case other(RecordLineError)
+    }
+
+    /// What is wrong.
+    public let reason: Reason
+    /// The file.
+    public let path: String
+    /// The number of the line, from 1.
+    public let line: Int
+}
+
+extension DamagedLine: CustomStringConvertible {
+    /// One line for people.
+    public var description: String {
+        let words =
+            switch reason {
+            case .torn: "is torn: the program was stopped, or the disk was full, while it was written"
+            case .tooLong: "is too long"
+            case .other(let error): "is skipped: \(error)"
+            }
+        return "line \(line) of \(path) \(words)"
+    }
+}

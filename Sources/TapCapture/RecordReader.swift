@@ -1,0 +1,151 @@
+public import TapCore
+
+internal import Glibc
+
+/// Reads JSON logs and captures back: records in the order they were written, from one file or several parts of a run.
+///
+/// Nothing in a file is fatal but a schema that is newer than ours. A torn last line, and any other line that is not a
+/// record, is told as a ``DamagedLine`` and passed over; everything around it is read.
+public final class RecordReader {
+    /// What a file consists of.
+    public enum Entry: Sendable {
+        /// A header: the file was opened here.
+        case header(RecordHeader)
+        /// A record.
+        case record(RecordLine)
+        /// A line that was passed over.
+        case damage(DamagedLine)
+    }
+
+    /// Longer lines are passed over: many times what the largest item can need.
+    static let longestLine = 64 << 20
+
+    /// The header of the first file.
+    public let firstHeader: RecordHeader
+    /// Whether everything read so far is complete: every header says so, nothing was dropped, no line was damaged.
+    public private(set) var isComplete = true
+    private var parts: [Part]
+
+    /// Opens files and reads their first headers.
+    ///
+    /// Parts of a run (`x.log.2`, `x.log.1`, `x.log`) may come in any order: they are read in the order of their
+    /// headers' times, one after the other. `-` is standard input.
+    /// - Parameter paths: The files; none is a mistake of the caller and reads as an empty file.
+    /// - Throws: ``ReaderFault`` where a file cannot be read, is no log of ours, or was written by a newer program.
+    public init(_ paths: [String]) throws(ReaderFault) {
+        var opened: [Part] = []
+        for path in paths { opened.append(try Part(path: path)) }
+        guard let first = opened.min(by: { $0.header.time < $1.header.time }) else {
+            throw ReaderFault(code: .empty, path: "-")
+        }
+        firstHeader = first.header
+        // The sort is stable: files of one moment keep the order they were named in. The last one is read first.
+        parts = opened.sorted { $0.header.time < $1.header.time }.reversed()
+    }
+
+    /// The next entry, or `nil` at the end of the last file.
+    public func next() throws(ReaderFault) -> Entry? {
+        while let part = parts.last {
+            guard let entry = try part.next() else {
+                parts.removeLast()
+                continue
+            }
+            switch entry {
+            case .header(let header): isComplete = isComplete && header.isComplete
+            case .record(let line): isComplete = isComplete && line.record.code != Self.droppedCode
+            case .damage: isComplete = false
+            }
+            return entry
+        }
+        return nil
+    }
+
+    /// The code of the note that tells a loss.
+    public static let droppedCode = "records-dropped"
+}
+
+/// One file.
+private final class Part {
+    private let path: String
+    private var lines: LineReader
+    /// The number of the line read last.
+    private var number = 1
+    /// The first header, until it is given out.
+    private var first: RecordHeader?
+    let header: RecordHeader
+
+    init(path: String) throws(ReaderFault) {
+        let name = path == "-" ? "standard input" : path
+        let descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw ReaderFault(code: .cannotOpen(errno: errno), path: name) }
+        var lines = LineReader(descriptor: descriptor, owned: path != "-", longestLine: RecordReader.longestLine)
+        header = try Self.firstHeader(&lines, name)
+        first = header
+        self.lines = lines
+        self.path = name
+    }
+
+    private static func firstHeader(_ lines: inout LineReader, _ path: String) throws(ReaderFault) -> RecordHeader {
+        switch lines.next() {
+        case .whole(let range):
+            return try lines.withBytes(of: range) { line throws(ReaderFault) in try header(line, path) }
+        case .torn(let range):
+            // A header that was being written when the program was killed is ours, and there is nothing behind it.
+            let isOurs = lines.withBytes(of: range) { RecordHeader.beginsAsHeader($0) }
+            throw ReaderFault(code: isOurs ? .empty : .notOurs, path: path)
+        case .end: throw ReaderFault(code: .empty, path: path)
+        case .tooLong: throw ReaderFault(code: .notOurs, path: path)
+        case .failed(let cause): throw ReaderFault(code: .cannotRead(errno: cause), path: path)
+        }
+    }
+
+    func next() throws(ReaderFault) -> RecordReader.Entry? {
+        if let header = first {
+            first = nil
+            return .header(header)
+        }
+        while true {
+            number += 1
+            switch lines.next() {
+            case .end: return nil
+            case .failed(let cause): throw ReaderFault(code: .cannotRead(errno: cause), path: path)
+            case .tooLong: return damage(.tooLong)
+            case .torn: return damage(.torn)
+            case .whole(let range):
+                guard !range.isEmpty else { continue }
+                return try lines.withBytes(of: range) { line throws(ReaderFault) in try entry(line) }
+            }
+        }
+    }
+
+    private func entry(_ line: RawSpan) throws(ReaderFault) -> RecordReader.Entry {
+        if RecordHeader.isHeader(line) { return .header(try Self.header(line, path)) }
+        do throws(RecordLineError) {
+            return .record(try RecordLine(json: line))
+        } catch {
+            return damage(Self.reason(error, length: line.byteCount))
+        }
+    }
+
+    /// A line that was torn, and ended by a newline when the file was added to, ends too early: within a value or a
+    /// character.
+    private static func reason(_ error: RecordLineError, length: Int) -> DamagedLine.Reason {
+        guard case .notJSON(let fault) = error.code else { return .other(error) }
+        let isCut = fault.code == .unexpectedEnd || fault.code == .notUTF8 && fault.offset + 3 >= length
+        return isCut ? .torn : .other(error)
+    }
+
+    private func damage(_ reason: DamagedLine.Reason) -> RecordReader.Entry {
+        .damage(DamagedLine(reason: reason, path: path, line: number))
+    }
+
+    private static func header(_ line: RawSpan, _ path: String) throws(ReaderFault) -> RecordHeader {
+        guard RecordHeader.isHeader(line), let header = try? RecordHeader(json: line) else {
+            throw ReaderFault(code: .notOurs, path: path)
+        }
+        guard header.version <= RecordHeader.currentVersion else {
+            throw ReaderFault(code: .newerVersion(header.version), path: path)
+        }
+        return header
+    }
+}

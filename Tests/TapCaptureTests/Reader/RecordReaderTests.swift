@@ -1,0 +1,214 @@
+import Foundation
+import Glibc
+import TapCapture
+import TapCore
+import Testing
+
+@Suite struct RecordReaderTests {
+    private func header(
+        _ second: Int64 = 0,
+        run: String = "r",
+        complete: Bool = true,
+        version: Int64 = 1
+    ) -> String {
+        var header = RecordHeader(
+            tool: "test",
+            time: Timestamp(nanoseconds: second * 1_000_000_000),
+            level: "verbose",
+            isComplete: complete,
+            redaction: .secrets,
+            run: run
+        )
+        header.version = version
+        var line = LineBuffer()
+        header.append(to: &line)
+        return String(decoding: line.bytes, as: UTF8.self)
+    }
+
+    private func record(_ sequence: UInt64, code: String? = nil, message: String = "words") -> String {
+        var record = Record(
+            sequence: sequence,
+            time: Timestamp(nanoseconds: 0),
+            monotonic: 0,
+            kind: .note,
+            level: .info,
+            part: .net
+        )
+        record.code = code
+        record.message = message
+        var form = JSONForm()
+        var line = LineBuffer()
+        form.append(record, content: [UInt8]().span, [], to: &line)
+        return String(decoding: line.bytes, as: UTF8.self)
+    }
+
+    /// What files hold, in short: `h` for headers, the sequence of records, damage in words.
+    private func read(_ paths: [String]) throws -> [String] {
+        let reader = try RecordReader(paths)
+        var entries: [String] = []
+        while let entry = try reader.next() {
+            switch entry {
+            case .header: entries.append("h")
+            case .record(let line): entries.append("\(line.record.sequence)")
+            case .damage(let line): entries.append(line.description)
+            }
+        }
+        return entries
+    }
+
+    private func refusal(_ path: String) -> String? {
+        do throws(ReaderFault) {
+            let reader = try RecordReader([path])
+            while try reader.next() != nil {}
+            return nil
+        } catch {
+            return error.description
+        }
+    }
+
+    @Test func recordsComeInTheirOrder() throws {
+        let folder = try Folder()
+        try folder.write(header() + record(1) + record(2) + "\n" + header() + record(5), "x.xtap")
+        let reader = try RecordReader([folder.file("x.xtap")])
+        #expect(reader.firstHeader.run == "r")
+        #expect(try read([folder.file("x.xtap")]) == ["h", "1", "2", "h", "5"])
+    }
+
+    @Test func aTornLastLineIsToldAndSkipped() throws {
+        let folder = try Folder()
+        let text = header() + record(1)
+        let last = record(2, message: "Ärger 😀")
+        let path = folder.file("x.xtap")
+        for count in 1..<last.utf8.count {
+            let torn = Data(text.utf8) + Data(last.utf8.prefix(count))
+            try torn.write(to: URL(fileURLWithPath: path))
+            #expect(
+                try read([path]) == [
+                    "h", "1",
+                    "line 3 of \(path) is torn: the program was stopped, or the disk was full, while it was written",
+                ]
+            )
+            // The same after another run has added to it.
+            guard count < last.utf8.count - 1 else { continue }
+            try (torn + Data(("\n" + header() + record(3)).utf8)).write(to: URL(fileURLWithPath: path))
+            let entries = try read([path])
+            #expect(entries.count == 5)
+            #expect(entries[2].hasPrefix("line 3 of \(path) is torn"))
+            #expect(entries[3...] == ["h", "3"])
+        }
+    }
+
+    @Test func otherDamageIsToldAndSkippedToo() throws {
+        let folder = try Folder()
+        try folder.write(header() + record(1) + "garbage\n{}\n\u{0}\u{0}\n" + record(2), "x.xtap")
+        let path = folder.file("x.xtap")
+        #expect(
+            try read([path]) == [
+                "h", "1",
+                "line 3 of \(path) is skipped: not JSON at byte 0: a byte that cannot stand there",
+                "line 4 of \(path) is skipped: a record without \"sequence\"",
+                "line 5 of \(path) is skipped: not JSON at byte 0: a byte that cannot stand there",
+                "2",
+            ]
+        )
+    }
+
+    @Test func partsOfARunAreReadInTheirOrder() throws {
+        let folder = try Folder()
+        try folder.write(header(30) + record(5) + record(6), "x.log")
+        try folder.write(header(20) + record(3) + record(4), "x.log.1")
+        try folder.write(header(10) + record(1) + record(2), "x.log.2")
+        let paths = ["x.log", "x.log.2", "x.log.1"].map(folder.file)
+        #expect(try read(paths) == ["h", "1", "2", "h", "3", "4", "h", "5", "6"])
+        #expect(try RecordReader(paths).firstHeader.time.nanoseconds == 10_000_000_000)
+    }
+
+    @Test func aFileKnowsWhetherItIsComplete() throws {
+        let folder = try Folder()
+        func isComplete(_ text: String) throws -> Bool {
+            try folder.write(text, "x.xtap")
+            let reader = try RecordReader([folder.file("x.xtap")])
+            while try reader.next() != nil {}
+            return reader.isComplete
+        }
+        #expect(try isComplete(header() + record(1)))
+        #expect(try !isComplete(header(complete: false) + record(1)))
+        #expect(try !isComplete(header() + record(1) + header(complete: false)))
+        #expect(try !isComplete(header() + record(1, code: "records-dropped")))
+        #expect(try !isComplete(header() + record(1) + "{\"seq"))
+        #expect(try !isComplete(header() + "x\n" + record(1)))
+    }
+
+    @Test func whatIsNoLogOfOursIsNamed() throws {
+        let folder = try Folder()
+        let path = folder.file("x")
+        let notOurs =
+            "\(path) is no JSON log or capture of xmpptap: its first line is no header; "
+            + "record one with --capture FILE or --log-to FILE,format=json"
+        for text in ["17:22:42.102 [3] SEND: <a/>\n", record(1), "{}\n", "{\"xtap\":\"x\"}\n", "x", "\n\n", "\u{0}"] {
+            try folder.write(text, "x")
+            #expect(refusal(path) == notOurs)
+        }
+        // A capture of packets, which begins with a number and has no lines.
+        try Data([0xD4, 0xC3, 0xB2, 0xA1] + [UInt8](repeating: 0, count: 5000)).write(to: URL(fileURLWithPath: path))
+        #expect(refusal(path) == notOurs)
+        for text in ["", "{\"xtap\":1,\"tool"] {
+            try folder.write(text, "x")
+            #expect(refusal(path) == "\(path) holds no records yet")
+        }
+        #expect(refusal(folder.file("no")) == "cannot open \(folder.file("no")): No such file or directory")
+        #expect(refusal(folder.path) == "cannot read \(folder.path): Is a directory")
+    }
+
+    @Test func aNewerSchemaIsRefusedWhereverItBegins() throws {
+        let folder = try Folder()
+        let path = folder.file("x")
+        let newer =
+            "\(path) was written by a newer xmpptap (schema 2, this one reads up to 1); read it with that version"
+        try folder.write("{\"xtap\":2,\"anything\":[{}]}\n", "x")
+        #expect(refusal(path) == newer)
+        try folder.write(header() + record(1) + header(version: 2), "x")
+        #expect(refusal(path) == newer)
+    }
+
+    @Test func linesOfEverySizeAreRead() throws {
+        let folder = try Folder()
+        var text = header()
+        // Around the size of a read, so that lines begin and end at every place of it.
+        let sizes = (0..<40).map { $0 * 13_107 }
+        for (index, size) in sizes.enumerated() {
+            text += record(UInt64(index + 1), message: String(repeating: "x", count: size))
+        }
+        try folder.write(text, "x")
+        #expect(try read([folder.file("x")]) == ["h"] + sizes.indices.map { "\($0 + 1)" })
+    }
+
+    @Test func aLineWithoutEndIsPassedOverInBoundedMemory() throws {
+        let folder = try Folder()
+        let handle = try {
+            try folder.write(header() + record(1), "x")
+            return try #require(FileHandle(forWritingAtPath: folder.file("x")))
+        }()
+        try handle.seekToEnd()
+        let piece = Data(repeating: 0x78, count: 1 << 20)
+        for _ in 0..<70 { try handle.write(contentsOf: piece) }
+        try handle.write(contentsOf: Data(("\n" + record(2)).utf8))
+        try handle.close()
+        let path = folder.file("x")
+        #expect(try read([path]) == ["h", "1", "line 3 of \(path) is too long", "2"])
+    }
+
+    @Test func whatTheWriterWritesIsRead() throws {
+        let folder = try Folder()
+        let first = header(1)
+        let later = header(2)
+        let lines = RecordWriter.Lines(header: { Array(($0.reason == .start ? first : later).utf8) })
+        let writer = try RecordWriter(folder.file("x.log"), rotation: .init(size: 4000, keep: 100), lines: lines)
+        for number in 1...500 { writer.append(record(UInt64(number))) }
+        writer.close()
+        let names = (1...Int(writer.counters.rotations)).reversed().map { "x.log.\($0)" } + ["x.log"]
+        #expect(names.count > 10)
+        let numbers = try read(names.map(folder.file)).compactMap(Int.init)
+        #expect(numbers == Array(1...500))
+    }
+}
