@@ -153,6 +153,12 @@ private let header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://
         #expect(element.attribute("b") == String(decoding: value, as: UTF8.self))
         #expect(element.text == String(decoding: text, as: UTF8.self))
         #expect(value == Array("a b c d e\r\n\tf".utf8))
+        for length in 290...310 {
+            // libxml2 hands a section on in pieces of 300 bytes.
+            let padding = String(repeating: "x", count: length)
+            let section = try parse("<a><![CDATA[\(padding)\r\n\r\r\n\n\(padding)\r]]>\n<![CDATA[\r]]></a>")
+            #expect(section.text == "\(padding)\n\n\n\n\(padding)\n\n\n")
+        }
     }
 
     // MARK: Limits

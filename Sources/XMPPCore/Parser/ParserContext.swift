@@ -145,6 +145,19 @@ final class ParserContext {
         state.pointee.arena?.pointee.addText(text, count)
     }
 
+    /// A CDATA section, or a piece of one. libxml2's push parser leaves the line ends in it as they came (XML 1.0 §2.11
+    /// wants each to be one line feed).
+    private static func section(_ state: UnsafeMutablePointer<State>, _ text: UnsafePointer<xmlChar>, _ count: Int) {
+        var start = 0
+        for index in 0..<count where text[index] == 0x0D {
+            characters(state, text + start, index &- start)
+            // The byte behind the last one is there too: a bracket of `]]>`, or what comes in the next piece.
+            if text[index &+ 1] != 0x0A { withUnsafePointer(to: 0x0A) { characters(state, $0, 1) } }
+            start = index &+ 1
+        }
+        characters(state, text + start, count &- start)
+    }
+
     /// The namespace of a URI, and where the arena of the current item has its bytes.
     private static func resolve(
         _ state: UnsafeMutablePointer<State>,
@@ -197,7 +210,10 @@ final class ParserContext {
             ParserContext.characters(state, text, Int(count))
         }
         handler.ignorableWhitespace = handler.characters
-        handler.cdataBlock = handler.characters
+        handler.cdataBlock = { data, text, count in
+            guard let state = ParserContext.state(data), let text else { return }
+            ParserContext.section(state, text, Int(count))
+        }
         handler.internalSubset = { data, _, _, _ in
             guard let state = ParserContext.state(data) else { return }
             ParserContext.refuse(state, 0, "a document type declaration")
