@@ -49,8 +49,7 @@ final class ParserContext {
         var header: [UInt8] = Array("<stream".utf8)
         header += root
         header.append(0x3E)
-        let code = header.withUnsafeBytes { feed($0) }
-        guard code == 0, state.pointee.failure == nil, state.pointee.depth == 1 else { return nil }
+        guard feed(header.span) == nil, state.pointee.depth == 1 else { return nil }
     }
 
     deinit {
@@ -69,23 +68,33 @@ final class ParserContext {
 
     /// Parses one whole element into `arena`; nil is success.
     func parse(_ item: Span<UInt8>, into arena: ElementArena) -> StanzaParser.Failure? {
+        begin(arena)
+        defer { state.pointee.arena = nil }
+        if let failure = feed(item) { return failure }
+        return isFinished ? nil : StanzaParser.Failure(code: 0, message: "not one whole element")
+    }
+
+    /// Begins an item, whose element is put into `arena`.
+    func begin(_ arena: ElementArena) {
         state.pointee.arena = arena.contents
         state.pointee.item &+= 1
         state.pointee.finishedItems = 0
-        defer { state.pointee.arena = nil }
-        let code = item.withUnsafeBytes { feed($0) }
-        if let failure = state.pointee.failure { return failure }
-        guard code == 0 else { return StanzaParser.Failure(code: Int(code), message: "libxml2 error \(code)") }
-        guard state.pointee.depth == 1, state.pointee.finishedItems == 1 else {
-            return StanzaParser.Failure(code: 0, message: "not one whole element")
-        }
-        return nil
     }
 
-    private func feed(_ bytes: UnsafeRawBufferPointer) -> Int32 {
-        guard let context = state.pointee.context, let count = Int32(exactly: bytes.count) else { return -1 }
-        return xmlParseChunk(context, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), count, 0)
+    /// Hands libxml2 a piece of the item.
+    func feed(_ bytes: Span<UInt8>) -> StanzaParser.Failure? {
+        guard let context = state.pointee.context, let count = Int32(exactly: bytes.count) else {
+            return StanzaParser.Failure(code: 0, message: "too long for libxml2")
+        }
+        let code = bytes.withUnsafeBytes {
+            xmlParseChunk(context, $0.baseAddress?.assumingMemoryBound(to: CChar.self), count, 0)
+        }
+        if let failure = state.pointee.failure { return failure }
+        return code == 0 ? nil : StanzaParser.Failure(code: Int(code), message: "libxml2 error \(code)")
     }
+
+    /// Whether the item has come to its end, and nothing but it.
+    var isFinished: Bool { state.pointee.depth == 1 && state.pointee.finishedItems == 1 }
 
     // MARK: Callbacks
 
@@ -134,6 +143,19 @@ final class ParserContext {
     ) {
         guard state.pointee.depth > 1 else { return refuse(state, 0, "text outside the element") }
         state.pointee.arena?.pointee.addText(text, count)
+    }
+
+    /// A CDATA section, or a piece of one. libxml2's push parser leaves the line ends in it as they came (XML 1.0 §2.11
+    /// wants each to be one line feed).
+    private static func section(_ state: UnsafeMutablePointer<State>, _ text: UnsafePointer<xmlChar>, _ count: Int) {
+        var start = 0
+        for index in 0..<count where text[index] == 0x0D {
+            characters(state, text + start, index &- start)
+            // The byte behind the last one is there too: a bracket of `]]>`, or what comes in the next piece.
+            if text[index &+ 1] != 0x0A { withUnsafePointer(to: 0x0A) { characters(state, $0, 1) } }
+            start = index &+ 1
+        }
+        characters(state, text + start, count &- start)
     }
 
     /// The namespace of a URI, and where the arena of the current item has its bytes.
@@ -188,7 +210,10 @@ final class ParserContext {
             ParserContext.characters(state, text, Int(count))
         }
         handler.ignorableWhitespace = handler.characters
-        handler.cdataBlock = handler.characters
+        handler.cdataBlock = { data, text, count in
+            guard let state = ParserContext.state(data), let text else { return }
+            ParserContext.section(state, text, Int(count))
+        }
         handler.internalSubset = { data, _, _, _ in
             guard let state = ParserContext.state(data) else { return }
             ParserContext.refuse(state, 0, "a document type declaration")

@@ -167,6 +167,12 @@ public struct StanzaScanner: ~Copyable {
         return .fault(code, at: at, limit: limit)
     }
 
+    /// Where in the window the next look begins. What lies before is not looked at again, but for a tag, which is taken
+    /// apart once when its end has come: so the work grows with the bytes and not with the number of reads.
+    var resumePoint: Int {
+        if case .tag(let searched, _, _) = state { searched } else { cursor }
+    }
+
     /// Gives up the beginning of an item that is too large to be kept: how many bytes of the window have been looked at
     /// for good. The caller takes them away before the next look.
     mutating func discard(_ window: Span<UInt8>) -> Int {

@@ -1,0 +1,25 @@
+// swift-tools-version:6.2
+import PackageDescription
+
+let package = Package(
+    name: "Fuzzing",
+    dependencies: [.package(name: "xmpptap", path: "../..")],
+    targets: [
+        .systemLibrary(name: "CLibXML2ForFuzzing", path: "Sources/CLibXML2", pkgConfig: "libxml-2.0"),
+        // libxml2 as anybody would use it, on whole documents.
+        .target(name: "ReferenceParser", dependencies: ["CLibXML2ForFuzzing"]),
+        .executableTarget(
+            name: "ParserFuzzer",
+            dependencies: [.product(name: "XMPPCore", package: "xmpptap"), "ReferenceParser"],
+            swiftSettings: [
+                .enableUpcomingFeature("ExistentialAny"),
+                .enableUpcomingFeature("MemberImportVisibility"),
+                .enableUpcomingFeature("InternalImportsByDefault"),
+                .enableExperimentalFeature("Lifetimes"),
+                // libFuzzer brings main.
+                .unsafeFlags(["-parse-as-library"]),
+            ]
+        ),
+    ],
+    swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,70 @@
+import TapTestKit
+import Testing
+import XMPPCore
+
+/// However the input is cut into reads, the events are the same.
+@Suite struct SplitTests {
+    @Test(arguments: GoldenSession.all) func aSessionCutAnywhereGivesTheSameItems(_ session: GoldenSession) {
+        #expect(DecoderTranscript(session.bytes).lines.count == session.items)
+        if let difference = DecoderVerifier.checkEachBoundary(session.bytes) { Issue.record("\(difference)") }
+    }
+
+    /// With a limit that nearly every item passes, so that fragments are cut too.
+    @Test(arguments: GoldenSession.all) func itemsBeyondTheLimitSayTheSameOfThemselves(_ session: GoldenSession) {
+        for itemBytes in [1, 20, 60, 100] {
+            let limits = StreamLimits(itemBytes: itemBytes)
+            if let difference = DecoderVerifier.checkEachBoundary(session.bytes, limits: limits) {
+                Issue.record("limit \(itemBytes), \(difference)")
+            }
+        }
+    }
+
+    @Test func tightLimitsAreFoundAtTheSameByte() {
+        let limits = StreamLimits(itemBytes: 50, tagBytes: 130, depth: 3, attributes: 4, nameBytes: 9, namespaces: 3)
+        for session in GoldenSession.all {
+            if let difference = DecoderVerifier.checkEachBoundary(session.bytes, limits: limits) {
+                Issue.record("\(difference)")
+            }
+        }
+    }
+}
+
+/// Random cuts through everything in the corpora: minutes in a debug build.
+@Suite(.enabled(if: BuildMode.isRelease && Corpus.isAvailable, "release builds with XMPPTAP_CORPUS only"))
+struct SplitLongTests {
+    @Test(arguments: 0..<8) func examplesOfTheXEPsCutAtRandom(_ part: Int) throws {
+        var generator = SeededGenerator(seed: 2026 + UInt64(part))
+        for (index, example) in try CorpusTests.examples().enumerated() where index % 8 == part {
+            let input = Array("<stream:stream\(StreamVerdict.declarations)>\(example.text)</stream:stream>".utf8)
+            let limits = StreamLimits(itemBytes: index % 3 == 0 ? 300 : 1 << 20)
+            if let difference = DecoderVerifier.checkRandom(input, rounds: 20, limits: limits, using: &generator) {
+                Issue.record("\(example.name): \(difference)")
+            }
+        }
+    }
+
+    @Test func documentsOfLibxml2CutAtRandom() throws {
+        var generator = SeededGenerator(seed: 2027)
+        for line in String(decoding: try Corpus.read("libxml2-golden.tsv"), as: UTF8.self).split(separator: "\n")
+            .dropFirst()
+        {
+            let document = Array(try Corpus.read("libxml2/\(line.split(separator: "\t")[0])"))
+            for input in [document, Array("<stream:stream\(StreamVerdict.declarations)>".utf8) + document] {
+                if let difference = DecoderVerifier.checkRandom(input, rounds: 30, using: &generator) {
+                    Issue.record("\(line): \(difference)")
+                }
+            }
+        }
+    }
+
+    @Test(arguments: GoldenSession.all) func sessionsCutTwiceAnywhere(_ session: GoldenSession) {
+        let whole = DecoderTranscript(session.bytes)
+        let count = session.bytes.count
+        for first in stride(from: 1, to: count, by: 2) {
+            for second in stride(from: first + 1, to: count, by: 3) {
+                guard DecoderTranscript(session.bytes, cuts: [first, second]) != whole else { continue }
+                Issue.record("cut at \(first) and \(second)")
+            }
+        }
+    }
+}
