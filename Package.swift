@@ -87,7 +87,9 @@ let package = Package(
         ),
         .testTarget(
             name: "TapNetworkTests",
-            dependencies: ["TapNetwork", "TapCore", "TapSecurity", "XMPPCore", "TapTestKit", nioCore, nioPosix],
+            dependencies: [
+                "TapNetwork", "TapCore", "TapSecurity", "XMPPCore", "TapTestKit", nioCore, nioPosix, logging, lifecycle,
+            ],
             swiftSettings: settings
         ),
         .testTarget(

@@ -116,15 +116,29 @@ public struct Session: ~Copyable {
         }
     }
 
-    /// No more bytes will come on a leg.
+    /// No more bytes will come on a leg. Told a second time where a peer that had only ceased to send is gone.
     public mutating func ended(_ leg: Leg, _ end: LegEnd, at now: Run.Instant) {
         self.now = now
         let direction = leg.inbound
-        guard !isFinished, pipes[direction].end == nil else { return }
+        guard !isFinished else { return }
+        if pipes[direction].end == .finished, end != .finished {
+            // The peer had only ceased to send; now it is gone, and nothing that is for it can reach it.
+            return finish(reset: true)
+        }
+        guard pipes[direction].end == nil else { return }
         pipes[direction].end = end
         pipes[direction].hasInput = true
         // A client that is gone before its server is reached has nobody to pass the end on to.
         if direction == .send, !isConnected, end != .finished { finish(reset: true) }
+    }
+
+    /// Ends the session because this program stops. Neither end is told by an end of its stream, so that a session with
+    /// stream management can be resumed (XEP-0198 §5).
+    public mutating func stop(at now: Run.Instant) {
+        self.now = now
+        guard !isFinished else { return }
+        if facts.ending == nil { facts.ending = .stopped }
+        finish(reset: false)
     }
 
     /// The legs are closed: the last thing a driver tells. Records what is to be said of the session as a whole.

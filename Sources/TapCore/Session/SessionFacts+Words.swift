@@ -2,7 +2,7 @@
 extension SessionFacts {
     var endingLevel: Level {
         switch ending {
-        case .clean, .undecoded(_, .finished), nil: .info
+        case .clean, .undecoded(_, .finished), .stopped, nil: .info
         case .unclean, .undecoded: .warn
         case .error, .tap: .error
         }
@@ -23,6 +23,7 @@ extension SessionFacts {
         case .unclean(let leg, let end): "the \(leg.name)'s connection \(end.words) without the end of its stream"
         case .undecoded(let leg, let end): "the \(leg.name)'s connection \(end.words)"
         case .tap(let condition): "ended by xmpptap: \(condition)"
+        case .stopped: "ended because xmpptap stops"
         case nil: "ended"
         }
     }

@@ -30,6 +30,8 @@ public struct SessionFacts: Sendable {
         case undecoded(leg: Leg, LegEnd)
         /// This program ended it.
         case tap(condition: String)
+        /// This program stopped.
+        case stopped
     }
 
     /// Stanzas of one direction.

@@ -1,0 +1,61 @@
+internal import Glibc
+internal import NIOCore
+internal import NIOPosix
+
+/// Connects to one server, given by name or address.
+struct Dialer: Sendable {
+    /// The server, as it was typed.
+    let endpoint: Endpoint
+    /// How long a connection may take.
+    let timeout: TimeAmount
+    /// The address, where the endpoint names one; else names are looked up each time.
+    private let address: SocketAddress?
+
+    init(_ endpoint: Endpoint, timeout: TimeAmount) {
+        self.endpoint = endpoint
+        self.timeout = timeout
+        address = try? SocketAddress(ipAddress: endpoint.host, port: endpoint.port)
+    }
+
+    /// A connection that is up, as a leg that does not read yet; on `eventLoop`. Of several addresses the first to
+    /// answer counts.
+    func connect(on eventLoop: any EventLoop) -> EventLoopFuture<any Channel> {
+        let bootstrap = ClientBootstrap(group: eventLoop)
+            .connectTimeout(timeout)
+            .channelInitializer { channel in channel.eventLoop.makeCompletedFuture { try channel.becomeLeg() } }
+        guard let address else { return bootstrap.connect(host: endpoint.host, port: endpoint.port) }
+        return bootstrap.connect(to: address)
+    }
+
+    /// Why a connection could not be made, in one line that names the server.
+    func words(for error: any Error) -> String {
+        "cannot connect to \(endpoint): \(reason(error))"
+    }
+
+    private func reason(_ error: any Error) -> String {
+        switch error {
+        case let error as NIOConnectionError:
+            guard !error.connectionErrors.isEmpty else {
+                guard error.dnsAError == nil, error.dnsAAAAError == nil else {
+                    return "the name \"\(endpoint.host)\" is not known"
+                }
+                return reason(ChannelError.connectTimeout(timeout))
+            }
+            return error.connectionErrors
+                .map { "\($0.target.ipAddress ?? "?"): \(reason($0.error))" }
+                .sorted()
+                .joined(separator: ", ")
+        case ChannelError.connectTimeout: return "no answer within \(timeout.nanoseconds / 1_000_000_000) s"
+        case let error as IOError: return error.words
+        default: return "\(error)"
+        }
+    }
+}
+
+extension IOError {
+    /// The operating system's words and number.
+    var words: String {
+        let words = String(cString: strerror(errnoCode))
+        return "\(words.prefix(1).lowercased())\(words.dropFirst()) (errno \(errnoCode))"
+    }
+}

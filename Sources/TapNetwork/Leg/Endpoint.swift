@@ -1,0 +1,136 @@
+internal import NIOCore
+internal import TapCore
+
+/// A host and a port, as people write them: `HOST:PORT`, an IPv6 address in brackets.
+public struct Endpoint: Sendable, Hashable {
+    /// A name or an IP address; an IPv6 address without its brackets.
+    public var host: String
+    /// The TCP port. 0 where the system is to choose.
+    public var port: Int
+
+    /// An endpoint of these parts, which are not checked.
+    public init(host: String, port: Int) {
+        self.host = host
+        self.port = port
+    }
+
+    /// Reads `HOST:PORT` or `[v6]:PORT` with a port from 1 to 65535.
+    public init(_ text: String) throws(EndpointError) {
+        try self.init(text, allowsZero: false)
+    }
+
+    init(_ text: String, allowsZero: Bool) throws(EndpointError) {
+        func error(_ code: EndpointError.Code) -> EndpointError { EndpointError(code: code, text: text) }
+
+        guard !text.isEmpty else { throw error(.empty) }
+        guard !text.hasPrefix("domain:") else { throw error(.domain) }
+        guard !text.contains("://") else { throw error(.url) }
+        let host: Substring
+        let rest: Substring
+        if text.hasPrefix("[") {
+            guard let bracket = text.firstIndex(of: "]") else { throw error(.openBracket) }
+            host = text[text.index(after: text.startIndex)..<bracket]
+            rest = text[text.index(after: bracket)...]
+            guard case .v6 = try? SocketAddress(ipAddress: String(host), port: 0) else {
+                throw error(.badIPv6(String(host)))
+            }
+        } else {
+            let colon = text.lastIndex(of: ":") ?? text.endIndex
+            host = text[..<colon]
+            rest = text[colon...]
+            if host.contains(":") { throw error(.bareIPv6) }
+            guard host.utf8.allSatisfy(Self.isHostByte) else { throw error(.badHost(String(host))) }
+        }
+        guard rest.first == ":" else { throw error(.missingPort) }
+        guard !host.isEmpty else { throw error(.missingHost) }
+        self.host = String(host)
+        guard let port = Self.port(rest.dropFirst(), allowsZero: allowsZero) else {
+            throw error(.badPort(String(rest.dropFirst()), allowsZero: allowsZero))
+        }
+        self.port = port
+    }
+
+    /// A port in digits alone; nil where it is none.
+    static func port(_ text: Substring, allowsZero: Bool) -> Int? {
+        guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let port = UInt16(text),
+            allowsZero || port > 0
+        else { return nil }
+        return Int(port)
+    }
+
+    private static func isHostByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F: true
+        default: byte >= 0x80
+        }
+    }
+}
+
+extension Endpoint: CustomStringConvertible {
+    /// As it could have been typed.
+    public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+}
+
+/// Why an ``Endpoint`` or a ``ListenSpec`` was refused: what was typed, what is wrong with it, and the way out, in one
+/// line.
+public struct EndpointError: Error, Sendable, Hashable {
+    /// What is wrong.
+    public enum Code: Sendable, Hashable {
+        /// Nothing at all.
+        case empty
+        /// Nothing after `=` of a ``ListenSpec``.
+        case missingUpstream
+        /// No `:PORT` at the end.
+        case missingPort
+        /// What stands for the port is none.
+        case badPort(String, allowsZero: Bool)
+        /// Nothing before `:PORT`.
+        case missingHost
+        /// The host holds what no host name holds.
+        case badHost(String)
+        /// An IPv6 address without brackets.
+        case bareIPv6
+        /// What stands in brackets is no IPv6 address.
+        case badIPv6(String)
+        /// A bracket that is not closed.
+        case openBracket
+        /// A URL.
+        case url
+        /// A domain whose servers the DNS is to tell; not done yet.
+        case domain
+    }
+
+    /// What is wrong.
+    public let code: Code
+    /// What was typed.
+    public let text: String
+}
+
+extension EndpointError: CustomStringConvertible {
+    /// One line for people, such as `"localhost" has no port; write HOST:PORT, as in localhost:5222`.
+    public var description: String {
+        let shown = "\"\(Self.escape(text))\""
+        return switch code {
+        case .empty: "the address is empty; write HOST:PORT, as in localhost:5222"
+        case .missingUpstream: "\(shown) has no address after \"=\"; write PORT=HOST:PORT, as in 15222=localhost:5222"
+        case .missingPort: "\(shown) has no port; write HOST:PORT, as in localhost:5222"
+        case .badPort(let port, let allowsZero):
+            "\(shown) has the port \"\(Self.escape(port))\"; a port is a number from \(allowsZero ? 0 : 1) to 65535"
+        case .missingHost: "\(shown) has no host; write HOST:PORT, as in localhost:5222"
+        case .badHost(let host):
+            "\(shown) has the host \"\(Self.escape(host))\", which is neither a name nor an address; write HOST:PORT"
+        case .bareIPv6: "\(shown) holds an IPv6 address; write it in brackets, as in [::1]:5222"
+        case .badIPv6(let host):
+            "\(shown) has \"\(Self.escape(host))\" in brackets, which is no IPv6 address; write [v6]:PORT, as in [::1]:5222"
+        case .openBracket: "\(shown) opens a bracket and does not close it; write [v6]:PORT, as in [::1]:5222"
+        case .url: "\(shown) is a URL; write HOST:PORT, as in localhost:5222"
+        case .domain: "\(shown): domains are not looked up yet; write HOST:PORT of one of its servers"
+        }
+    }
+
+    private static func escape(_ text: String) -> String {
+        var line = LineBuffer(capacity: text.utf8.count)
+        line.appendEscaped(text)
+        return String(decoding: line.bytes, as: UTF8.self)
+    }
+}

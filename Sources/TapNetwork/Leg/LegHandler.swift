@@ -1,0 +1,188 @@
+internal import Glibc
+internal import NIOCore
+internal import TapCore
+
+/// One connection of a session: what NIO tells of it goes to the session's driver, what the driver wants goes out.
+///
+/// The only handler of its channel. Holds the driver while it is in the channel's pipeline, that is until the channel is
+/// closed. All methods may be called in any state and from inside any of the driver's; what makes no sense any more is
+/// ignored.
+final class LegHandler: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    /// What is to happen to the way out once all is written.
+    private enum Farewell {
+        case none
+        case finish
+        case reset
+    }
+
+    /// Looks after which a connection that has had our FIN need not send its own.
+    private static let lingerLooks = 2
+    /// Looks after which a connection that takes nothing is given up.
+    private static let drainLooks = 30
+
+    let leg: Leg
+    /// The connection will bring no more bytes.
+    private(set) var isInputOver = false
+    /// All has been written, and the peer knows by a FIN that no more will come.
+    private(set) var isOutputOver = false
+
+    private var driver: SessionDriver?
+    private var context: ChannelHandlerContext?
+    private var farewell = Farewell.none
+    private var isReading = false
+    private var hasUnflushed = false
+    private var isClosing = false
+    /// How often ``isStuck(resets:)`` found no byte taken since it looked last, and what was left then.
+    private var idleLooks = 0
+    private var unsent = 0
+
+    init(_ leg: Leg) { self.leg = leg }
+
+    /// Whether there is a connection.
+    var isOpen: Bool { context != nil }
+    /// Whether more may be written without waiting; so too where there is no connection that could make anyone wait.
+    var isWritable: Bool { context?.channel.isWritable ?? true }
+
+    /// Adds this handler to a channel, on its event loop, and tells the driver from then on.
+    func join(_ channel: any Channel, _ driver: SessionDriver) throws {
+        try channel.pipeline.syncOperations.addHandler(self)
+        self.driver = driver
+    }
+
+    // MARK: What the driver wants
+
+    /// Reads, or leaves what comes to the system. Reads that are on their way still arrive, and so does all that the
+    /// system holds once the peer has sent its FIN.
+    func setReading(_ isWanted: Bool) {
+        guard isWanted != isReading, !isInputOver, let context else { return }
+        isReading = isWanted
+        try? context.channel.syncOptions?.setOption(.autoRead, value: isWanted)
+    }
+
+    /// Queues bytes for ``flush()``.
+    func write(_ buffer: ByteBuffer) {
+        guard let context, farewell == .none else { return }
+        hasUnflushed = true
+        context.write(wrapOutboundOut(buffer), promise: nil)
+    }
+
+    func write(_ bytes: Span<UInt8>) {
+        guard let context else { return }
+        var buffer = context.channel.allocator.buffer(capacity: bytes.count)
+        buffer.writeBytes(bytes.bytes)
+        write(buffer)
+    }
+
+    func flush() {
+        guard hasUnflushed else { return }
+        hasUnflushed = false
+        context?.flush()
+    }
+
+    /// Sends a FIN after all that was written; closes the connection if nothing is to come from it either.
+    func finish() {
+        guard farewell == .none else { return }
+        farewell = .finish
+        whenAllIsWritten()
+    }
+
+    /// Closes with an RST after all that was written.
+    func resetWhenWritten() {
+        guard farewell != .reset else { return }
+        let isWaiting = farewell == .finish && !isOutputOver
+        farewell = .reset
+        if !isWaiting { whenAllIsWritten() }
+    }
+
+    /// Closes, whatever has not been sent.
+    func close() {
+        guard !isClosing, let context else { return }
+        isClosing = true
+        if farewell == .reset { context.channel.resetOnClose() }
+        context.close(promise: nil)
+    }
+
+    /// Asked now and then while the connection is to end: whether it has taken no byte of what is left for it, or not
+    /// answered a FIN, for so long that it need not be waited for.
+    func isStuck(resets: Bool) -> Bool {
+        guard let context else { return false }
+        let left = context.channel.unsentBytes
+        idleLooks = left == unsent ? idleLooks + 1 : 0
+        unsent = left
+        return idleLooks >= (resets ? 1 : isOutputOver ? Self.lingerLooks : Self.drainLooks)
+    }
+
+    private func whenAllIsWritten() {
+        guard let context else { return }
+        hasUnflushed = false
+        // NIO drops what is unwritten when a channel whose input is over is closed for output: it has to be waited for.
+        let promise = context.eventLoop.makePromise(of: Void.self)
+        // Where it fails the connection is gone.
+        promise.futureResult.assumeIsolated().whenSuccess { [self] in sayFarewell() }
+        context.writeAndFlush(wrapOutboundOut(ByteBuffer()), promise: promise)
+    }
+
+    private func sayFarewell() {
+        guard let context, !isClosing else { return }
+        if farewell == .reset || isInputOver { return close() }
+        isOutputOver = true
+        context.close(mode: .output, promise: nil)
+    }
+
+    // MARK: What NIO tells
+
+    func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+
+    func handlerRemoved(context: ChannelHandlerContext) {
+        self.context = nil
+        driver = nil
+    }
+
+    func channelActive(context: ChannelHandlerContext) { driver?.activated(leg) }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) { driver?.received(leg, unwrapInboundIn(data)) }
+
+    func channelReadComplete(context: ChannelHandlerContext) { driver?.readCompleted(leg) }
+
+    func channelWritabilityChanged(context: ChannelHandlerContext) { driver?.writabilityChanged(leg) }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if case .inputClosed? = event as? ChannelEvent { inputEnded(.finished) }
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        // NIO closes the channel after this.
+        inputEnded(Self.end(for: error))
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        self.context = nil
+        guard let driver else { return }
+        if !isClosing {
+            // No word came before: either the FIN of a peer that has had ours, or a write that failed.
+            if isInputOver {
+                if !isOutputOver { driver.ended(leg, .reset) }
+            } else {
+                inputEnded(isOutputOver ? .finished : .reset)
+            }
+        }
+        driver.closed(leg)
+    }
+
+    private func inputEnded(_ end: LegEnd) {
+        guard !isInputOver else { return }
+        isInputOver = true
+        driver?.ended(leg, end)
+    }
+
+    private static func end(for error: any Error) -> LegEnd {
+        guard let error = error as? IOError else { return .failed("\(error)") }
+        switch error.errnoCode {
+        case ECONNRESET, EPIPE: return .reset
+        default: return .failed(error.words)
+        }
+    }
+}

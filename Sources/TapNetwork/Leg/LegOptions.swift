@@ -1,0 +1,47 @@
+internal import Glibc
+internal import NIOCore
+
+// What is set on the sockets of both legs.
+extension Channel {
+    /// Makes this channel a leg: read only when told, half-closed as its peer does, with buffers that grow with the
+    /// traffic. Call on the event loop, before the channel is active.
+    func becomeLeg() throws {
+        guard let options = syncOptions else { return }
+        try options.setOption(.autoRead, value: false)
+        try options.setOption(.allowRemoteHalfClosure, value: true)
+        // An idle leg holds no buffer; what the next read may take follows what reads brought.
+        try options.setOption(
+            .recvAllocator,
+            value: AdaptiveRecvByteBufferAllocator(minimum: 1024, initial: 4096, maximum: 65536)
+        )
+        try options.setOption(.tcpOption(.tcp_nodelay), value: 1)
+        // Behind a proxy neither end would notice that the other's machine is gone.
+        try options.setOption(.socketOption(.so_keepalive), value: 1)
+    }
+
+    /// Makes the next close a reset: what the system has not sent is thrown away, and the peer gets an RST.
+    func resetOnClose() {
+        _ = (self as? any SocketOptionProvider)?.setSoLinger(linger(l_onoff: 1, l_linger: 0))
+    }
+
+    /// Bytes written that the system has not taken.
+    var unsentBytes: Int { (try? syncOptions?.getOption(.bufferedWritableBytes)) ?? 0 }
+}
+
+extension SocketAddress {
+    /// `HOST:PORT`, an IPv6 address in brackets; nil for what has no port.
+    var endpoint: Endpoint? {
+        guard let host = ipAddress, let port else { return nil }
+        return Endpoint(host: host, port: port)
+    }
+
+    /// Whether only this machine reaches it.
+    var isLoopback: Bool {
+        guard let ipAddress else { return true }
+        // The second is how IPv6 writes the addresses of IPv4.
+        return ipAddress == "::1" || ipAddress.hasPrefix("127.") || ipAddress.hasPrefix("::ffff:127.")
+    }
+
+    /// Whether it stands for all addresses of this machine.
+    var isWildcard: Bool { ipAddress == "0.0.0.0" || ipAddress == "::" }
+}

@@ -1,0 +1,53 @@
+/// Where to listen and what to relay to, as people write it: `[HOST:]PORT[=UPSTREAM]`.
+///
+/// `15222`, `127.0.0.1:15222`, `[::1]:0`, `15222=xmpp.example.org:5222`.
+public struct ListenSpec: Sendable, Hashable {
+    /// The port clients of the XMPP server itself do not use, on which this program listens unless told otherwise.
+    public static let defaultPort = 15222
+
+    /// The address to listen on; nil is both loopback addresses, 127.0.0.1 and ::1, on the same port.
+    public var host: String?
+    /// The port; 0 lets the system choose one.
+    public var port: Int
+    /// The server for clients of this listener; nil is the one of the whole proxy.
+    public var upstream: Endpoint?
+
+    /// A listener of these parts, which are not checked.
+    public init(host: String? = nil, port: Int = ListenSpec.defaultPort, upstream: Endpoint? = nil) {
+        self.host = host
+        self.port = port
+        self.upstream = upstream
+    }
+
+    /// Reads `[HOST:]PORT[=UPSTREAM]`.
+    public init(_ text: String) throws(EndpointError) {
+        let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        let place = parts.first ?? ""
+        if parts.count > 1 {
+            guard !parts[1].isEmpty else { throw EndpointError(code: .missingUpstream, text: text) }
+            upstream = try Endpoint(parts[1])
+        }
+        if !place.isEmpty, place.utf8.allSatisfy({ (0x30...0x39).contains($0) }) {
+            guard let port = Endpoint.port(place[...], allowsZero: true) else {
+                throw EndpointError(code: .badPort(place, allowsZero: true), text: text)
+            }
+            self.port = port
+            return
+        }
+        do throws(EndpointError) {
+            let endpoint = try Endpoint(place, allowsZero: true)
+            host = endpoint.host
+            port = endpoint.port
+        } catch {
+            throw EndpointError(code: error.code, text: text)
+        }
+    }
+}
+
+extension ListenSpec: CustomStringConvertible {
+    /// As it could have been typed.
+    public var description: String {
+        let place = host.map { Endpoint(host: $0, port: port).description } ?? String(port)
+        return upstream.map { "\(place)=\($0)" } ?? place
+    }
+}

@@ -1,0 +1,83 @@
+internal import Glibc
+internal import NIOCore
+internal import NIOPosix
+
+/// The addresses a ``ListenSpec`` stands for.
+struct ListenerAddresses {
+    /// Where to bind; of a pair the port is the same.
+    let addresses: [SocketAddress]
+    /// Whether one of them may be missing on this machine.
+    let isPair: Bool
+
+    /// Looks the host up; without one, or with `localhost`, it is both loopback addresses.
+    init(_ spec: ListenSpec) async throws(ProxyError) {
+        guard let host = spec.host, host.lowercased() != "localhost" else {
+            addresses = ["127.0.0.1", "::1"].compactMap { try? SocketAddress(ipAddress: $0, port: spec.port) }
+            isPair = true
+            return
+        }
+        isPair = false
+        let found = await Self.lookUp(Endpoint(host: host, port: spec.port))
+        guard let first = found.first else {
+            throw ProxyError(
+                code: .cannotListen("the name \"\(host)\" is not known"),
+                address: Endpoint(host: host, port: spec.port).description
+            )
+        }
+        addresses = [first]
+    }
+
+    /// All addresses of a name, or the address itself; none where the name is not known. Blocks a thread of NIO's pool.
+    static func lookUp(_ endpoint: Endpoint) async -> [SocketAddress] {
+        if let address = try? SocketAddress(ipAddress: endpoint.host, port: endpoint.port) { return [address] }
+        let found = try? await NIOThreadPool.singleton.runIfActive { resolve(endpoint) }
+        return found ?? []
+    }
+
+    private static func resolve(_ endpoint: Endpoint) -> [SocketAddress] {
+        var hints = addrinfo()
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        var list: UnsafeMutablePointer<addrinfo>?
+        guard getaddrinfo(endpoint.host, nil, &hints, &list) == 0 else { return [] }
+        defer { freeaddrinfo(list) }
+        var addresses: [SocketAddress] = []
+        var entry = list
+        while let current = entry?.pointee {
+            var host = [CChar](repeating: 0, count: Int(NI_MAXHOST))
+            let status = getnameinfo(
+                current.ai_addr,
+                current.ai_addrlen,
+                &host,
+                socklen_t(host.count),
+                nil,
+                0,
+                NI_NUMERICHOST
+            )
+            let text = String(decoding: host.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            if status == 0, let address = try? SocketAddress(ipAddress: text, port: endpoint.port) {
+                addresses.append(address)
+            }
+            entry = current.ai_next
+        }
+        return addresses
+    }
+}
+
+extension SocketAddress {
+    /// Whether a connection to `target` would come to a listener bound to this address.
+    func accepts(_ target: SocketAddress) -> Bool {
+        guard port == target.port, port != 0 else { return false }
+        // A connection to the address of all addresses goes to the machine itself.
+        if target.isWildcard { return isWildcard || isLoopback }
+        guard isWildcard else { return ipAddress == target.ipAddress }
+        if target.isLoopback { return true }
+        let own = (try? System.enumerateDevices()) ?? []
+        return own.contains { $0.address?.ipAddress == target.ipAddress }
+    }
+
+    func with(port: Int) -> SocketAddress {
+        var copy = self
+        copy.port = port
+        return copy
+    }
+}

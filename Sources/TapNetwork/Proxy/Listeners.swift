@@ -1,0 +1,188 @@
+internal import Glibc
+internal import Logging
+internal import NIOCore
+internal import NIOPosix
+internal import TapCore
+
+/// One address on which clients are accepted.
+struct Listener: Sendable {
+    let channel: any Channel
+    let address: SocketAddress
+
+    var endpoint: Endpoint { address.endpoint ?? Endpoint(host: "?", port: 0) }
+}
+
+/// Opens the listeners of a proxy: all, or none and an error.
+struct Listeners {
+    /// How often another port is tried where the one the system chose for IPv4 is taken for IPv6.
+    private static let attempts = 16
+
+    let group: any EventLoopGroup
+    let metrics: ProxyMetrics
+    let logger: Logger
+    let allowRemote: Bool
+    private(set) var open: [Listener] = []
+
+    init(group: any EventLoopGroup, metrics: ProxyMetrics, logger: Logger, allowRemote: Bool) {
+        self.group = group
+        self.metrics = metrics
+        self.logger = logger
+        self.allowRemote = allowRemote
+    }
+
+    /// Opens the listeners of one specification; each accepted channel goes to `accept` on its own event loop.
+    mutating func open(
+        _ spec: ListenSpec,
+        upstream: Endpoint,
+        accept: @escaping @Sendable (any Channel) throws -> Void
+    ) async throws(ProxyError) {
+        let places = try await ListenerAddresses(spec)
+        for address in places.addresses where !address.isLoopback {
+            let text = "\(address.endpoint ?? Endpoint(host: "?", port: spec.port))"
+            guard allowRemote else { throw ProxyError(code: .remoteNotAllowed, address: text) }
+            logger.warning(
+                """
+                listening on \(text) lets other machines in: whoever reaches it can log in through this proxy, and \
+                what they send and receive is recorded
+                """
+            )
+        }
+        let targets = await ListenerAddresses.lookUp(upstream)
+        try refuseLoop(places.addresses, targets, upstream)
+        let bootstrap = bootstrap(accept)
+        if places.isPair {
+            try await openPair(places.addresses, bootstrap)
+        } else {
+            for address in places.addresses { open.append(try await bind(address, bootstrap)) }
+        }
+        try refuseLoop(open.map(\.address), targets, upstream)
+    }
+
+    /// Accepts no more.
+    func close() async {
+        for listener in open { try? await listener.channel.close() }
+    }
+
+    private func refuseLoop(
+        _ addresses: [SocketAddress],
+        _ targets: [SocketAddress],
+        _ upstream: Endpoint
+    ) throws(ProxyError) {
+        for address in addresses where targets.contains(where: address.accepts) {
+            throw ProxyError(
+                code: .relaysToItself(upstream: upstream.description),
+                address: address.endpoint?.description ?? "?"
+            )
+        }
+    }
+
+    // MARK: Binding
+
+    /// Both families on one port; one that this machine lacks is left out.
+    private mutating func openPair(_ addresses: [SocketAddress], _ bootstrap: ServerBootstrap) async throws(ProxyError)
+    {
+        for attempt in 1... {
+            do throws(ProxyError) {
+                open += try await bindPair(addresses, bootstrap)
+                return
+            } catch {
+                // The port that was free for the first family is taken for the second: have the system choose again.
+                guard error.code == .portInUse, addresses.allSatisfy({ $0.port == 0 }), attempt < Self.attempts else {
+                    throw error
+                }
+            }
+        }
+    }
+
+    private func bindPair(
+        _ addresses: [SocketAddress],
+        _ bootstrap: ServerBootstrap
+    ) async throws(ProxyError) -> [Listener] {
+        var bound: [Listener] = []
+        var missing: [String] = []
+        for address in addresses {
+            let port = bound.first?.address.port ?? address.port ?? 0
+            do throws(ProxyError) {
+                bound.append(try await bind(address.with(port: port), bootstrap))
+            } catch {
+                guard error.code == .noLoopback else {
+                    for listener in bound { try? await listener.channel.close() }
+                    throw error
+                }
+                missing.append(address.ipAddress ?? "?")
+            }
+        }
+        guard !bound.isEmpty else {
+            let port = addresses.first?.port ?? 0
+            throw ProxyError(code: .noLoopback, address: Endpoint(host: "localhost", port: port).description)
+        }
+        for address in missing { logger.notice("not listening on \(address): this machine does not have that address") }
+        return bound
+    }
+
+    private func bind(_ address: SocketAddress, _ bootstrap: ServerBootstrap) async throws(ProxyError) -> Listener {
+        do {
+            let channel = try await bootstrap.bind(to: address).get()
+            return Listener(channel: channel, address: channel.localAddress ?? address)
+        } catch {
+            throw ProxyError(
+                code: Self.code(error, address),
+                address: address.endpoint?.description ?? "?"
+            )
+        }
+    }
+
+    private static func code(_ error: any Error, _ address: SocketAddress) -> ProxyError.Code {
+        guard let error = error as? IOError else { return .cannotListen("\(error)") }
+        switch error.errnoCode {
+        case EADDRINUSE: return .portInUse
+        case EACCES: return .portNotAllowed
+        case EADDRNOTAVAIL where address.isLoopback, EAFNOSUPPORT where address.isLoopback: return .noLoopback
+        default: return .cannotListen(error.words)
+        }
+    }
+
+    private func bootstrap(_ accept: @escaping @Sendable (any Channel) throws -> Void) -> ServerBootstrap {
+        let (metrics, logger) = (metrics, logger)
+        return ServerBootstrap(group: group)
+            .serverChannelOption(.backlog, value: 1024)
+            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .serverChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    try channel.pipeline.syncOperations.addHandler(AcceptPause(metrics: metrics, logger: logger))
+                }
+            }
+            .childChannelInitializer { channel in channel.eventLoop.makeCompletedFuture { try accept(channel) } }
+    }
+}
+
+/// Pauses a listener that cannot accept, for want of descriptors or memory, instead of giving it up or trying all the
+/// time.
+private final class AcceptPause: ChannelInboundHandler {
+    typealias InboundIn = any Channel
+
+    private static let pause = TimeAmount.milliseconds(500)
+
+    private let metrics: ProxyMetrics
+    private let logger: Logger
+    private var isPaused = false
+
+    init(metrics: ProxyMetrics, logger: Logger) {
+        self.metrics = metrics
+        self.logger = logger
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        guard !isPaused, let error = error as? IOError else { return context.fireErrorCaught(error) }
+        isPaused = true
+        metrics.acceptPaused()
+        let hint = error.errnoCode == EMFILE ? "; raise the limit of open files (ulimit -n)" : ""
+        logger.error("cannot accept a connection: \(error.words)\(hint)")
+        try? context.channel.syncOptions?.setOption(.autoRead, value: false)
+        let channel = context.channel
+        context.eventLoop.assumeIsolated().scheduleTask(in: Self.pause) { [self] in
+            isPaused = false
+            try? channel.syncOptions?.setOption(.autoRead, value: true)
+        }
+    }
+}

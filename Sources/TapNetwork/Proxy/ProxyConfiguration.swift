@@ -1,0 +1,35 @@
+public import NIOCore
+public import TapCore
+
+/// What a proxy listens on, what it relays to, and how.
+public struct ProxyConfiguration: Sendable {
+    /// Where to listen; each may name a server of its own. Default: port 15222 on both loopback addresses.
+    public var listeners: [ListenSpec]
+    /// The server for clients of listeners that name none.
+    public var upstream: Endpoint
+    /// How sessions are watched; ``SessionOptions/level`` is what the sinks want at most.
+    public var session: SessionOptions
+    /// Listen on addresses that other machines reach. Default false.
+    public var allowRemote: Bool
+    /// How long sessions may take to end when the proxy stops. Default 10 s.
+    public var grace: TimeAmount
+    /// How long connecting to a server may take. Default 10 s.
+    public var connectTimeout: TimeAmount
+
+    /// A configuration with the defaults of each.
+    public init(
+        listeners: [ListenSpec] = [ListenSpec()],
+        upstream: Endpoint,
+        session: SessionOptions = SessionOptions(),
+        allowRemote: Bool = false,
+        grace: TimeAmount = .seconds(10),
+        connectTimeout: TimeAmount = .seconds(10)
+    ) {
+        self.listeners = listeners
+        self.upstream = upstream
+        self.session = session
+        self.allowRemote = allowRemote
+        self.grace = grace
+        self.connectTimeout = connectTimeout
+    }
+}

@@ -1,0 +1,64 @@
+/// Why a proxy does not run: what happened, to which address, and the way out, in one line.
+public struct ProxyError: Error, Sendable, Hashable {
+    /// What happened.
+    public enum Code: Sendable, Hashable {
+        /// The address would be reached by other machines, and that was not allowed.
+        case remoteNotAllowed
+        /// The server to relay to is a listener of this proxy.
+        case relaysToItself(upstream: String)
+        /// Another program listens on the port.
+        case portInUse
+        /// The system refuses the port to this user.
+        case portNotAllowed
+        /// Neither IPv4 nor IPv6 has a loopback address here.
+        case noLoopback
+        /// The name or address is none of this machine; words of the operating system.
+        case cannotListen(String)
+        /// A listener has failed while it ran.
+        case listenerLost
+    }
+
+    /// Who has to act; a program's exit code follows from it.
+    public enum Blame: Sendable, Hashable {
+        /// What was asked for cannot be: the command line is to be changed.
+        case usage
+        /// The network or the system: something else is in the way.
+        case network
+    }
+
+    /// What happened.
+    public let code: Code
+    /// The listener's address, `HOST:PORT`.
+    public let address: String
+
+    /// Who has to act.
+    public var blame: Blame {
+        switch code {
+        case .remoteNotAllowed, .relaysToItself: .usage
+        case .portInUse, .portNotAllowed, .noLoopback, .cannotListen, .listenerLost: .network
+        }
+    }
+}
+
+extension ProxyError: CustomStringConvertible {
+    /// One line for people.
+    public var description: String {
+        switch code {
+        case .remoteNotAllowed:
+            "listening on \(address) would let other machines in, who could log in through this proxy and whose "
+                + "traffic would be recorded; use --allow-remote if that is meant, or listen on 127.0.0.1"
+        case .relaysToItself(let upstream):
+            "the upstream \(upstream) is this proxy itself, which listens on \(address); name the XMPP server's address"
+        case .portInUse:
+            "cannot listen on \(address): another program uses the port; stop it, or choose another port with --listen "
+                + "(0 lets the system choose)"
+        case .portNotAllowed:
+            "cannot listen on \(address): ports below 1024 need special rights; choose another port with --listen"
+        case .noLoopback:
+            "cannot listen on \(address): this machine has neither 127.0.0.1 nor ::1; use --listen HOST:PORT"
+        case .cannotListen(let reason):
+            "cannot listen on \(address): \(reason); name an address of this machine with --listen HOST:PORT"
+        case .listenerLost: "the listener on \(address) has failed; start the proxy again"
+        }
+    }
+}

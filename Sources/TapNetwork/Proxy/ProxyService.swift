@@ -1,0 +1,186 @@
+public import Logging
+public import NIOCore
+public import NIOPosix
+public import ServiceLifecycle
+internal import Synchronization
+public import TapCore
+public import XMPPCore
+
+/// Listens, and relays each client to its server as a tapped ``Session``.
+///
+/// ``run()`` returns when it was told to stop and the last session has handed over its last record: sinks may be closed
+/// then, and not before.
+public final class ProxyService: Service {
+    /// What it does.
+    public let configuration: ProxyConfiguration
+    /// Counters, readable at any time.
+    public let metrics = ProxyMetrics()
+
+    private let context: RelayContext
+    private let group: any EventLoopGroup
+    private let logger: Logger
+    private let onListening: @Sendable (Endpoint) -> Void
+    private let state = Mutex(State())
+
+    private struct State {
+        var loops: [NIOLoopBound<RelayLoop>] = []
+        var refusal: RelayLoop.Refusal?
+    }
+
+    /// A proxy that hands its records to `recorder`.
+    ///
+    /// - Parameters:
+    ///   - run: What numbers records and sessions.
+    ///   - clock: The clock of that run.
+    ///   - eventLoopGroup: Where sessions run; each stays on one loop. Default: a loop for each core.
+    ///   - logger: For what is to be said of the proxy itself: notices, servers that are down, pauses.
+    ///   - onListening: Called once for each address on which clients are accepted, when all are.
+    public init(
+        _ configuration: ProxyConfiguration,
+        run: Run,
+        clock: RunClock,
+        recorder: Recorder,
+        eventLoopGroup: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton,
+        logger: Logger,
+        onListening: @escaping @Sendable (Endpoint) -> Void
+    ) {
+        self.configuration = configuration
+        context = RelayContext(
+            run: run,
+            clock: clock,
+            options: configuration.session,
+            recorder: recorder,
+            metrics: metrics
+        )
+        group = eventLoopGroup
+        self.logger = logger
+        self.onListening = onListening
+    }
+
+    /// Serves until graceful shutdown, which gives open sessions ``ProxyConfiguration/grace`` to have all written that
+    /// was read, or until the task is cancelled, which ends them at once; also during the former.
+    ///
+    /// - Throws: ``ProxyError`` where a listener cannot be opened, or fails later.
+    public func run() async throws {
+        try await makeLoops()
+        let listeners = try await open()
+        for listener in listeners.open { onListening(listener.endpoint) }
+        probe()
+        do {
+            try await waitForEnd(listeners)
+        } catch {
+            await listeners.close()
+            await end(within: .zero)
+            // A cancelled run has been asked to end, and has.
+            if !(error is CancellationError) { throw error }
+            return
+        }
+        await listeners.close()
+        await end(within: configuration.grace)
+    }
+
+    /// Ends every session, and every later one, with a stream error: the log is required and cannot be written.
+    public func refuseSessions(_ condition: StreamErrorCondition, _ text: String) {
+        let refusal = RelayLoop.Refusal(condition: condition, text: text)
+        let loops = state.withLock { state in
+            state.refusal = state.refusal ?? refusal
+            return state.loops
+        }
+        for loop in loops { loop.eventLoop.execute { loop.value.refuse(refusal) } }
+    }
+
+    // MARK: Beginning
+
+    private func makeLoops() async throws {
+        let context = context
+        var loops: [NIOLoopBound<RelayLoop>] = []
+        for eventLoop in group.makeIterator() {
+            let loop = eventLoop.submit {
+                NIOLoopBound(RelayLoop(eventLoop: eventLoop, context: context), eventLoop: eventLoop)
+            }
+            loops.append(try await loop.get())
+        }
+        let refusal = state.withLock { state in
+            state.loops = loops
+            return state.refusal
+        }
+        if let refusal { refuseSessions(refusal.condition, refusal.text) }
+    }
+
+    private func open() async throws(ProxyError) -> Listeners {
+        var listeners = Listeners(
+            group: group,
+            metrics: metrics,
+            logger: logger,
+            allowRemote: configuration.allowRemote
+        )
+        var byLoop: [ObjectIdentifier: NIOLoopBound<RelayLoop>] = [:]
+        for loop in state.withLock({ $0.loops }) { byLoop[ObjectIdentifier(loop.eventLoop)] = loop }
+        for spec in configuration.listeners {
+            let upstream = spec.upstream ?? configuration.upstream
+            let dialer = Dialer(upstream, timeout: configuration.connectTimeout)
+            do throws(ProxyError) {
+                try await listeners.open(spec, upstream: upstream) { [byLoop] channel in
+                    guard let loop = byLoop[ObjectIdentifier(channel.eventLoop)] else { throw ChannelError.eof }
+                    let driver = SessionDriver(loop: loop.value, dialer: dialer, remote: channel.remoteAddress)
+                    try driver.accept(channel)
+                }
+            } catch {
+                await listeners.close()
+                throw error
+            }
+        }
+        return listeners
+    }
+
+    /// Sees whether the servers are up, and says so if not. Nothing waits for it.
+    private func probe() {
+        let upstreams = Set(configuration.listeners.map { $0.upstream ?? configuration.upstream })
+        for upstream in upstreams {
+            let dialer = Dialer(upstream, timeout: configuration.connectTimeout)
+            dialer.connect(on: group.next()).whenComplete { [logger] result in
+                switch result {
+                case .success(let channel): channel.close(promise: nil)
+                case .failure(let error):
+                    logger.warning("\(dialer.words(for: error)); until it is up, clients are told that it is not")
+                }
+            }
+        }
+    }
+
+    // MARK: Ending
+
+    /// Returns at graceful shutdown. Throws when cancelled, or when a listener fails.
+    private func waitForEnd(_ listeners: Listeners) async throws {
+        let (events, tell) = AsyncThrowingStream.makeStream(of: Never.self, throwing: (any Error).self)
+        for listener in listeners.open {
+            listener.channel.closeFuture.whenComplete { _ in
+                tell.finish(throwing: ProxyError(code: .listenerLost, address: listener.endpoint.description))
+            }
+        }
+        try await withGracefulShutdownHandler {
+            for try await _ in events {}
+            // A stream also ends when its task is cancelled.
+            try Task.checkCancellation()
+        } onGracefulShutdown: {
+            tell.finish()
+        }
+    }
+
+    private func end(within grace: TimeAmount) async {
+        let loops = state.withLock { $0.loops }
+        let count = metrics.sessionsOpen
+        if count > 0 { logger.info("stopping; open sessions: \(count)") }
+        let ended = loops.map { loop in loop.eventLoop.flatSubmit { loop.value.stop() } }
+        @Sendable func abandon() {
+            for loop in loops { loop.eventLoop.execute { loop.value.abandon() } }
+        }
+        let deadline = group.next().scheduleTask(in: grace, abandon)
+        await withTaskCancellationHandler {
+            for future in ended { try? await future.get() }
+        } onCancel: {
+            abandon()
+        }
+        deadline.cancel()
+    }
+}

@@ -1,0 +1,95 @@
+internal import NIOCore
+internal import TapCore
+internal import XMPPCore
+
+/// What all event loops of a proxy share; each part may be used from any of them.
+struct RelayContext: Sendable {
+    let run: Run
+    let clock: RunClock
+    let options: SessionOptions
+    let recorder: Recorder
+    let metrics: ProxyMetrics
+}
+
+/// What the sessions of one event loop share, and who they are. Belongs to that loop.
+final class RelayLoop {
+    /// How long sources wait before they look whether the sinks have room again.
+    private static let congestionPoll = TimeAmount.milliseconds(5)
+
+    let eventLoop: any EventLoop
+    let context: RelayContext
+    /// One parser for all sessions: its libxml2 contexts are warm.
+    let parser = StanzaParser()
+
+    private var drivers: [ObjectIdentifier: SessionDriver] = [:]
+    /// Sessions that do not read because a sink has no room.
+    private var stalled: [SessionDriver] = []
+    private var whenEmpty: EventLoopPromise<Void>?
+    private(set) var isStopping = false
+    /// Why no session is served any more, where that is so.
+    private(set) var refusal: Refusal?
+
+    /// A stream error for every session, open or new.
+    struct Refusal: Sendable {
+        var condition: StreamErrorCondition
+        var text: String
+    }
+
+    init(eventLoop: any EventLoop, context: RelayContext) {
+        self.eventLoop = eventLoop
+        self.context = context
+    }
+
+    /// Sessions that have not ended.
+    var count: Int { drivers.count }
+
+    func add(_ driver: SessionDriver) {
+        drivers[ObjectIdentifier(driver)] = driver
+        context.metrics.sessionBegan()
+    }
+
+    func remove(_ driver: SessionDriver) {
+        guard drivers.removeValue(forKey: ObjectIdentifier(driver)) != nil else { return }
+        context.metrics.sessionEnded()
+        guard drivers.isEmpty, let promise = whenEmpty else { return }
+        whenEmpty = nil
+        promise.succeed()
+    }
+
+    /// Calls the driver's ``SessionDriver/resume()`` when the sinks have room.
+    func wait(_ driver: SessionDriver) {
+        stalled.append(driver)
+        if stalled.count == 1 { poll() }
+    }
+
+    private func poll() {
+        eventLoop.assumeIsolated().scheduleTask(in: Self.congestionPoll) { [self] in
+            if context.recorder.isCongested { return poll() }
+            let waiting = stalled
+            stalled.removeAll()
+            for driver in waiting { driver.resume() }
+        }
+    }
+
+    /// Ends every session, and every new one, with a stream error.
+    func refuse(_ refusal: Refusal) {
+        guard self.refusal == nil else { return }
+        self.refusal = refusal
+        for driver in drivers.values { driver.refuse(refusal) }
+    }
+
+    /// Ends every session after what has been read is written. The result comes when none is left. Called once.
+    func stop() -> EventLoopFuture<Void> {
+        isStopping = true
+        let promise = eventLoop.makePromise(of: Void.self)
+        if drivers.isEmpty { promise.succeed() } else { whenEmpty = promise }
+        for driver in drivers.values { driver.stop() }
+        return promise.futureResult
+    }
+
+    /// Ends every session at once, whatever has not been written.
+    func abandon() {
+        isStopping = true
+        for driver in drivers.values { driver.abandon() }
+    }
+}

@@ -1,0 +1,291 @@
+internal import NIOCore
+internal import TapCore
+internal import XMPPCore
+
+/// Runs one ``Session`` on one event loop: brings it what its two connections tell, and does what it commands.
+///
+/// NIO may call back from inside a write, a flush or a close. The session is therefore never called while one of its
+/// own calls is on the stack (each is a leaf: none calls out), and while its commands are being performed whatever
+/// happens waits in line, so that bytes keep their order.
+///
+/// The driver, its two ``LegHandler``s and their channels hold each other while the session lasts; when both
+/// connections are closed the driver lets go of all.
+final class SessionDriver {
+    /// How long a client whose server cannot be reached may take to begin the stream in which it is told.
+    private static let answerTimeout = TimeAmount.seconds(10)
+
+    private enum Stage {
+        /// The connection to the server is being made; what comes from the client waits.
+        case connecting
+        case relaying
+        /// The session is over; what is written goes out, what comes is thrown away.
+        case closing
+        case over
+    }
+
+    /// What happened while it could not be told.
+    private enum Happening {
+        case received(Leg, ByteBuffer)
+        case ended(Leg, LegEnd)
+    }
+
+    private let loop: RelayLoop
+    private let dialer: Dialer
+    private var session: Session
+    private var stage = Stage.connecting
+    private let client = LegHandler(.client)
+    private let server = LegHandler(.server)
+    private var deferred: [Happening] = []
+    private var isPerforming = false
+    private var isStalled = false
+
+    /// A driver for a client that has just connected from `remote`; ``accept(_:)`` begins.
+    init(loop: RelayLoop, dialer: Dialer, remote: SocketAddress?) {
+        self.loop = loop
+        self.dialer = dialer
+        let context = loop.context
+        session = Session(
+            run: context.run,
+            options: context.options,
+            parser: loop.parser,
+            remote: remote?.endpoint?.description,
+            upstream: dialer.endpoint.description,
+            at: context.clock.now()
+        )
+    }
+
+    // MARK: Beginning
+
+    /// Takes the client's channel, which is about to become active.
+    func accept(_ channel: any Channel) throws {
+        try channel.becomeLeg()
+        try client.join(channel, self)
+    }
+
+    /// A connection is up. Only the client's is of interest: the server's is told by the dialer.
+    func activated(_ leg: Leg) {
+        guard leg == .client, stage == .connecting else { return }
+        guard !loop.isStopping else {
+            stage = .over
+            return client.close()
+        }
+        loop.add(self)
+        if let refusal = loop.refusal {
+            stage = .relaying
+            return refuse(refusal)
+        }
+        perform()
+        dialer.connect(on: loop.eventLoop).assumeIsolated().whenComplete { [self] result in
+            switch result {
+            case .success(let channel): connected(channel)
+            case .failure(let error): failed(error)
+            }
+        }
+    }
+
+    private func connected(_ channel: any Channel) {
+        guard stage == .connecting else { return channel.close(promise: nil) }
+        do {
+            try server.join(channel, self)
+        } catch {
+            channel.close(promise: nil)
+            return failed(error)
+        }
+        guard channel.isActive else { return failed(ChannelError.alreadyClosed) }
+        stage = .relaying
+        session.serverConnected(channel.remoteAddress?.endpoint?.description ?? "\(dialer.endpoint)", at: now)
+        perform()
+    }
+
+    private func failed(_ error: any Error) {
+        guard stage == .connecting else { return }
+        stage = .relaying
+        loop.context.metrics.connectionFailed()
+        session.serverFailed(dialer.words(for: error), at: now)
+        perform()
+        awaitHeader()
+    }
+
+    /// A client is told in its own stream that it is not served; one that never begins a stream is not waited for.
+    private func awaitHeader() {
+        loop.eventLoop.assumeIsolated().scheduleTask(in: Self.answerTimeout) { [weak self] in
+            self?.beginClosing(reset: false)
+        }
+    }
+
+    // MARK: What the connections tell
+
+    func received(_ leg: Leg, _ buffer: ByteBuffer) {
+        guard stage == .relaying, !isPerforming else { return postpone(.received(leg, buffer)) }
+        if take(leg, buffer) == .keep { perform() }
+    }
+
+    /// All that was to be read has been read: what goes on goes out first, then it is looked at.
+    func readCompleted(_ leg: Leg) {
+        guard stage == .relaying, !isPerforming else { return }
+        handler(leg.other).flush()
+        perform()
+    }
+
+    /// A connection brings no more; how it ended.
+    func ended(_ leg: Leg, _ end: LegEnd) {
+        guard stage == .relaying, !isPerforming else { return postpone(.ended(leg, end)) }
+        session.ended(leg, end, at: now)
+        perform()
+    }
+
+    func writabilityChanged(_ leg: Leg) {
+        // A connection that has become full is looked at when the reads that filled it are done: a flush may empty it.
+        guard stage == .relaying, handler(leg).isWritable else { return }
+        updateReading(leg.other)
+    }
+
+    /// A connection is closed.
+    func closed(_ leg: Leg) {
+        guard !isPerforming else { return }
+        conclude()
+    }
+
+    private func take(_ leg: Leg, _ buffer: ByteBuffer) -> Disposition {
+        let direction = leg.inbound
+        loop.context.metrics.count(direction, buffer.readableBytes)
+        let disposition = session.receive(direction, buffer.readableBytesUInt8Span, at: now)
+        if disposition == .relay { handler(leg.other).write(buffer) }
+        return disposition
+    }
+
+    private func postpone(_ happening: Happening) {
+        guard stage == .connecting || stage == .relaying else { return }
+        deferred.append(happening)
+    }
+
+    // MARK: What the session commands
+
+    /// Does what the session wants, tells it what happened meanwhile, until both are done; then looks after the
+    /// connections.
+    private func perform() {
+        guard !isPerforming else { return }
+        isPerforming = true
+        repeat {
+            while let command = session.next() { run(command) }
+        } while stage != .connecting && takeDeferred()
+        isPerforming = false
+        client.flush()
+        server.flush()
+        updateReading()
+        conclude()
+    }
+
+    private func takeDeferred() -> Bool {
+        guard !deferred.isEmpty else { return false }
+        switch deferred.removeFirst() {
+        case .received(let leg, let buffer): _ = take(leg, buffer)
+        case .ended(let leg, let end): session.ended(leg, end, at: now)
+        }
+        return true
+    }
+
+    private func run(_ command: Command) {
+        switch command {
+        case .record(let record): loop.context.recorder.write(record, content: session.content)
+        case .forward(let direction): handler(direction.destination).write(session.content)
+        case .send(let leg, let bytes): handler(leg).write(bytes.span)
+        case .held(let direction): session.release(direction)
+        case .finish(let leg): handler(leg).finish()
+        case .close(let reset): beginClosing(reset: reset)
+        }
+    }
+
+    // MARK: Backpressure
+
+    /// A sink has room again.
+    func resume() {
+        isStalled = false
+        updateReading()
+    }
+
+    private func updateReading() {
+        guard stage != .over else { return }
+        if !isStalled, stage == .relaying, loop.context.recorder.isCongested {
+            isStalled = true
+            loop.wait(self)
+        }
+        updateReading(.client)
+        updateReading(.server)
+    }
+
+    private func updateReading(_ leg: Leg) {
+        let isWanted =
+            switch stage {
+            case .connecting, .over: false
+            case .relaying: !isStalled && handler(leg.other).isWritable && session.wantsBytes(from: leg)
+            // A close while bytes come in would be a reset, and what was written last would be lost with it.
+            case .closing: true
+            }
+        handler(leg).setReading(isWanted)
+    }
+
+    // MARK: Ending
+
+    /// Ends the session with a stream error.
+    func refuse(_ refusal: RelayLoop.Refusal) {
+        guard stage == .connecting || stage == .relaying else { return }
+        if stage == .connecting { stage = .relaying }
+        session.abort(refusal.condition, refusal.text, at: now)
+        perform()
+        awaitHeader()
+    }
+
+    /// Ends the session because the proxy stops: both connections end after what has been read is written, without an
+    /// end of the stream, so that a client with stream management can resume its session.
+    func stop() {
+        guard stage == .connecting || stage == .relaying else { return }
+        if stage == .connecting { stage = .relaying }
+        session.stop(at: now)
+        perform()
+    }
+
+    /// Ends the session at once.
+    func abandon() {
+        stop()
+        client.close()
+        server.close()
+        conclude()
+    }
+
+    private func beginClosing(reset: Bool) {
+        guard stage == .relaying else { return }
+        stage = .closing
+        deferred.removeAll()
+        for leg in [client, server] { if reset { leg.resetWhenWritten() } else { leg.finish() } }
+        if !isPerforming { updateReading() }
+        tick(reset: reset)
+    }
+
+    /// Once a second: gives up connections that do not end.
+    private func tick(reset: Bool) {
+        loop.eventLoop.assumeIsolated().scheduleTask(in: .seconds(1)) { [weak self] in
+            guard let self, stage == .closing else { return }
+            for leg in [client, server] where leg.isStuck(resets: reset) { leg.close() }
+            tick(reset: reset)
+        }
+    }
+
+    /// The last of it, once both connections are closed.
+    private func conclude() {
+        guard stage != .over, stage != .connecting, !client.isOpen, !server.isOpen else { return }
+        stage = .over
+        deferred.removeAll()
+        session.closed(at: now)
+        while let command = session.next() {
+            if case .record(let record) = command {
+                loop.context.recorder.write(record, content: session.content)
+            }
+        }
+        loop.remove(self)
+    }
+
+    private var now: Run.Instant { loop.context.clock.now() }
+
+    private func handler(_ leg: Leg) -> LegHandler { leg == .client ? client : server }
+}

@@ -1,0 +1,24 @@
+internal import Glibc
+public import TapCore
+
+/// Reads the system's clocks for a run: wall time, and time since the run began.
+public struct RunClock: Sendable {
+    private let origin: Int64
+
+    /// A clock of a run that begins now.
+    public init() { origin = Self.read(CLOCK_MONOTONIC) }
+
+    /// Both clocks, now.
+    public func now() -> Run.Instant {
+        Run.Instant(
+            time: Timestamp(nanoseconds: Self.read(CLOCK_REALTIME)),
+            monotonic: Self.read(CLOCK_MONOTONIC) &- origin
+        )
+    }
+
+    private static func read(_ clock: clockid_t) -> Int64 {
+        var time = timespec()
+        clock_gettime(clock, &time)
+        return Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
+    }
+}

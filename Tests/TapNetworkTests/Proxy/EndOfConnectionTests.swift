@@ -1,0 +1,177 @@
+import NIOCore
+import TapCore
+import TapNetwork
+import TapTestKit
+import Testing
+import XMPPCore
+
+@Suite("How connections end", .timeLimit(.minutes(2)))
+struct EndOfConnectionTests {
+    private static let lots = [UInt8](repeating: 0x20, count: 3 << 20)
+
+    @Test("A client that sends no more still receives all the server has to say")
+    func clientHalfCloses() async throws {
+        let proxy = try await ProxyFixture()
+        let (client, server) = try await proxy.openPair()
+        let (sent, received) = (server.now.count, client.now.count)
+        client.push(Self.lots)
+        try await client.finish()
+        try await server.wait("the client's end") { $0.isFinished }
+        #expect(server.now.count == sent + Self.lots.count)
+        #expect(!client.now.isFinished && !client.now.isClosed)
+        server.push(Self.lots)
+        try await server.finish()
+        try await client.wait("the server's end") { $0.isClosed || $0.isFinished }
+        #expect(client.now.count == received + Self.lots.count)
+        #expect(!client.now.isReset && !server.now.isReset)
+        try await proxy.settle()
+        #expect(
+            proxy.sink.records.last?.record.message == "the client's connection ended without the end of its stream"
+        )
+        try await proxy.stop()
+    }
+
+    @Test("A server that sends no more still receives all the client has to say")
+    func serverHalfCloses() async throws {
+        let proxy = try await ProxyFixture()
+        let (client, server) = try await proxy.openPair()
+        let (sent, received) = (server.now.count, client.now.count)
+        server.push(Self.lots)
+        try await server.finish()
+        try await client.wait("the server's end") { $0.isFinished }
+        #expect(client.now.count == received + Self.lots.count)
+        #expect(!server.now.isFinished && !server.now.isClosed)
+        client.push(Self.lots)
+        try await client.finish()
+        try await server.wait("the client's end") { $0.isClosed || $0.isFinished }
+        #expect(server.now.count == sent + Self.lots.count)
+        #expect(!client.now.isReset && !server.now.isReset)
+        try await proxy.settle()
+        try await proxy.stop()
+    }
+
+    /// How far a session has come when it is cut.
+    static let stages: [String: [Conversations.Turn]] = [
+        "before a byte": [],
+        "inside the header": [(.send, "<?xml version='1.0'?>")],
+        "after the header": Array(Conversations.login.prefix(1)),
+        "after the features": Array(Conversations.login.prefix(3)),
+        "during authentication": Array(Conversations.login.prefix(4)),
+        "at the restart": Array(Conversations.login.prefix(5)),
+        "open": Conversations.login,
+        "after STARTTLS": Conversations.startTLS,
+        "after the client's end of the stream": Array(Conversations.plainLogin.dropLast()),
+    ]
+
+    @Test(
+        "A reset on either leg, at every stage, is a reset on the other",
+        arguments: Array(stages.keys.sorted()),
+        Leg.allCases
+    )
+    func reset(_ stage: String, _ leg: Leg) async throws {
+        let proxy = try await ProxyFixture()
+        let (client, server) = try await proxy.pair()
+        try await say(Self.stages[stage] ?? [], client, server)
+        if stage == "inside the header" { try await client.send("<stream:stream xmlns='jabber:cl") }
+        let (cut, other) = leg == .client ? (client, server) : (server, client)
+        try await cut.reset()
+        try await other.wait("a reset") { $0.isClosed || $0.isFinished }
+        #expect(other.now.isReset)
+        try await proxy.settle()
+        #expect(proxy.sink.records(code: "session-ended").count == 1)
+
+        // The next one is served as if nothing had been.
+        let (next, nextServer) = try await proxy.openPair()
+        await next.close()
+        await nextServer.close()
+        try await proxy.settle()
+        try await proxy.stop()
+    }
+
+    @Test("A client that is gone while the server still speaks takes the server's connection with it")
+    func goneAfterHalfClose() async throws {
+        let proxy = try await ProxyFixture()
+        let (client, server) = try await proxy.openPair()
+        try await client.finish()
+        try await server.wait("the client's end") { $0.isFinished }
+        try await client.reset()
+        for _ in 0..<200 where !server.now.isClosed {
+            server.push(Array("<presence from='a@b'/>".utf8))
+            try await Task.sleep(for: .milliseconds(10))
+        }
+        try await server.wait("its end") { $0.isClosed }
+        try await proxy.settle()
+        #expect(proxy.sink.records(code: "session-ended").count == 1)
+        try await proxy.stop()
+    }
+
+    @Test("A client whose server cannot be reached is told so in its stream")
+    func serverDown() async throws {
+        let closed = try await TestServer()
+        await closed.close()
+        let upstream = Endpoint(host: "127.0.0.1", port: closed.port)
+        let proxy = try await ProxyFixture(upstream: upstream)
+        let client = try await Peer.connect(to: proxy.port)
+        try await client.send(Conversations.login[0].text)
+        let seen = try await client.wait("the end") { $0.isFinished || $0.isClosed }
+        #expect(!seen.isReset)
+        #expect(seen.text.contains("<stream:stream"))
+        #expect(seen.text.contains("<remote-connection-failed"))
+        #expect(seen.text.hasSuffix("</stream:stream>"))
+        await client.close()
+        try await proxy.settle()
+        let told = try #require(proxy.sink.records(code: "server-unreachable").first)
+        #expect(told.record.message == "cannot connect to \(upstream): connection refused (errno 111)")
+        #expect(proxy.sink.records.last?.record.condition == "remote-connection-failed")
+        #expect(proxy.service.metrics.connectionsFailed == 1)
+        try await eventually("no warning at start") {
+            proxy.logged.all.contains {
+                $0.hasPrefix("warning cannot connect to \(upstream): connection refused")
+            }
+        }
+        try await proxy.stop()
+    }
+
+    @Test("A name that is not known is said to be not known")
+    func unknownName() async throws {
+        let proxy = try await ProxyFixture(upstream: Endpoint(host: "nowhere.invalid", port: 5222))
+        let client = try await Peer.connect(to: proxy.port)
+        try await client.send(Conversations.login[0].text)
+        try await client.wait("the stream error") { $0.text.contains("<remote-connection-failed") }
+        let told = try #require(proxy.sink.records(code: "server-unreachable").first)
+        #expect(
+            told.record.message == #"cannot connect to nowhere.invalid:5222: the name "nowhere.invalid" is not known"#
+        )
+        await client.close()
+        try await proxy.stop()
+    }
+
+    @Test("The last word reaches a client that goes on sending")
+    func lastWord() async throws {
+        let proxy = try await ProxyFixture()
+        let (client, server) = try await proxy.openPair()
+        let flood = Task {
+            while !Task.isCancelled {
+                try await client.send([UInt8](repeating: 0x20, count: 10_000))
+                try await Task.sleep(for: .milliseconds(1))
+            }
+        }
+        proxy.service.refuseSessions(.resourceConstraint, "The log cannot be written.")
+        let seen = try await client.wait("the end") { $0.isFinished || $0.isClosed }
+        #expect(seen.text.contains("<resource-constraint"))
+        #expect(seen.text.hasSuffix("</stream:stream>"))
+        #expect(!seen.isReset)
+        flood.cancel()
+        try await server.wait("the end") { $0.isFinished || $0.isClosed }
+        #expect(server.now.text.hasSuffix("</stream:stream>"))
+        await client.close()
+        await server.close()
+
+        let late = try await Peer.connect(to: proxy.port)
+        try await late.send(Conversations.login[0].text)
+        try await late.wait("the stream error") { $0.text.contains("<resource-constraint") && $0.isFinished }
+        await late.close()
+        try await proxy.settle()
+        try await proxy.stop()
+    }
+}

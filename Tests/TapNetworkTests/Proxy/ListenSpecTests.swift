@@ -1,0 +1,39 @@
+import TapNetwork
+import Testing
+
+struct ListenSpecTests {
+    @Test(
+        "A listener is read as people write it, and written as it was read",
+        arguments: [
+            ("15222", ListenSpec(port: 15222)), ("0", ListenSpec(port: 0)),
+            ("127.0.0.1:15222", ListenSpec(host: "127.0.0.1", port: 15222)),
+            ("[::1]:0", ListenSpec(host: "::1", port: 0)),
+            ("15222=localhost:5222", ListenSpec(port: 15222, upstream: Endpoint(host: "localhost", port: 5222))),
+            ("[::]:1=[::1]:2", ListenSpec(host: "::", port: 1, upstream: Endpoint(host: "::1", port: 2))),
+        ]
+    )
+    func listener(_ text: String, _ spec: ListenSpec) throws {
+        #expect(try ListenSpec(text) == spec)
+        #expect(spec.description == text)
+    }
+
+    @Test("Without a word it is port 15222 on both loopback addresses")
+    func standard() { #expect(ListenSpec() == ListenSpec(host: nil, port: 15222, upstream: nil)) }
+
+    @Test(
+        "A refused listener is told in one line with what was typed, what is wrong, and the way out",
+        arguments: [
+            ("65536", #""65536" has the port "65536"; a port is a number from 0 to 65535"#),
+            ("", "the address is empty; write HOST:PORT, as in localhost:5222"),
+            ("localhost", #""localhost" has no port; write HOST:PORT, as in localhost:5222"#),
+            ("15222=", #""15222=" has no address after "="; write PORT=HOST:PORT, as in 15222=localhost:5222"#),
+            ("15222=localhost", #""localhost" has no port; write HOST:PORT, as in localhost:5222"#),
+            ("15222=localhost:0", #""localhost:0" has the port "0"; a port is a number from 1 to 65535"#),
+            (":15222", #"":15222" has no host; write HOST:PORT, as in localhost:5222"#),
+        ]
+    )
+    func refusal(_ text: String, _ words: String) {
+        let error = #expect(throws: EndpointError.self) { try ListenSpec(text) }
+        #expect(error?.description == words)
+    }
+}

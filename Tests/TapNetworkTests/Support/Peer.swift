@@ -1,0 +1,188 @@
+import Glibc
+import NIOCore
+import NIOPosix
+import Synchronization
+import TapTestKit
+
+/// One end of a real connection, played by a test: a client of the proxy, or the server behind it.
+final class Peer: Sendable {
+    /// What has come so far.
+    struct Seen {
+        var bytes: [UInt8] = []
+        /// Where bytes are only counted and hashed: how many.
+        var count = 0
+        var hash = Hash()
+        var isFinished = false
+        var isReset = false
+        var isClosed = false
+
+        var text: String { String(decoding: bytes, as: UTF8.self) }
+    }
+
+    let channel: any Channel
+    private let seen: SeenBox
+
+    fileprivate init(_ channel: any Channel, _ seen: SeenBox) {
+        self.channel = channel
+        self.seen = seen
+    }
+
+    /// Connects to a port of 127.0.0.1.
+    static func connect(to port: Int, keeps: Bool = true) async throws -> Peer {
+        let seen = SeenBox(keeps: keeps)
+        let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .channelOption(.allowRemoteHalfClosure, value: true)
+            .channelInitializer { $0.pipeline.addHandler(PeerHandler(seen)) }
+            .connect(host: "127.0.0.1", port: port)
+            .get()
+        return Peer(channel, seen)
+    }
+
+    func send(_ bytes: [UInt8]) async throws {
+        try await channel.writeAndFlush(ByteBuffer(bytes: bytes)).get()
+    }
+
+    func send(_ text: String) async throws { try await send(Array(text.utf8)) }
+
+    /// Sends without waiting for the system to take it.
+    func push(_ bytes: [UInt8]) { channel.writeAndFlush(ByteBuffer(bytes: bytes), promise: nil) }
+
+    /// Sends a FIN.
+    func finish() async throws { try await channel.close(mode: .output).get() }
+
+    /// Sends an RST.
+    func reset() async throws {
+        let provider = channel as? any SocketOptionProvider
+        try await provider?.setSoLinger(linger(l_onoff: 1, l_linger: 0)).get()
+        try await channel.close().get()
+    }
+
+    func close() async { try? await channel.close().get() }
+
+    func setReading(_ isReading: Bool) async throws { try await channel.setOption(.autoRead, value: isReading).get() }
+
+    var now: Seen { seen.value }
+
+    /// Waits until what has come is as wanted.
+    @discardableResult
+    func wait(
+        _ what: String,
+        seconds: Int = 20,
+        until isWanted: (Seen) -> Bool
+    ) async throws -> Seen {
+        try await eventually("\(what); last: \(now.text.suffix(200))", seconds: seconds) { isWanted(seen.value) }
+        return seen.value
+    }
+
+    /// Waits for exactly this text after `skip` bytes.
+    func expect(_ text: String, after skip: Int = 0) async throws {
+        let bytes = Array(text.utf8)
+        let seen = try await wait("expected \(text)") { $0.bytes.count >= skip + bytes.count || $0.isClosed }
+        guard Array(seen.bytes.dropFirst(skip).prefix(bytes.count)) == bytes else {
+            throw KitError("expected \(text), got \(seen.text)")
+        }
+    }
+}
+
+/// FNV-1a over 64-bit words of a byte stream, however it is cut.
+struct Hash: Equatable {
+    private var state: UInt64 = 0xCBF2_9CE4_8422_2325
+
+    mutating func add(_ bytes: some Sequence<UInt8>) {
+        for byte in bytes { state = (state ^ UInt64(byte)) &* 0x100_0000_01B3 }
+    }
+
+    static func of(_ bytes: [UInt8]) -> Hash {
+        var hash = Hash()
+        hash.add(bytes)
+        return hash
+    }
+}
+
+/// Waits for a condition that comes about by itself.
+func eventually(_ what: @autoclosure () -> String, seconds: Int = 20, _ isTrue: () -> Bool) async throws {
+    let deadline = ContinuousClock.now + .seconds(seconds)
+    while !isTrue() {
+        guard ContinuousClock.now < deadline else { throw KitError("in vain for \(seconds) s: \(what())") }
+        try await Task.sleep(for: .milliseconds(2))
+    }
+}
+
+/// A server of a test: takes connections, one by one.
+final class TestServer: Sendable {
+    let port: Int
+    private let channel: any Channel
+    private let waiting: WaitingPeers
+
+    init(keeps: Bool = true) async throws {
+        let waiting = WaitingPeers()
+        channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .serverChannelOption(.backlog, value: 1024)
+            .childChannelOption(.allowRemoteHalfClosure, value: true)
+            .childChannelInitializer { channel in
+                let seen = SeenBox(keeps: keeps)
+                return channel.pipeline.addHandler(PeerHandler(seen)).map { waiting.add(Peer(channel, seen)) }
+            }
+            .bind(host: "127.0.0.1", port: 0)
+            .get()
+        port = channel.localAddress?.port ?? 0
+        self.waiting = waiting
+    }
+
+    /// The next connection.
+    func accept() async throws -> Peer {
+        var peer: Peer?
+        try await eventually("no connection came") {
+            peer = waiting.take()
+            return peer != nil
+        }
+        guard let peer else { throw KitError("no connection came") }
+        return peer
+    }
+
+    func close() async { try? await channel.close().get() }
+}
+
+private final class WaitingPeers: Sendable {
+    private let peers = Mutex<[Peer]>([])
+
+    func add(_ peer: Peer) { peers.withLock { $0.append(peer) } }
+    func take() -> Peer? { peers.withLock { $0.isEmpty ? nil : $0.removeFirst() } }
+}
+
+private final class SeenBox: Sendable {
+    let keeps: Bool
+    private let seen = Mutex(Peer.Seen())
+
+    init(keeps: Bool) { self.keeps = keeps }
+
+    var value: Peer.Seen { seen.withLock { $0 } }
+    func update(_ body: (inout sending Peer.Seen) -> Void) { seen.withLock { body(&$0) } }
+}
+
+private final class PeerHandler: ChannelInboundHandler, Sendable {
+    typealias InboundIn = ByteBuffer
+
+    private let seen: SeenBox
+
+    init(_ seen: SeenBox) { self.seen = seen }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        let view = unwrapInboundIn(data).readableBytesView
+        seen.update { seen in
+            seen.count += view.count
+            if self.seen.keeps { seen.bytes += view } else { seen.hash.add(view) }
+        }
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if case .inputClosed? = event as? ChannelEvent { seen.update { $0.isFinished = true } }
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        if (error as? IOError)?.errnoCode == ECONNRESET { seen.update { $0.isReset = true } }
+        context.close(promise: nil)
+    }
+
+    func channelInactive(context: ChannelHandlerContext) { seen.update { $0.isClosed = true } }
+}

@@ -1,0 +1,165 @@
+import Logging
+import NIOCore
+import Synchronization
+import TapCore
+import TapTestKit
+import XMPPCore
+
+@testable import TapNetwork
+
+/// A running proxy between clients of the test and a server of the test, on ports the system chose.
+final class ProxyFixture: Sendable {
+    let service: ProxyService
+    let server: TestServer
+    let sink: MemorySink
+    let port: Int
+    let logged: LoggedLines
+    private let task: Task<Void, any Error>
+
+    init(
+        upstream: Endpoint? = nil,
+        level: Level = .trace,
+        keeps: Bool = true,
+        sink: MemorySink? = nil,
+        configure: (inout ProxyConfiguration) -> Void = { _ in }
+    ) async throws {
+        let server = try await TestServer(keeps: keeps)
+        let sink = sink ?? MemorySink(level: level)
+        var configuration = ProxyConfiguration(
+            listeners: [ListenSpec(host: "127.0.0.1", port: 0)],
+            upstream: upstream ?? Endpoint(host: "127.0.0.1", port: server.port),
+            session: SessionOptions(level: sink.level)
+        )
+        configure(&configuration)
+        let listening = ListeningPorts()
+        let logged = LoggedLines()
+        let service = ProxyService(
+            configuration,
+            run: Run(),
+            clock: RunClock(),
+            recorder: Recorder([sink]),
+            logger: logged.logger,
+            onListening: { listening.add($0) }
+        )
+        let task = Task { try await service.run() }
+        try await eventually("the proxy does not listen") { listening.first != nil }
+        self.service = service
+        self.server = server
+        self.sink = sink
+        self.logged = logged
+        self.task = task
+        port = listening.first?.port ?? 0
+        // The proxy looks once whether its server is up.
+        if upstream == nil { _ = try await server.accept() }
+    }
+
+    /// A client, and the connection the proxy makes to the server for it.
+    func pair() async throws -> (client: Peer, server: Peer) {
+        let client = try await Peer.connect(to: port, keeps: true)
+        return (client, try await server.accept())
+    }
+
+    /// A client and its server after a whole login.
+    func openPair() async throws -> (client: Peer, server: Peer) {
+        let (client, server) = try await pair()
+        try await say(Conversations.login, client, server)
+        return (client, server)
+    }
+
+    /// Waits until no session is left; the proxy runs on.
+    func settle() async throws {
+        try await eventually("sessions stay open: \(service.metrics.sessionsOpen)") {
+            service.metrics.sessionsOpen == 0
+        }
+    }
+
+    /// Ends the proxy at once.
+    func stop() async throws {
+        task.cancel()
+        try await task.value
+        await server.close()
+    }
+}
+
+/// Says a conversation, each turn answered when it has arrived whole.
+func say(_ turns: [Conversations.Turn], _ client: Peer, _ server: Peer) async throws {
+    var (toServer, toClient) = (server.now.bytes.count, client.now.bytes.count)
+    for turn in turns {
+        switch turn.direction {
+        case .send:
+            try await client.send(turn.text)
+            try await server.expect(turn.text, after: toServer)
+            toServer += turn.text.utf8.count
+        case .recv:
+            try await server.send(turn.text)
+            try await client.expect(turn.text, after: toClient)
+            toClient += turn.text.utf8.count
+        }
+    }
+}
+
+extension Conversations {
+    /// A login up to the point where stanzas flow.
+    static let login = Array(plainLogin.prefix(10))
+}
+
+/// Keeps every record with its texts; can be made to have no room.
+final class MemorySink: Sink {
+    struct Told {
+        var record: Record
+        var content: [UInt8]
+
+        var xml: String? { record.xml.map { content.span.slice($0).string() } }
+    }
+
+    let level: Level
+    private let told = Mutex<[Told]>([])
+    private let congested = Atomic(false)
+
+    init(level: Level = .trace) { self.level = level }
+
+    var isCongested: Bool { congested.load(ordering: .relaxed) }
+
+    func setCongested(_ isCongested: Bool) { congested.store(isCongested, ordering: .relaxed) }
+
+    func write(_ record: borrowing Record, content: Span<UInt8>) {
+        var bytes: [UInt8] = []
+        bytes.append(content)
+        let copy = Told(record: copy record, content: bytes)
+        told.withLock { $0.append(copy) }
+    }
+
+    var records: [Told] { told.withLock { $0 } }
+
+    func records(code: String) -> [Told] { records.filter { $0.record.code == code } }
+}
+
+/// The lines a program logs of itself.
+final class LoggedLines: Sendable {
+    private let lines = Mutex<[String]>([])
+
+    var all: [String] { lines.withLock { $0 } }
+
+    var logger: Logger { Logger(label: "test") { _ in Handler(lines: self) } }
+
+    private struct Handler: LogHandler {
+        let lines: LoggedLines
+        var metadata: Logger.Metadata = [:]
+        var logLevel = Logger.Level.trace
+
+        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+            get { metadata[key] }
+            set { metadata[key] = newValue }
+        }
+
+        func log(event: LogEvent) { lines.lines.withLock { $0.append("\(event.level) \(event.message)") } }
+    }
+}
+
+final class ListeningPorts: Sendable {
+    private let endpoints = Mutex<[Endpoint]>([])
+
+    var first: Endpoint? { all.first }
+    var all: [Endpoint] { endpoints.withLock { $0 } }
+    func add(_ endpoint: Endpoint) { endpoints.withLock { $0.append(endpoint) } }
+}
