@@ -142,7 +142,8 @@ public struct TextForm: Sendable {
         append(record.sasl, to: &line)
         append(record.tls, to: &line)
         append(record.sm, to: &line)
-        append(record.details, to: &line)
+        // Details are told in words where there are words for them.
+        if record.message == nil { append(record.details, to: &line) }
         line.append(0x20)
         line.append(size: record.length)
         if record.kind == .chunk || record.kind == .bytes {

@@ -3,38 +3,45 @@ import XMPPCore
 // SASL (RFC 6120 §6) and SASL2 (XEP-0388), as far as relaying and telling them goes.
 extension Session {
     mutating func handleSASL(_ event: StreamEvent, _ direction: Direction) {
-        guard let element = parse(direction) else {
+        guard let element = parse(direction), let step = decodeStep(element, direction) else {
             return recordItem(event, direction, .element, level: .info, part: .sasl)
         }
         var record = makeRecord(event, direction, .element, level: .info, part: .sasl)
-        if direction == .send, element.isNamed("auth") || element.isNamed("authenticate") {
-            facts.mechanism = element.attribute("mechanism")
+        record.sasl = step.facts
+        switch step.kind {
+        case .begin:
             facts.authentication = .none
             phase = .authenticating
-        }
-        if direction == .recv, element.isNamed("failure") {
-            let condition =
-                element.firstChild { $0.namespace == .sasl && !$0.isNamed("text") }?.name ?? "undefined-condition"
+        case .failure:
             record.level = .error
-            record.condition = condition
+            record.condition = step.condition
             record.code = "sasl-failure"
-            record.message = element.childText("text", .sasl)
-            facts.authentication = .failed(condition: condition)
+            record.message = step.text
+            facts.authentication = .failed(condition: step.condition ?? "undefined-condition")
             phase = .opening
+        default: break
         }
         emit(record)
-        guard direction == .recv, element.isNamed("success") else { return }
+        guard direction == .recv, step.kind == .success else { return }
         facts.authentication = .succeeded
         // Before authentication a stranger had little room; from here on the session has its own.
         for direction in Direction.allCases { pipes[direction].decoder.limits = options.limits }
-        guard element.namespace == .sasl2 else { return phase = .restarting }
+        guard element.namespace.isSASL2 else { return phase = .restarting }
         phase = .binding
         handleSASL2Success(element, event)
     }
 
+    /// What an element means for authentication, noted in the facts of the session.
+    mutating func decodeStep(_ element: Element, _ direction: Direction) -> AuthenticationStep? {
+        guard let step = sasl.decode(element, direction) else { return nil }
+        facts.mechanism = sasl.mechanism
+        if let user = sasl.user { facts.user = user }
+        return step
+    }
+
     /// SASL2 has no restart: the success itself may hold what was bound or resumed (XEP-0386, XEP-0198).
     private mutating func handleSASL2Success(_ success: Element, _ event: StreamEvent) {
-        let identifier = success.childText("authorization-identifier", .sasl2)
+        let identifier = success.childText("authorization-identifier", success.namespace)
         let isBound = success.firstChild {
             $0.isNamed("bound") && ($0.namespace == .bind2 || $0.namespace == .bind2Legacy)
         }

@@ -5,18 +5,41 @@ extension Session {
     /// The very first bytes of a leg decide whether they are XMPP.
     mutating func lookAtFirstBytes(_ direction: Direction, _ bytes: Span<UInt8>) {
         guard direction == .send, bytes[0] == 0x16 else { return }
-        turnOpaque(.send, .tls)
-        turnOpaque(.recv, .tls)
-        phase = .opaque
-        noteTLSBegan(directly: true)
+        beginTLS(directly: true)
     }
 
     /// Bytes that pass undecoded: of TLS what it says in clear is read, of all else a digest is kept.
     mutating func lookIntoOpaque(_ direction: Direction, _ bytes: Span<UInt8>) {
-        guard case .opaque(let why) = pipes[direction].mode, why != .tls else { return }
+        guard case .opaque(let why) = pipes[direction].mode else { return }
+        guard why != .tls else { return readHello(direction, bytes) }
         if options.redaction.showsRawBytes { return showBytes(direction, bytes, why) }
         if pipes[direction].digest == nil { pipes[direction].digest = run.makeByteDigest() }
         pipes[direction].digest?.update(bytes)
+    }
+
+    private mutating func readHello(_ direction: Direction, _ bytes: Span<UInt8>) {
+        guard direction == .send, var reader = hello else { return }
+        hello = nil
+        var record = makeRecord(.tls, .info, part: .tls)
+        record.direction = direction
+        record.leg = direction.source
+        switch reader.append(bytes) {
+        case .needMore: return hello = reader
+        case .hello(let hello):
+            record.code = "client-hello"
+            record.message =
+                "ClientHello for \(hello.serverName ?? "no name"), up to \(ClientHello.name(ofVersion: hello.version))"
+            record.tls = hello.facts
+        case .notTLS:
+            record.level = .warn
+            record.code = "not-tls"
+            record.message = "what follows is not TLS"
+        case .malformed(let reason):
+            record.level = .warn
+            record.code = "malformed-client-hello"
+            record.message = "malformed ClientHello: \(reason)"
+        }
+        emit(record)
     }
 
     /// The bytes themselves, for a user who asked to see all.
@@ -33,8 +56,11 @@ extension Session {
         emit(record)
     }
 
-    mutating func noteTLSBegan(directly: Bool) {
-        let at = pipes.send.opaqueFrom ?? 0
+    /// From here on both directions are TLS, which is passed through.
+    mutating func beginTLS(directly: Bool) {
+        phase = .opaque
+        hello = ClientHelloReader()
+        let at = pipes.send.decoder.position
         var record = makeRecord(.tls, .info, part: .tls)
         record.code = "tls-began"
         record.message =
@@ -42,6 +68,8 @@ extension Session {
             ? "TLS from the first byte on; it is passed through and cannot be read"
             : "TLS begins at byte \(at) from the client; it is passed through and cannot be read"
         emit(record)
+        turnOpaque(.send, .tls)
+        turnOpaque(.recv, .tls)
     }
 
     /// What passed undecoded, told when the session ends.

@@ -173,7 +173,7 @@ extension Session {
         record.condition = fault.condition.rawValue
         record.message =
             isForeign
-            ? "not XMPP; passed on without being read"
+            ? foreignWords(direction)
             : "\(fault.explanation), at offset \(fault.offset) of stream \(event.epoch)\(offence(fault, event, direction)); "
                 + "from here on this direction is passed on without being read"
         emit(record)
@@ -193,6 +193,12 @@ extension Session {
             return "\(name), byte 0x\(String(bytes[at], radix: 16, uppercase: true))"
         }
         return ", near \(bytes.slice(around).string())"
+    }
+
+    private func foreignWords(_ direction: Direction) -> String {
+        let guess = ProtocolGuess(pipes.bytes(direction), isFinal: true)
+        let advice = guess?.advice.map { " \($0)" } ?? ""
+        return "\(guess?.words ?? "these bytes"), not XMPP; passed on without being read.\(advice)"
     }
 
     mutating func recordTorn(_ event: StreamEvent, _ direction: Direction) {

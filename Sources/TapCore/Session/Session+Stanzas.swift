@@ -29,8 +29,8 @@ extension Session {
     }
 
     private mutating func handleRequest(_ event: StreamEvent, _ direction: Direction) {
-        let record = makeRecord(event, direction, .stanza, level: .info)
-        let purpose = purpose(event, direction)
+        var record = makeRecord(event, direction, .stanza, level: .info)
+        let purpose = purpose(event, direction, &record)
         // An id or address written with references is compared as written; both ends write their own the same way.
         withTracker(direction) { tracker, bytes in
             tracker.note(
@@ -77,19 +77,22 @@ extension Session {
     }
 
     /// What a request of the login is for.
-    private mutating func purpose(_ event: StreamEvent, _ direction: Direction) -> IQTracker.Purpose {
+    private mutating func purpose(
+        _ event: StreamEvent,
+        _ direction: Direction,
+        _ record: inout Record
+    ) -> IQTracker.Purpose {
         guard direction == .send, facts.opened == nil, !event.isTruncated else { return .ordinary }
         switch event.head.payloadNamespace.namespace {
         case .bind: return .bind
         case .register: return .registration
         case .iqAuth:
-            guard let query = parse(direction)?.firstChild, let user = query.childText("username", .iqAuth),
-                query.child("password", .iqAuth) != nil || query.child("digest", .iqAuth) != nil
-            else { return .ordinary }
-            facts.user = user
-            facts.mechanism =
-                query.child("digest", .iqAuth) != nil ? "jabber:iq:auth digest" : "jabber:iq:auth password"
-            let resource = query.childText("resource", .iqAuth) ?? ""
+            guard let iq = parse(direction), let step = decodeStep(iq, direction), let user = facts.user else {
+                return .ordinary
+            }
+            record.part = .sasl
+            record.sasl = step.facts
+            let resource = iq.firstChild?.childText("resource", .iqAuth) ?? ""
             return .legacyAuthentication(jid: facts.domain.map { "\(user)@\($0)/\(resource)" })
         default: return .ordinary
         }

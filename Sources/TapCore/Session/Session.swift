@@ -25,6 +25,9 @@ public struct Session: ~Copyable {
     var phase = Phase.opening
     var now: Run.Instant
     var requests = IQTracker()
+    var sasl: SASLDecoder
+    /// Reads what a client that begins TLS says in clear, until it has said it.
+    var hello: ClientHelloReader?
     var isConnected = false
     var isFinished = false
 
@@ -54,6 +57,7 @@ public struct Session: ~Copyable {
         self.tools = tools
         self.remote = remote
         self.now = now
+        sasl = SASLDecoder(policy: options.redaction)
         number = run.nextSession()
         facts = SessionFacts(began: now)
         pipes = PipePair(limits: options.unauthenticatedLimits)

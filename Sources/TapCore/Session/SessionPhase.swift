@@ -141,7 +141,7 @@ extension Session {
         switch event.head.namespace.namespace {
         case .streams: handleStreamElement(event, direction)
         case .tls: handleTLS(event, direction)
-        case .sasl, .sasl2: handleSASL(event, direction)
+        case .sasl, .sasl2, .sasl2Legacy: handleSASL(event, direction)
         case .compression: handleCompression(event, direction)
         case .streamManagement, .streamManagement2: handleStreamManagement(event, direction)
         case .dialback: handleDialback(event, direction)
@@ -183,10 +183,7 @@ extension Session {
         case .recv where isNamed("proceed", event, direction):
             if options.holdsProceed { return }
             noteEarlyBytes()
-            turnOpaque(.send, .tls)
-            turnOpaque(.recv, .tls)
-            phase = .opaque
-            noteTLSBegan(directly: false)
+            beginTLS(directly: false)
         case .recv:
             phase = .opening
             release(.send)
@@ -229,7 +226,10 @@ extension Session {
     }
 
     private mutating func handleHandshake(_ event: StreamEvent, _ direction: Direction) {
-        recordItem(event, direction, .element, level: .info, part: .sasl)
+        let step = parse(direction).flatMap { decodeStep($0, direction) }
+        var record = makeRecord(event, direction, .element, level: .info, part: .sasl)
+        record.sasl = step?.facts
+        emit(record)
         guard direction == .recv else { return phase = .authenticating }
         facts.authentication = .succeeded
         facts.jid = facts.domain
