@@ -1,0 +1,206 @@
+public import XMPPCore
+
+/// One step of an authentication, as far as it may be told.
+public struct AuthenticationStep: Sendable, Hashable {
+    /// What the step is.
+    public enum Kind: String, Sendable, Hashable {
+        /// The initiator begins, with or without a first message.
+        case begin
+        case challenge
+        case response
+        /// The mechanism is done, but something else has to come first (XEP-0388 §2.6).
+        case proceed = "continue"
+        /// A message of such another task.
+        case task
+        case success
+        case failure
+        case abort
+    }
+
+    /// What the step is.
+    public var kind: Kind
+    /// What could be read from it: never a secret.
+    public var facts: Facts
+    /// Of a failure: the SASL condition, or the stanza or stream error's.
+    public var condition: String?
+    /// Of a failure: the words that came with it.
+    public var text: String?
+}
+
+/// Follows one authentication and tells what is going on in it: SASL (RFC 6120 §6), SASL2 (XEP-0388), authentication
+/// by iq (XEP-0078), the handshake of a component (XEP-0114).
+///
+/// What it gives is free of secrets under every policy but ``RedactionPolicy/none``: of nonces and salts there are
+/// lengths, of passwords, proofs and tokens nothing. Whatever a peer sends is taken; a message that breaks its
+/// mechanism's rules gives the fact `malformed` and nothing of its content.
+public struct SASLDecoder: Sendable {
+    /// The mechanism in use, as the initiator named it; `iq-auth` and `handshake` for what is no SASL.
+    public private(set) var mechanism: String?
+    /// The name the initiator authenticates with, once it is known.
+    public private(set) var user: String?
+    /// Whether an authentication has begun and not ended.
+    public private(set) var isUnderWay = false
+
+    private let policy: RedactionPolicy
+    private var messages: SASLMessageDecoder
+    private var requestID: String?
+
+    /// A decoder that has seen nothing. `policy` decides whether names are told that a catalogue calls private.
+    public init(policy: RedactionPolicy = .secrets) {
+        self.policy = policy
+        messages = SASLMessageDecoder(.other, policy: policy)
+    }
+
+    /// What an element of the stream means for authentication; nil where it is not part of one.
+    public mutating func decode(_ element: Element, _ direction: Direction) -> AuthenticationStep? {
+        switch element.namespace {
+        case .sasl: return decodeSASL(element)
+        case .sasl2, .sasl2Legacy: return decodeSASL2(element)
+        case .componentAccept, .componentConnect:
+            if element.isNamed("handshake") { return decodeHandshake(element, direction) }
+        case .streams:
+            guard element.isNamed("error"), isUnderWay, direction == .recv else { return nil }
+            return fail(condition: Self.condition(in: element, .streamErrors), element.childText("text", .streamErrors))
+        default: break
+        }
+        return element.isNamed("iq") ? decodeIQ(element, direction) : nil
+    }
+
+    // MARK: SASL
+
+    private mutating func decodeSASL(_ element: Element) -> AuthenticationStep? {
+        if element.isNamed("auth") {
+            begin(element.attribute("mechanism"))
+            return step(.begin, .initial, element.text)
+        }
+        if element.isNamed("challenge") { return step(.challenge, .challenge, element.text) }
+        if element.isNamed("response") { return step(.response, .response, element.text) }
+        if element.isNamed("success") { return step(.success, .success, element.text) }
+        if element.isNamed("failure") {
+            return fail(condition: Self.condition(in: element, .sasl), element.childText("text", .sasl))
+        }
+        return element.isNamed("abort") ? step(.abort) : nil
+    }
+
+    private mutating func decodeSASL2(_ element: Element) -> AuthenticationStep? {
+        let namespace = element.namespace
+        if element.isNamed("authenticate") {
+            begin(element.attribute("mechanism"))
+            var step = step(.begin, .initial, element.childText("initial-response", namespace))
+            if let software = element.child("user-agent", namespace)?.childText("software", namespace) {
+                step.facts["software"] = .string(software)
+            }
+            note(inline: element, in: &step.facts)
+            return step
+        }
+        if element.isNamed("challenge") { return step(.challenge, .challenge, element.text) }
+        if element.isNamed("response") { return step(.response, .response, element.text) }
+        if element.isNamed("continue") {
+            var step = step(.proceed, .success, element.childText("additional-data", namespace))
+            let tasks = element.child("tasks", namespace)?.children("task", namespace).map(\.text) ?? []
+            step.facts["tasks"] = .strings(tasks)
+            return step
+        }
+        if element.isNamed("next") || element.isNamed("task-data") {
+            var step = step(.task)
+            if let task = element.attribute("task") { step.facts["task"] = .string(task) }
+            return step
+        }
+        if element.isNamed("success") {
+            var step = step(.success, .success, element.childText("additional-data", namespace))
+            if let identifier = element.childText("authorization-identifier", namespace) {
+                step.facts["authorization_identifier"] = .string(identifier)
+            }
+            note(inline: element, in: &step.facts)
+            return step
+        }
+        if element.isNamed("failure") {
+            return fail(condition: Self.condition(in: element, .sasl), element.childText("text", namespace))
+        }
+        return element.isNamed("abort") ? step(.abort) : nil
+    }
+
+    /// Names what an authentication asks for, or grants, beside itself.
+    private func note(inline element: Element, in facts: inout Facts) {
+        let names = element.children.filter { $0.namespace != element.namespace }.map(\.name)
+        if !names.isEmpty { facts["inline"] = .strings(names) }
+    }
+
+    private mutating func begin(_ mechanism: String?) {
+        self.mechanism = mechanism
+        user = nil
+        isUnderWay = true
+        requestID = nil
+        messages = SASLMessageDecoder(mechanism.map { SASLMechanism($0) } ?? .other, policy: policy)
+    }
+
+    /// A step with the facts of its message; nil for an element that holds none.
+    private mutating func step(
+        _ kind: AuthenticationStep.Kind,
+        _ role: SASLMessage.Role? = nil,
+        _ text: String? = nil
+    ) -> AuthenticationStep {
+        var facts = Facts()
+        if let mechanism { facts["mechanism"] = .string(mechanism) }
+        facts["step"] = .string(kind.rawValue)
+        if let role, let text {
+            switch SASLMessage.read(Array(text.utf8).span) {
+            case .none: break
+            case .empty: facts["empty"] = true
+            case .placeholder: facts["redacted"] = true
+            case .malformed: facts["malformed"] = true
+            case .bytes(let bytes):
+                if let name = messages.decode(bytes, role, &facts) { user = name }
+            }
+        }
+        if let user, facts["user"] == nil { facts["user"] = .string(user) }
+        if kind == .success || kind == .failure || kind == .abort { isUnderWay = false }
+        return AuthenticationStep(kind: kind, facts: facts)
+    }
+
+    private mutating func fail(condition: String?, _ text: String?) -> AuthenticationStep {
+        var step = step(.failure)
+        step.condition = condition ?? "undefined-condition"
+        step.text = text
+        return step
+    }
+
+    /// The name of the first child that is a condition.
+    private static func condition(in element: Element, _ namespace: Namespace) -> String? {
+        element.firstChild { $0.namespace == namespace && !$0.isNamed("text") }?.name
+    }
+
+    // MARK: What is no SASL
+
+    private mutating func decodeHandshake(_ element: Element, _ direction: Direction) -> AuthenticationStep? {
+        guard direction == .send else { return isUnderWay && mechanism == "handshake" ? step(.success) : nil }
+        begin("handshake")
+        return step(.begin)
+    }
+
+    private mutating func decodeIQ(_ iq: Element, _ direction: Direction) -> AuthenticationStep? {
+        let id = iq.attribute("id")
+        if direction == .send, iq.attribute("type") == "set", let query = iq.child("query", .iqAuth) {
+            begin("iq-auth")
+            requestID = id
+            user = query.childText("username", .iqAuth)
+            var step = step(.begin)
+            if query.child("digest", .iqAuth) != nil {
+                step.facts["method"] = "digest"
+            } else if query.child("password", .iqAuth) != nil {
+                step.facts["method"] = "password"
+            }
+            if let resource = query.childText("resource", .iqAuth) { step.facts["resource"] = .string(resource) }
+            return step
+        }
+        guard direction == .recv, isUnderWay, mechanism == "iq-auth", let id, id == requestID else { return nil }
+        switch iq.attribute("type") {
+        case "result": return step(.success)
+        case "error":
+            let error = iq.firstChild { $0.isNamed("error") }
+            let condition = error.flatMap { Self.condition(in: $0, .stanzaErrors) } ?? error?.attribute("code")
+            return fail(condition: condition, error?.childText("text", .stanzaErrors))
+        default: return nil
+        }
+    }
+}

@@ -1,0 +1,338 @@
+import XMPPCore
+
+/// Reads the messages of one exchange by one mechanism; what it keeps from message to message is no secret.
+struct SASLMessageDecoder: Sendable {
+    let mechanism: SASLMechanism
+    let policy: RedactionPolicy
+
+    /// Bytes of the client's nonce.
+    private var clientNonceCount: Int?
+    /// The header with which a SCRAM or OAuth message begins, as the client first wrote it.
+    private var gs2Header: [UInt8]?
+
+    init(_ mechanism: SASLMechanism, policy: RedactionPolicy) {
+        self.mechanism = mechanism
+        self.policy = policy
+    }
+
+    /// A message breaks the rules of its mechanism.
+    private struct Malformed: Error {}
+
+    /// Adds what may be told of a message; returns the name it authenticates with, where it holds one.
+    ///
+    /// Of a malformed message nothing is told but that it is: what looks like a name in it may be anything.
+    mutating func decode(_ message: [UInt8], _ role: SASLMessage.Role, _ facts: inout Facts) -> String? {
+        var found = facts
+        do throws(Malformed) {
+            let user = try read(message, role, &found)
+            facts = found
+            return user
+        } catch {
+            facts["malformed"] = true
+            return nil
+        }
+    }
+
+    private mutating func read(
+        _ message: [UInt8],
+        _ role: SASLMessage.Role,
+        _ facts: inout Facts
+    ) throws(Malformed) -> String? {
+        let isClient = role == .initial || role == .response
+        switch mechanism {
+        case .plain: return isClient ? try readPlain(message, &facts) : nil
+        case .scram: return try readSCRAM(message, isClient: isClient, &facts)
+        case .external:
+            guard isClient else { return nil }
+            let authzid = try Self.string(message[...])
+            if policy == .none { facts["authzid"] = .string(authzid) } else { facts["authzid_given"] = true }
+            return nil
+        case .anonymous:
+            guard isClient else { return nil }
+            let trace = try Self.string(message[...])
+            if policy == .none { facts["trace"] = .string(trace) } else { facts["trace_given"] = true }
+            return nil
+        case .oauth: return try readOAuth(message, isClient: isClient, &facts)
+        case .digestMD5: return try readDigest(message, isClient: isClient, &facts)
+        case .hashedToken:
+            guard isClient else { return nil }
+            guard let sign = message.firstIndex(of: 0), sign > 0, sign + 1 < message.count else { throw Malformed() }
+            return try Self.note(user: message[..<sign], &facts)
+        case .other:
+            facts["bytes"] = .integer(Int64(message.count))
+            return nil
+        }
+    }
+
+    // MARK: PLAIN (RFC 4616)
+
+    /// `[authzid] NUL authcid NUL passwd`; the tokens of X-OAUTH2 travel the same way.
+    private func readPlain(_ message: [UInt8], _ facts: inout Facts) throws(Malformed) -> String? {
+        let parts = message.split(separator: 0, omittingEmptySubsequences: false)
+        guard parts.count == 3, !parts[1].isEmpty, !parts[2].isEmpty else { throw Malformed() }
+        if !parts[0].isEmpty { facts["authzid"] = .string(try Self.string(parts[0])) }
+        return try Self.note(user: parts[1], &facts)
+    }
+
+    // MARK: SCRAM (RFC 5802)
+
+    private mutating func readSCRAM(
+        _ message: [UInt8],
+        isClient: Bool,
+        _ facts: inout Facts
+    ) throws(Malformed) -> String? {
+        guard isClient else {
+            try readSCRAMServer(try Self.attributes(message[...]), &facts)
+            return nil
+        }
+        if message.starts(with: "c=".utf8) {
+            try readSCRAMFinal(try Self.attributes(message[...]), &facts)
+            return nil
+        }
+        let rest = try readGS2(message, &facts)
+        let attributes = try Self.attributes(message[rest...])
+        guard attributes.count >= 2, attributes[0].name == 0x6E, attributes[1].name == 0x72,
+            !attributes[1].value.isEmpty
+        else { throw Malformed() }
+        clientNonceCount = attributes[1].value.count
+        facts["client_nonce_bytes"] = .integer(Int64(attributes[1].value.count))
+        return try Self.note(user: try Self.unescape(attributes[0].value)[...], &facts)
+    }
+
+    private func readSCRAMServer(_ attributes: [Attribute], _ facts: inout Facts) throws(Malformed) {
+        guard let first = attributes.first else { throw Malformed() }
+        switch first.name {
+        case 0x76: facts["server_signature"] = true
+        case 0x65:
+            let error = try Self.string(first.value)
+            let isCode = error.utf8.allSatisfy { $0 >= 0x61 && $0 <= 0x7A || $0 == 0x2D } && error.utf8.count <= 64
+            facts["server_error"] = .string(isCode ? error : "other-error")
+        case 0x72:
+            guard attributes.count >= 3, attributes[1].name == 0x73, attributes[2].name == 0x69,
+                let salt = Base64.decode(try Self.string(attributes[1].value)),
+                let iterations = Int64(try Self.string(attributes[2].value)), iterations > 0
+            else { throw Malformed() }
+            let own = first.value.count - (clientNonceCount ?? 0)
+            guard own >= 0 else { throw Malformed() }
+            facts["server_nonce_bytes"] = .integer(Int64(own))
+            facts["salt_bytes"] = .integer(Int64(salt.count))
+            facts["iterations"] = .integer(iterations)
+            for attribute in attributes.dropFirst(3) {
+                switch attribute.name {
+                // XEP-0474, in its present form and that of before 0.4.0.
+                case 0x68: facts["signs_mechanisms"] = "h"
+                case 0x64: facts["signs_mechanisms"] = "d"
+                // XEP-0515.
+                case 0x74: facts["signs_tls_version"] = .string(Self.version(attribute.value))
+                default: break
+                }
+            }
+        default: throw Malformed()
+        }
+    }
+
+    private static func version(_ value: ArraySlice<UInt8>) -> String {
+        let isVersion =
+            value.count == 4 && value.allSatisfy { $0 >= 0x30 && $0 <= 0x39 || $0 >= 0x61 && $0 <= 0x66 }
+        return isVersion ? String(decoding: value, as: UTF8.self) : "other"
+    }
+
+    private func readSCRAMFinal(_ attributes: [Attribute], _ facts: inout Facts) throws(Malformed) {
+        guard attributes.count >= 3, attributes[1].name == 0x72, attributes.last?.name == 0x70,
+            let binding = Base64.decode(try Self.string(attributes[0].value))
+        else { throw Malformed() }
+        facts["proof"] = true
+        guard let gs2Header else { return }
+        if binding.starts(with: gs2Header) {
+            facts["channel_binding_bytes"] = .integer(Int64(binding.count - gs2Header.count))
+        } else {
+            facts["channel_binding_changed"] = true
+        }
+    }
+
+    /// Reads `n,,`, `y,a=authzid,`, `p=type,,` (RFC 5801 §4); returns where what follows begins.
+    private mutating func readGS2(_ message: [UInt8], _ facts: inout Facts) throws(Malformed) -> Int {
+        guard let comma = message.firstIndex(of: 0x2C),
+            let end = message[(comma + 1)...].firstIndex(of: 0x2C)
+        else { throw Malformed() }
+        let flag = message[..<comma]
+        switch flag.first {
+        case 0x6E where flag.count == 1: facts["channel_binding_flag"] = "n"
+        case 0x79 where flag.count == 1: facts["channel_binding_flag"] = "y"
+        case 0x70 where flag.count > 2 && flag[1] == 0x3D:
+            facts["channel_binding_flag"] = "p"
+            facts["channel_binding"] = .string(try Self.string(flag[2...]))
+        default: throw Malformed()
+        }
+        let authzid = message[(comma + 1)..<end]
+        if !authzid.isEmpty {
+            guard authzid.count > 2, authzid.starts(with: "a=".utf8) else { throw Malformed() }
+            facts["authzid"] = .string(try Self.string(try Self.unescape(authzid.dropFirst(2))[...]))
+        }
+        gs2Header = Array(message[...end])
+        return end + 1
+    }
+
+    /// A letter and its value.
+    private struct Attribute {
+        var name: UInt8
+        var value: ArraySlice<UInt8>
+    }
+
+    private static func attributes(_ message: ArraySlice<UInt8>) throws(Malformed) -> [Attribute] {
+        var attributes: [Attribute] = []
+        for part in message.split(separator: 0x2C, omittingEmptySubsequences: false) {
+            guard part.count >= 2, part[part.startIndex + 1] == 0x3D else { throw Malformed() }
+            attributes.append(Attribute(name: part[part.startIndex], value: part.dropFirst(2)))
+        }
+        return attributes
+    }
+
+    /// A name with `=2C` and `=3D` for comma and equals sign (RFC 5802 §5.1).
+    private static func unescape(_ name: ArraySlice<UInt8>) throws(Malformed) -> [UInt8] {
+        var bytes: [UInt8] = []
+        var rest = name
+        while let byte = rest.popFirst() {
+            guard byte == 0x3D else {
+                bytes.append(byte)
+                continue
+            }
+            if rest.starts(with: "2C".utf8) {
+                bytes.append(0x2C)
+            } else if rest.starts(with: "3D".utf8) {
+                bytes.append(0x3D)
+            } else {
+                throw Malformed()
+            }
+            rest = rest.dropFirst(2)
+        }
+        return bytes
+    }
+
+    // MARK: OAUTHBEARER (RFC 7628) and its like
+
+    private mutating func readOAuth(
+        _ message: [UInt8],
+        isClient: Bool,
+        _ facts: inout Facts
+    ) throws(Malformed) -> String? {
+        guard isClient else {
+            facts["server_error"] = .string(Self.status(message))
+            return nil
+        }
+        if message == [0x01] {
+            facts["acknowledges_error"] = true
+            return nil
+        }
+        guard message.contains(0x01) else { return try readPlain(message, &facts) }
+        let rest = try readGS2(message, &facts)
+        for pair in message[rest...].split(separator: 0x01) {
+            guard let sign = pair.firstIndex(of: 0x3D) else { throw Malformed() }
+            let value = pair[(sign + 1)...]
+            switch try Self.string(pair[..<sign]) {
+            case "host": facts["host"] = .string(try Self.string(value))
+            case "port": facts["port"] = .string(try Self.string(value))
+            case "auth":
+                let scheme = value.prefix { $0 != 0x20 }
+                guard scheme.count < value.count else { throw Malformed() }
+                facts["scheme"] = .string(try Self.string(scheme))
+            default: break
+            }
+        }
+        guard case .string(let name) = facts["authzid"] else { return nil }
+        facts["authzid"] = nil
+        facts["user"] = .string(name)
+        return name
+    }
+
+    /// The `status` of a server's error (RFC 7628 §3.2.2).
+    private static func status(_ message: [UInt8]) -> String {
+        var reader = JSONReader(message.span.bytes)
+        do throws(JSONError) {
+            guard case .objectStart = try reader.next() else { return "other-error" }
+            while case .name(let name) = try reader.next() {
+                guard reader.matches(name, "status"), case .text(let status) = try reader.next() else {
+                    _ = try reader.skipValue()
+                    continue
+                }
+                return reader.string(status)
+            }
+            return "other-error"
+        } catch {
+            return "other-error"
+        }
+    }
+
+    // MARK: DIGEST-MD5 (RFC 2831)
+
+    private func readDigest(_ message: [UInt8], isClient: Bool, _ facts: inout Facts) throws(Malformed) -> String? {
+        var user: String?
+        for directive in try Self.directives(message) {
+            switch (directive.name, isClient) {
+            case ("username", true): user = try Self.note(user: directive.value[...], &facts)
+            case ("authzid", true): facts["authzid"] = .string(try Self.string(directive.value[...]))
+            case ("realm", _): facts["realm"] = .string(try Self.string(directive.value[...]))
+            case ("qop", _): facts["qop"] = .string(try Self.string(directive.value[...]))
+            case ("digest-uri", true): facts["digest_uri"] = .string(try Self.string(directive.value[...]))
+            case ("nonce", false): facts["server_nonce_bytes"] = .integer(Int64(directive.value.count))
+            case ("cnonce", true): facts["client_nonce_bytes"] = .integer(Int64(directive.value.count))
+            case ("response", true): facts["proof"] = true
+            case ("rspauth", false): facts["server_signature"] = true
+            default: break
+            }
+        }
+        return user
+    }
+
+    /// `name=token` and `name="quoted"`, joined by commas.
+    private static func directives(_ message: [UInt8]) throws(Malformed) -> [(name: String, value: [UInt8])] {
+        var directives: [(name: String, value: [UInt8])] = []
+        var rest = message[...]
+        while true {
+            while let byte = rest.first, byte == 0x2C || byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D {
+                rest = rest.dropFirst()
+            }
+            guard !rest.isEmpty else { return directives }
+            guard let sign = rest.firstIndex(of: 0x3D) else { throw Malformed() }
+            let name = try string(rest[..<sign]).lowercased()
+            rest = rest[(sign + 1)...]
+            var value: [UInt8] = []
+            if rest.first == 0x22 {
+                rest = rest.dropFirst()
+                var isClosed = false
+                while !isClosed, let byte = rest.popFirst() {
+                    switch byte {
+                    case 0x22: isClosed = true
+                    case 0x5C:
+                        guard let escaped = rest.popFirst() else { throw Malformed() }
+                        value.append(escaped)
+                    default: value.append(byte)
+                    }
+                }
+                guard isClosed else { throw Malformed() }
+            } else {
+                value = Array(rest.prefix { $0 != 0x2C })
+                rest = rest.dropFirst(value.count)
+            }
+            guard directives.count < 64 else { throw Malformed() }
+            directives.append((name, value))
+        }
+    }
+
+    // MARK: Text
+
+    private static func note(user: ArraySlice<UInt8>, _ facts: inout Facts) throws(Malformed) -> String {
+        let name = try string(user)
+        facts["user"] = .string(name)
+        return name
+    }
+
+    /// The bytes as text; what is not UTF-8, or holds a control character, is malformed.
+    private static func string(_ bytes: ArraySlice<UInt8>) throws(Malformed) -> String {
+        let copy = Array(bytes)
+        guard UTF8Scan.isValid(copy.span.bytes), copy.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
+            throw Malformed()
+        }
+        return String(decoding: copy, as: UTF8.self)
+    }
+}

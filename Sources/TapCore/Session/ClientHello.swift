@@ -1,0 +1,239 @@
+import XMPPCore
+
+/// What a TLS client says in clear when it begins (RFC 8446 §4.1.2): read from the first bytes of a direction, as they
+/// come, whatever records and reads they are cut into.
+///
+/// Bounded: of a handshake message longer than 64 KiB, or one spread over records that say nothing, the reading ends.
+public struct ClientHelloReader: Sendable {
+    /// How far the reading has come. All but ``needMore`` are final.
+    public enum Result: Sendable, Hashable {
+        /// The bytes do not begin a TLS handshake.
+        case notTLS
+        /// Not complete yet.
+        case needMore
+        /// The whole message.
+        case hello(ClientHello)
+        /// It began like TLS; what is wrong with it is a clause for people.
+        case malformed(String)
+    }
+
+    /// Bytes that are read at most, records and all.
+    public static let limit = 64 << 10
+
+    private var result = Result.needMore
+    private var count = 0
+    /// The header of the current record, as much as has come of it.
+    private var header: [UInt8] = []
+    /// Bytes of the current record that have not come.
+    private var left = 0
+    private var recordVersion: UInt16 = 0
+    /// The handshake message, out of its records.
+    private var message: [UInt8] = []
+
+    /// A reader that has seen nothing.
+    public init() {}
+
+    /// Takes the bytes of one read and says what is known now.
+    public mutating func append(_ input: Span<UInt8>) -> Result {
+        guard result == .needMore else { return result }
+        var index = 0
+        while index < input.count, result == .needMore {
+            if left > 0 {
+                let end = min(index + left, input.count)
+                message.append(input.extracting(index..<end))
+                count += end - index
+                left -= end - index
+                index = end
+                readMessage()
+            } else {
+                header.append(input[index])
+                count += 1
+                index += 1
+                readHeader()
+            }
+            if result == .needMore, count >= Self.limit {
+                result = .malformed("the ClientHello is longer than \(Self.limit) bytes")
+            }
+        }
+        if result != .needMore { message = [] }
+        return result
+    }
+
+    private mutating func readHeader() {
+        let isFirst = count <= 5
+        if header.count == 1, header[0] != 0x16 {
+            result = isFirst ? .notTLS : .malformed("another record inside the ClientHello")
+        }
+        if header.count == 2, header[1] != 3 {
+            result = isFirst ? .notTLS : .malformed("a record of another version")
+        }
+        guard header.count == 5, result == .needMore else { return }
+        recordVersion = UInt16(header[1]) << 8 | UInt16(header[2])
+        left = Int(header[3]) << 8 | Int(header[4])
+        header.removeAll(keepingCapacity: true)
+        if left == 0 { result = .malformed("an empty record") }
+        if left > 1 << 14 { result = .malformed("a record of \(left) bytes") }
+    }
+
+    private mutating func readMessage() {
+        if let type = message.first, type != 1 {
+            return result = .malformed("handshake message \(type) in place of a ClientHello")
+        }
+        guard message.count >= 4 else { return }
+        let size = Int(message[1]) << 16 | Int(message[2]) << 8 | Int(message[3])
+        guard size <= Self.limit else { return result = .malformed("a ClientHello of \(size) bytes") }
+        guard message.count >= 4 + size else { return }
+        result = ClientHello.read(Array(message[4..<(4 + size)]), recordVersion: recordVersion)
+    }
+}
+
+/// The facts of a ClientHello.
+public struct ClientHello: Sendable, Hashable {
+    /// Version of the record it came in; 0x0301 nearly always.
+    public var recordVersion: UInt16
+    /// The version field of the message itself, which stays at TLS 1.2 (0x0303) in TLS 1.3.
+    public var legacyVersion: UInt16
+    /// Versions offered in the extension of TLS 1.3, in the client's order, GREASE left out; empty without it.
+    public var supportedVersions: [UInt16] = []
+    /// Name of the server asked for (RFC 6066 §3); nil where there is none.
+    public var serverName: String?
+    /// Protocols offered (RFC 7301), in the client's order, GREASE left out.
+    public var protocols: [String] = []
+    /// Cipher suites offered, GREASE and signalling values left out.
+    public var cipherCount = 0
+    /// Whether the client can resume an earlier session, or sends data with its first flight.
+    public var offersResumption = false
+    /// Early data follows at once (RFC 8446 §4.2.10).
+    public var offersEarlyData = false
+    /// The real name may be hidden in an encrypted ClientHello.
+    public var offersEncryptedHello = false
+
+    /// The highest version offered.
+    public var version: UInt16 { supportedVersions.max() ?? legacyVersion }
+
+    /// The name of a version, `TLS 1.3`; in hexadecimal where it is none that is known.
+    public static func name(ofVersion version: UInt16) -> String {
+        switch version {
+        case 0x0300: "SSL 3.0"
+        case 0x0301: "TLS 1.0"
+        case 0x0302: "TLS 1.1"
+        case 0x0303: "TLS 1.2"
+        case 0x0304: "TLS 1.3"
+        default: "0x" + String(version, radix: 16)
+        }
+    }
+
+    /// The same as a record tells it.
+    public var facts: Facts {
+        var facts: Facts = [:]
+        if let serverName { facts["server_name"] = .string(serverName) }
+        if !protocols.isEmpty { facts["alpn"] = .strings(protocols) }
+        facts["version"] = .string(Self.name(ofVersion: version))
+        facts["legacy_version"] = .string(Self.name(ofVersion: legacyVersion))
+        if !supportedVersions.isEmpty {
+            facts["supported_versions"] = .strings(supportedVersions.map(Self.name(ofVersion:)))
+        }
+        facts["ciphers"] = .integer(Int64(cipherCount))
+        if offersResumption { facts["offers_resumption"] = true }
+        if offersEarlyData { facts["offers_early_data"] = true }
+        if offersEncryptedHello { facts["offers_encrypted_hello"] = true }
+        return facts
+    }
+
+    // MARK: Reading
+
+    private struct Truncated: Error {}
+
+    static func read(_ message: [UInt8], recordVersion: UInt16) -> ClientHelloReader.Result {
+        do throws(Truncated) {
+            return .hello(try ClientHello(message, recordVersion: recordVersion))
+        } catch {
+            return .malformed("a length inside the ClientHello does not fit it")
+        }
+    }
+
+    private init(_ message: [UInt8], recordVersion: UInt16) throws(Truncated) {
+        var body = Cursor(message[...])
+        self.recordVersion = recordVersion
+        legacyVersion = try body.number()
+        _ = try body.take(32)
+        _ = try body.vector(1)
+        var ciphers = Cursor(try body.vector(2))
+        while !ciphers.isEmpty {
+            let cipher = try ciphers.number()
+            // The signalling values of renegotiation and fallback are no ciphers (RFC 5746, RFC 7507).
+            if !Self.isGREASE(cipher), cipher != 0x00FF, cipher != 0x5600 { cipherCount += 1 }
+        }
+        _ = try body.vector(1)
+        // Before extensions there was nothing here.
+        guard !body.isEmpty else { return }
+        var extensions = Cursor(try body.vector(2))
+        guard body.isEmpty else { throw Truncated() }
+        while !extensions.isEmpty {
+            let type = try extensions.number()
+            try readExtension(type, Cursor(try extensions.vector(2)))
+        }
+    }
+
+    private mutating func readExtension(_ type: UInt16, _ content: Cursor) throws(Truncated) {
+        var content = content
+        switch type {
+        case 0:
+            var names = Cursor(try content.vector(2))
+            while !names.isEmpty {
+                let kind = try names.take(1).first
+                let name = try names.vector(2)
+                if kind == 0, serverName == nil { serverName = String(decoding: name, as: UTF8.self) }
+            }
+        case 16:
+            var names = Cursor(try content.vector(2))
+            while !names.isEmpty {
+                let name = Array(try names.vector(1))
+                if name.count == 2, Self.isGREASE(UInt16(name[0]) << 8 | UInt16(name[1])) { continue }
+                protocols.append(String(decoding: name, as: UTF8.self))
+            }
+        case 43:
+            var versions = Cursor(try content.vector(1))
+            while !versions.isEmpty {
+                let version = try versions.number()
+                if !Self.isGREASE(version) { supportedVersions.append(version) }
+            }
+        case 35: if !content.isEmpty { offersResumption = true }
+        case 41: offersResumption = true
+        case 42: offersEarlyData = true
+        case 0xFE0D: offersEncryptedHello = true
+        default: break
+        }
+    }
+
+    /// Values that clients throw in so that servers keep ignoring what they do not know (RFC 8701).
+    private static func isGREASE(_ value: UInt16) -> Bool {
+        value & 0x0F0F == 0x0A0A && value >> 8 == value & 0xFF
+    }
+
+    /// What is left of a run of bytes.
+    private struct Cursor {
+        private var rest: ArraySlice<UInt8>
+
+        init(_ bytes: ArraySlice<UInt8>) { rest = bytes }
+
+        var isEmpty: Bool { rest.isEmpty }
+
+        mutating func take(_ count: Int) throws(Truncated) -> ArraySlice<UInt8> {
+            guard count <= rest.count else { throw Truncated() }
+            defer { rest = rest.dropFirst(count) }
+            return rest.prefix(count)
+        }
+
+        /// A number of two bytes.
+        mutating func number() throws(Truncated) -> UInt16 {
+            try take(2).reduce(0) { $0 << 8 | UInt16($1) }
+        }
+
+        /// Bytes after their length, which takes `width` bytes.
+        mutating func vector(_ width: Int) throws(Truncated) -> ArraySlice<UInt8> {
+            let count = try take(width).reduce(0) { $0 << 8 | Int($1) }
+            return try take(count)
+        }
+    }
+}
