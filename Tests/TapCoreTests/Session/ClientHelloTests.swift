@@ -1,0 +1,214 @@
+import TapCore
+import TapTestKit
+import Testing
+
+private func bytes(hex: String) -> [UInt8] {
+    var bytes: [UInt8] = []
+    var rest = hex[...]
+    while rest.count >= 2 {
+        bytes.append(UInt8(rest.prefix(2), radix: 16) ?? 0)
+        rest = rest.dropFirst(2)
+    }
+    return bytes
+}
+
+/// What `openssl s_client -servername xmpp.example.org -alpn xmpp-client,h2` of OpenSSL 3.0 sent.
+private let modern = bytes(
+    hex: "16030101520100014e03034f1c9d766b3ebbe1045eccfc0da684686c9623c2d85eb42eac948dd194d7c90a204024bb6fb9b886b5"
+        + "65c580a84c19ab35c69872959b5a41b2995530cf733b70a6003e130213031301c02cc030009fcca9cca8ccaac02bc02f009ec0"
+        + "24c028006bc023c0270067c00ac0140039c009c0130033009d009c003d003c0035002f00ff010000c7000000150013000010786d"
+        + "70702e6578616d706c652e6f7267000b000403000102000a00160014001d0017001e001900180100010101020103010400230000"
+        + "00100011000f0b786d70702d636c69656e740268320016000000170000000d002a0028040305030603080708080809080a080b08"
+        + "0408050806040105010601030303010302040205020602002b0009080304030303020301002d00020101003300260024001d0020"
+        + "a36dd33f4485c335fba9d72beb34c173c7194fbe670274bb026dfd5782c69a45"
+)
+
+/// What `openssl s_client -noservername -tls1_2 -cipher ECDHE-RSA-AES128-GCM-SHA256` sent.
+private let plain = bytes(
+    hex: "16030100830100007f0303fc7665ee760d630fffb6be97b456637c09cf27fd3b6e71f6cd8e5309c5cc0bbb000004c02f00ff0100"
+        + "0052000b000403000102000a000c000a001d0017001e00190018002300000016000000170000000d002a002804030503060308"
+        + "0708080809080a080b080408050806040105010601030303010302040205020602"
+)
+
+/// What is known after these bytes, given in pieces.
+private func read(_ bytes: [UInt8], cuts: [Int] = []) -> ClientHelloReader.Result {
+    var reader = ClientHelloReader()
+    var result = ClientHelloReader.Result.needMore
+    var start = 0
+    for end in cuts + [bytes.count] {
+        result = reader.append(bytes.span.extracting(start..<end))
+        start = end
+    }
+    return result
+}
+
+/// The same handshake bytes in records of `size` bytes.
+private func fragmented(_ hello: [UInt8], into size: Int) -> [UInt8] {
+    var output: [UInt8] = []
+    var rest = hello.dropFirst(5)
+    while !rest.isEmpty {
+        let part = rest.prefix(size)
+        output += [0x16, 0x03, 0x01, UInt8(part.count >> 8), UInt8(part.count & 0xFF)] + part
+        rest = rest.dropFirst(size)
+    }
+    return output
+}
+
+/// A hello with these extensions.
+private func hello(extensions: [(UInt16, [UInt8])]) -> [UInt8] {
+    func vector(_ bytes: [UInt8]) -> [UInt8] { [UInt8(bytes.count >> 8), UInt8(bytes.count & 0xFF)] + bytes }
+    let list = extensions.flatMap { [UInt8($0.0 >> 8), UInt8($0.0 & 0xFF)] + vector($0.1) }
+    let body =
+        [0x03, 0x03] + [UInt8](repeating: 7, count: 32) + [0] + vector([0x4A, 0x4A, 0x13, 0x01]) + [1, 0] + vector(list)
+    let message = [1, 0] + vector(body)
+    return [0x16, 0x03, 0x01] + vector(message)
+}
+
+@Suite struct ClientHelloTests {
+    @Test func aModernHelloTellsWhatItAsksFor() throws {
+        guard case .hello(let hello) = read(modern) else {
+            Issue.record("not read")
+            return
+        }
+        #expect(hello.serverName == "xmpp.example.org")
+        #expect(hello.protocols == ["xmpp-client", "h2"])
+        #expect(hello.legacyVersion == 0x0303)
+        #expect(hello.recordVersion == 0x0301)
+        #expect(hello.supportedVersions == [0x0304, 0x0303, 0x0302, 0x0301])
+        #expect(hello.version == 0x0304)
+        #expect(hello.cipherCount == 30)
+        #expect(!hello.offersResumption)
+        #expect(
+            hello.facts == [
+                "server_name": "xmpp.example.org", "alpn": .strings(["xmpp-client", "h2"]), "version": "TLS 1.3",
+                "legacy_version": "TLS 1.2",
+                "supported_versions": .strings(["TLS 1.3", "TLS 1.2", "TLS 1.1", "TLS 1.0"]), "ciphers": 30,
+            ]
+        )
+    }
+
+    @Test func aPlainHelloHasLittleToTell() {
+        guard case .hello(let hello) = read(plain) else {
+            Issue.record("not read")
+            return
+        }
+        #expect(hello.serverName == nil)
+        #expect(hello.protocols == [])
+        #expect(hello.supportedVersions == [])
+        #expect(hello.version == 0x0303)
+        #expect(hello.cipherCount == 1)
+        #expect(hello.facts == ["version": "TLS 1.2", "legacy_version": "TLS 1.2", "ciphers": 1])
+    }
+
+    @Test func howeverItIsCutItSaysTheSame() {
+        let whole = read(modern)
+        #expect(read(modern, cuts: Array(1..<modern.count)) == whole)
+        for cut in 1..<modern.count { #expect(read(modern, cuts: [cut]) == whole) }
+        for size in [1, 2, 3, 50, 300] {
+            let records = fragmented(modern, into: size)
+            #expect(read(records) == whole, "records of \(size) bytes")
+            #expect(read(records, cuts: Array(1..<records.count)) == whole, "records of \(size) bytes, byte by byte")
+        }
+        #expect(read(modern + [0x14, 0x03, 0x03, 0, 1, 1]) == whole, "what follows is not looked at")
+    }
+
+    @Test func untilItIsWholeMoreIsNeeded() {
+        for count in 0..<modern.count { #expect(read(Array(modern.prefix(count))) == .needMore, "\(count) bytes") }
+    }
+
+    @Test func whatIsNoTLSIsToldAtOnce() {
+        for input in ["<", "<?xml", "GET / HTTP/1.1\r\n", "\u{16}", "\u{16}\u{16}"] {
+            let result = read(Array(input.utf8))
+            #expect(result == (input == "\u{16}" ? .needMore : .notTLS), "\(input)")
+        }
+    }
+
+    @Test func whatIsWrongIsSaid() {
+        func reason(_ input: [UInt8]) -> String? {
+            guard case .malformed(let reason) = read(input) else { return nil }
+            return reason
+        }
+        var server = modern
+        server[5] = 2
+        #expect(reason(server) == "handshake message 2 in place of a ClientHello")
+        var long = modern
+        long[6] = 0xFF
+        #expect(reason(long) == "a ClientHello of 16712014 bytes")
+        #expect(reason([0x16, 3, 1, 0, 0]) == "an empty record")
+        #expect(reason([0x16, 3, 1, 0xFF, 0xFF, 1]) == "a record of 65535 bytes")
+        #expect(reason([0x16, 3, 1, 0, 1, 1, 0x17, 3, 3, 0, 1, 0]) == "another record inside the ClientHello")
+        var truncated = modern
+        truncated[43] = 0xFF
+        #expect(reason(truncated) == "a length inside the ClientHello does not fit it")
+        // Records of one byte each: far more bytes than the message has.
+        let endless = fragmented([0, 0, 0, 0, 0, 1, 0, 0xFF, 0xFF] + [UInt8](repeating: 0, count: 60_000), into: 1)
+        #expect(reason(endless) == "the ClientHello is longer than 65536 bytes")
+    }
+
+    @Test func greaseIsLeftOut() {
+        let input = hello(extensions: [
+            (0x4A4A, []), (16, [0, 15, 2, 0x4A, 0x4A, 11] + Array("xmpp-client".utf8)), (43, [4, 0x1A, 0x1A, 3, 4]),
+            (42, []), (41, [0]), (0xFE0D, [0]),
+        ])
+        guard case .hello(let hello) = read(input) else {
+            Issue.record("not read")
+            return
+        }
+        #expect(hello.protocols == ["xmpp-client"])
+        #expect(hello.supportedVersions == [0x0304])
+        #expect(hello.cipherCount == 1)
+        #expect(hello.offersResumption && hello.offersEarlyData && hello.offersEncryptedHello)
+    }
+
+    @Test func mutatedHellosNeverCrash() {
+        var random = SeededGenerator(seed: 3)
+        var outcomes: Set<String> = []
+        for round in 0..<40_000 {
+            var input = round.isMultiple(of: 2) ? modern : plain
+            for _ in 0..<Int.random(in: 1...6, using: &random) {
+                input[Int.random(in: 0..<input.count, using: &random)] = UInt8.random(in: 0...255, using: &random)
+            }
+            if Bool.random(using: &random) { input.removeLast(Int.random(in: 0..<input.count, using: &random)) }
+            switch read(input, cuts: [Int.random(in: 0...input.count, using: &random)]) {
+            case .hello(let hello): outcomes.insert("hello \(hello.facts.isEmpty)")
+            case .malformed: outcomes.insert("malformed")
+            case .notTLS: outcomes.insert("not TLS")
+            case .needMore: outcomes.insert("more")
+            }
+        }
+        #expect(outcomes == ["hello false", "malformed", "not TLS", "more"])
+    }
+
+    @Test(arguments: [
+        ("<?xml version='1.0'?>", ProtocolGuess.xml), (" \n<stream", .xml), ("\r\n\r\n<", .xml),
+        ("GET / HTTP/1.1\r\n", .http), ("PRI * HTTP/2.0\r\n", .http), ("HTTP/1.1 400 Bad Request", .httpResponse),
+        ("SSH-2.0-OpenSSH_9.2p1", .ssh), ("PROXY TCP4 192.0.2.1 ", .proxyProtocol),
+        ("PROXY UNKNOWN\r\n", .proxyProtocol),
+        ("\r\n\r\n\0\r\nQUIT\n\u{21}", .proxyProtocol), ("EHLO mail.example", .mail), ("* OK IMAP4 ready", .mail),
+        ("\u{16}\u{3}\u{1}", .tls), ("\u{16}\u{16}", .unknown), ("<\0s\0t\0", .wideXML), ("\0<\0s", .wideXML),
+        ("hello, is there anybody in there", .text), ("GET", .text), ("hello\0\u{1}\u{2}", .unknown), ("", .unknown),
+    ]) func firstBytesAreNamed(_ input: String, _ guess: ProtocolGuess) {
+        let bytes = Array(input.utf8)
+        let found = ProtocolGuess(bytes.span, isFinal: true)
+        #expect(found == guess)
+        #expect(!guess.words.isEmpty)
+        // With fewer bytes there may be no guess yet, but never one that more bytes of a known protocol take back.
+        for count in 0..<bytes.count {
+            let early = ProtocolGuess(bytes.span.extracting(0..<count))
+            if early == nil || early == guess { continue }
+            #expect(
+                early == .xml && guess == .proxyProtocol || early == .xml && guess == .wideXML
+                    || early == .tls && guess == .unknown || early == .unknown && guess == .wideXML,
+                "\(count) of \(input)"
+            )
+        }
+    }
+
+    @Test func encodingsOfTwoBytesAreNamed() {
+        #expect(ProtocolGuess([0xFE, 0xFF, 0, 0x3C].span) == .wideXML)
+        #expect(ProtocolGuess([0xFF, 0xFE, 0x3C, 0].span) == .wideXML)
+        #expect(ProtocolGuess([0xEF, 0xBB, 0xBF, 0x3C].span) == .xml)
+        #expect(ProtocolGuess([0x80, 0x81].span) == nil)
+        #expect(ProtocolGuess([0x80, 0x81].span, isFinal: true) == .text)
+    }
+}
