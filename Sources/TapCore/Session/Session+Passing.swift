@@ -86,8 +86,7 @@ extension Session {
             return
         }
         // Once the other side has closed its stream, a connection that just ends is not worth a word of its own.
-        if end == .finished, pipes.send.hasClosedStream || pipes.recv.hasClosedStream
-        {
+        if end == .finished, pipes.send.hasClosedStream || pipes.recv.hasClosedStream {
             facts.ending = .clean(by: pipes.send.hasClosedStream ? .send : .recv)
             return
         }

@@ -195,8 +195,7 @@ public struct Session: ~Copyable {
 
     /// The decoder of a direction that has turned opaque goes when the commands that speak of its bytes are performed.
     private mutating func dropIdleDecoders() {
-        for direction in Direction.allCases where pipes[direction].isOpaque && pipes[direction].waiting > 0
-        {
+        for direction in Direction.allCases where pipes[direction].isOpaque && pipes[direction].waiting > 0 {
             pipes[direction].decoder = StreamDecoder()
         }
     }
