@@ -3,7 +3,7 @@ internal import Synchronization
 
 /// The bounded double buffer between those who append records and the one thread that writes them.
 ///
-/// Appenders copy into one batch while the thread writes the other; ``take(_:after:atLeast:)`` swaps the two. All
+/// Appenders copy into one batch while the thread writes the other; ``take(_:interval:)`` swaps the two. All
 /// state is guarded by the monitor; the two flags that are asked for on every read of a socket are atomics beside it.
 final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched with the monitor's lock only.
     /// Whole records, one after the other.
@@ -18,11 +18,17 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
             ends.append(bytes.count)
         }
 
-        /// Empties the batch; the memory of a burst is given back.
+        /// Empties the batch and keeps its memory: under load the next one is as large.
         mutating func clear() {
-            let isSmall = bytes.capacity <= 1 << 20
-            bytes.removeAll(keepingCapacity: isSmall)
-            ends.removeAll(keepingCapacity: isSmall)
+            bytes.removeAll(keepingCapacity: true)
+            ends.removeAll(keepingCapacity: true)
+        }
+
+        /// Gives the memory of a burst back; of an empty batch, when there is nothing to do.
+        mutating func shrink() {
+            guard bytes.isEmpty, bytes.capacity > 1 << 20 else { return }
+            bytes = []
+            ends = []
         }
     }
 
@@ -181,6 +187,8 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
             {
                 if state.filling.ends.isEmpty {
                     state.flushes = false
+                    state.filling.shrink()
+                    batch.shrink()
                     state.isIdle = true
                     monitor.wait(for: .work)
                     state.isIdle = false
