@@ -2,17 +2,19 @@ import Glibc
 import PlainXML
 import XMPPCore
 
-/// What the parser core costs a stanza, beside plain libxml2, in one run: `ParserBenchmark CORPUS [ROUNDS]`.
+/// What the parser core costs a stanza, beside plain libxml2, in one run: `ParserBenchmark CORPUS [ROUNDS [CASE]]`.
 ///
-/// CORPUS has one stanza a line (`gencorpus.py` makes one). Medians of interleaved rounds, CPU time of this thread.
+/// CORPUS has one stanza a line (`gencorpus.py` makes one); CASE runs only those that begin so. Medians of interleaved rounds, CPU time of this thread.
 @main
 struct ParserBenchmark {
     static func main() {
         guard CommandLine.arguments.count > 1, let corpus = Corpus(path: CommandLine.arguments[1]) else {
-            print("usage: ParserBenchmark CORPUS [ROUNDS]")
+            print("usage: ParserBenchmark CORPUS [ROUNDS [CASE]]")
             exit(2)
         }
         let rounds = CommandLine.arguments.count > 2 ? Int(CommandLine.arguments[2]) ?? 21 : 21
+        let wanted = CommandLine.arguments.count > 3 ? CommandLine.arguments[3] : ""
+        let cases = cases.filter { $0.name.hasPrefix(wanted) }
         let mean = Double(corpus.stream.count) / Double(corpus.stanzas.count)
         print("\(corpus.stanzas.count) stanzas of \(Int(mean)) bytes, median of \(rounds) rounds")
         var times = [[Double]](repeating: [], count: cases.count)

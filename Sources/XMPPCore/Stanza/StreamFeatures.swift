@@ -1,0 +1,82 @@
+/// What a server offers on a stream (RFC 6120 §4.3.2, and the extensions that add to it).
+public struct StreamFeatures: Sendable, Equatable {
+    /// The `<features/>` element of the streams namespace.
+    public let element: Element
+
+    /// The view of stream features; nil for any other element.
+    public init?(_ element: Element) {
+        guard element.matches("features", .streams) else { return nil }
+        self.element = element
+    }
+
+    /// How far a feature binds the client.
+    public enum Offer: Sendable, Hashable {
+        case absent, optional, required
+    }
+
+    /// TLS on this connection (RFC 6120 §5).
+    public var startTLS: Offer {
+        guard let feature = element.child("starttls", .tls) else { return .absent }
+        return feature.child("required", .tls) == nil ? .optional : .required
+    }
+
+    /// SASL mechanisms (RFC 6120 §6), in the server's order.
+    public var mechanisms: [String] {
+        element.children("mechanisms", .sasl).flatMap { $0.children("mechanism", .sasl) }.map(\.text)
+    }
+
+    private var authentication: Element? { element.child("authentication", .sasl2) }
+
+    /// SASL2 mechanisms (XEP-0388), in the server's order; nil where SASL2 is not offered.
+    public var sasl2Mechanisms: [String]? { authentication?.children("mechanism", .sasl2).map(\.text) }
+
+    /// What may be done together with SASL2 (XEP-0388 §2.2): binding, resumption, token requests.
+    public var inlineFeatures: [Element] { authentication?.child("inline", .sasl2)?.children ?? [] }
+
+    /// Binding within SASL2 (XEP-0386), under its present or its older namespace.
+    public var offersInlineBinding: Bool {
+        inlineFeatures.contains { $0.isNamed("bind") && ($0.namespace == .bind2 || $0.namespace == .bind2Legacy) }
+    }
+
+    /// Mechanisms of tokens (XEP-0484), in the server's order.
+    public var tokenMechanisms: [String] {
+        inlineFeatures.filter { $0.matches("fast", .fast) }.flatMap { $0.children("mechanism", .fast) }.map(\.text)
+    }
+
+    /// Types of channel binding (XEP-0440); nil where the server does not say.
+    public var channelBindings: [String]? {
+        element.child("sasl-channel-binding", .saslChannelBinding)?
+            .children("channel-binding", .saslChannelBinding).compactMap { $0.attribute("type") }
+    }
+
+    /// Resource binding (RFC 6120 §7).
+    public var offersBinding: Bool { element.child("bind", .bind) != nil }
+
+    /// A session of RFC 3921, which RFC 6121 dropped; servers keep it as optional for old clients.
+    public var session: Offer {
+        guard let feature = element.child("session", .session) else { return .absent }
+        return feature.child("optional", .session) == nil ? .required : .optional
+    }
+
+    /// Stream management (XEP-0198), newest version first.
+    public var streamManagement: Namespace? {
+        let versions: [Namespace] = [.streamManagement, .streamManagement2]
+        return versions.first { element.child("sm", $0) != nil }
+    }
+
+    /// Methods of compression (XEP-0138).
+    public var compressionMethods: [String] {
+        element.child("compression", .compressionFeature)?.children("method", .compressionFeature).map(\.text) ?? []
+    }
+
+    /// Registration on this stream (XEP-0077).
+    public var offersRegistration: Bool { element.child("register", .registerFeature) != nil }
+    /// Authentication by iq (XEP-0078).
+    public var offersIQAuthentication: Bool { element.child("auth", .iqAuthFeature) != nil }
+    /// Client state indication (XEP-0352).
+    public var offersClientState: Bool { element.child("csi", .clientState) != nil }
+    /// Versions of the roster (RFC 6121 §2.6.1).
+    public var offersRosterVersions: Bool {
+        element.firstChild { $0.isNamed("ver") && $0.namespaceURI == "urn:xmpp:features:rosterver" } != nil
+    }
+}
