@@ -41,13 +41,15 @@ public struct TextForm: Sendable {
         _ shown: LogFilter.Shown,
         to line: inout LineBuffer
     ) {
-        if shown.contains(.xml), let xml = record.xml, let direction = record.direction {
+        // White space is told and not shown; what only the whole XML is worth telling is shown and not told beside it.
+        let showsXML = shown.contains(.xml) && record.kind != .whitespace
+        if showsXML, let xml = record.xml, let direction = record.direction {
             begin(record, direction.word, withLevel: false, to: &line)
             line.append(style.indentsXML ? ":" : ": ")
             appendXML(content.slice(xml), to: &line)
             line.endLine()
         }
-        if shown.contains(.summary) {
+        if shown.contains(.summary), !(showsXML && record.level == .verbose) {
             if let direction = record.direction, record.kind.isItem {
                 begin(record, direction.word, withLevel: true, to: &line)
                 if record.isMarked { line.append(0x3A) }
