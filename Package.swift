@@ -56,6 +56,7 @@ let package = Package(
             dependencies: [
                 "TapCapture", "TapCore", "TapNetwork", "TapSecurity", "XMPPCore", "CLibXML2", nioCore, nioPosix,
                 logging, lifecycle,
+                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings
@@ -95,7 +96,7 @@ let package = Package(
         .testTarget(
             name: "xmpptapTests",
             dependencies: [
-                "xmpptap", "TapCapture", "TapCore", "XMPPCore", "TapTestKit",
+                "xmpptap", "TapCapture", "TapCore", "TapNetwork", "XMPPCore", "TapTestKit", logging,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             exclude: ["Help"],

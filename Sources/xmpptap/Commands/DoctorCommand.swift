@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import TapNetwork
 
 /// `xmpptap doctor`.
 struct DoctorCommand: ParsableCommand, Configurable {
@@ -17,10 +18,10 @@ struct DoctorCommand: ParsableCommand, Configurable {
     )
 
     @Option(
-        help: ArgumentHelp("Look at this port instead of the usual one.", valueName: "port"),
-        transform: { try HostPort.port($0, isOwn: false) }
+        help: ArgumentHelp("Look at this port (default: 15222).", valueName: "port"),
+        transform: { try UInt16(Number.parse($0, in: 1...65535)) }
     )
-    var port = ListenRequest.defaultPort
+    var port = UInt16(ListenSpec.defaultPort)
 
     @Flag(help: "Print JSON, one object a line.")
     var json = false

@@ -1,11 +1,12 @@
 internal import Glibc
 internal import TapCore
+internal import TapNetwork
 internal import TapSecurity
 
 /// Looks at everything that could stop the program from working here.
 enum Doctor {
     /// The findings, in the order in which they are told.
-    static func examine(port: UInt16 = ListenRequest.defaultPort) -> [Finding] {
+    static func examine(port: UInt16 = UInt16(ListenSpec.defaultPort)) -> [Finding] {
         var findings = [
             .ok("xmpptap", "\(Version.program) on \(system)"),
             libxml2(version: Version.libxml2),

@@ -1,3 +1,5 @@
+internal import TapNetwork
+
 /// Why the program cannot go on: one line that names the thing, the cause and the way out, and how to exit.
 struct Failure: Error, Hashable {
     /// How the program ends for it.
@@ -17,4 +19,11 @@ struct Failure: Error, Hashable {
 
 extension Failure: CustomStringConvertible {
     var description: String { message }
+}
+
+extension Failure {
+    /// The failure of a proxy.
+    init(_ error: ProxyError) {
+        self.init(status: error.blame == .usage ? .usage : .network, message: error.description)
+    }
 }

@@ -33,13 +33,13 @@ struct LogOptions: ParsableArguments {
     var capture: String?
 
     @Option(
-        help: ArgumentHelp("Put a file aside when it has this size; 0 is never.", valueName: "size"),
+        help: ArgumentHelp("Put a file aside when it has this size; 0 is never (default: 100MB).", valueName: "size"),
         transform: ByteSize.init
     )
     var rotateSize = ByteSize(bytes: 100_000_000)
 
     @Option(
-        help: ArgumentHelp("Keep so many files that were put aside.", valueName: "count"),
+        help: ArgumentHelp("Keep so many files that were put aside (default: 10).", valueName: "count"),
         transform: { try Number.parse($0, in: 0...9999) }
     )
     var rotateKeep = 10
@@ -47,7 +47,7 @@ struct LogOptions: ParsableArguments {
     @Flag(help: "Show passwords and other secrets in logs and captures.")
     var noRedact = false
 
-    @Flag(help: "Refuse and close sessions while a log cannot be written.")
+    @Flag(help: "Close sessions, and refuse new ones, once a log cannot be written.")
     var logRequired = false
 
     /// What was typed.

@@ -32,6 +32,11 @@ struct LogPlan: Equatable {
         var isTerminal = false
         /// In colours.
         var isColoured = false
+        /// The flag that asked for it, for complaints.
+        var flag = "--log-to"
+
+        /// What it is called in complaints.
+        var name: String { path ?? "standard output" }
 
         /// Whether a reader finds every record up to verbose in it: what makes a capture of a JSON log.
         var isComplete: Bool {
@@ -84,7 +89,7 @@ struct LogPlan: Equatable {
         let usual = LogSpec(level: .info, send: surroundings.isTerminal, receive: surroundings.isTerminal)
         let spec = request.log ?? defaultSpec ?? usual
         if onOutput.isEmpty, LogFilter(spec).level > .off {
-            logs.append(Log(path: nil, form: .text, spec: spec))
+            logs.append(Log(path: nil, form: .text, spec: spec, flag: "--log"))
         }
         for destination in request.logTo {
             let path = destination.path == "-" ? nil : destination.path
@@ -94,7 +99,7 @@ struct LogPlan: Equatable {
             guard !capture.isEmpty, capture != "-" else {
                 throw .usage("--capture takes a file; for standard output use --log-to -,format=json,verbose")
             }
-            logs.append(Log(path: capture, form: .json, spec: LogSpec(level: .verbose)))
+            logs.append(Log(path: capture, form: .json, spec: LogSpec(level: .verbose), flag: "--capture"))
         }
         for index in logs.indices where logs[index].path == nil {
             logs[index].isTerminal = surroundings.isTerminal

@@ -37,7 +37,7 @@ struct EndingTests {
                 "unknown option '--prt'. Did you mean '--port'?",
                 "unknown option '--unheard-of'; see 'xmpptap doctor --help'",
                 "missing value for '--port <port>'; see 'xmpptap doctor --help'",
-                "the value 'x' is invalid for '--port <port>': 'x' is no port; a port is a number from 1 to 65535",
+                "the value 'x' is invalid for '--port <port>': write a whole number from 1 to 65535",
                 "unexpected argument 'more'; see 'xmpptap doctor --help'",
                 "the option '--json' does not take any value, but '1' was specified; see 'xmpptap doctor --help'",
                 "unknown option '--json'; see 'xmpptap --help'",

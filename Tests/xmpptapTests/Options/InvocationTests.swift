@@ -23,8 +23,8 @@ struct InvocationTests {
         let wrongValue = try file("--json\n\n--port 0\n")
         #expect(
             refusal { try Invocation.command(["doctor", "--config", wrongValue]) }
-                == "\(wrongValue):3: the value '0' is invalid for '--port <port>': '0' is no port; "
-                + "a port is a number from 1 to 65535"
+                == "\(wrongValue):3: the value '0' is invalid for '--port <port>': write a whole number "
+                + "from 1 to 65535"
         )
         let unknown = try file("--json\n--colour red\n")
         #expect(

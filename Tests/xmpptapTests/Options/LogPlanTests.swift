@@ -16,13 +16,14 @@ struct LogPlanTests {
                     form: .text,
                     spec: LogSpec(level: .info, send: true, receive: true),
                     isTerminal: true,
-                    isColoured: true
+                    isColoured: true,
+                    flag: "--log"
                 )
             ]
         )
         #expect(shown.level == .verbose)
         let piped = try LogPlan(LogRequest(), in: pipe)
-        #expect(piped.logs == [LogPlan.Log(path: nil, form: .text, spec: LogSpec(level: .info))])
+        #expect(piped.logs == [LogPlan.Log(path: nil, form: .text, spec: LogSpec(level: .info), flag: "--log")])
         #expect(piped.level == .info)
     }
 
@@ -38,6 +39,7 @@ struct LogPlanTests {
         #expect(plan.logs.map(\.path) == ["a", "b", "c.xtap"])
         #expect(plan.logs.map(\.form) == [.text, .json, .json])
         #expect(plan.logs.map(\.isComplete) == [false, true, true])
+        #expect(plan.logs.map(\.flag) == ["--log-to", "--log-to", "--capture"])
         #expect(plan.logs.allSatisfy { !$0.isTerminal && !$0.isColoured })
         #expect(plan.level == .trace)
         #expect(plan.rotateSize == 100_000_000)

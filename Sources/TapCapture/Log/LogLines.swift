@@ -1,0 +1,70 @@
+internal import TapCore
+
+/// The lines of a log that are no session's: its header, and what it says of records it has dropped.
+struct LogLines: Sendable {
+    let configuration: LogSink.Configuration
+    let run: LoggedRun
+
+    /// The line with which a file begins, and goes on after an interruption.
+    ///
+    /// In a text log it is a comment that tells the day, which its lines do not; standard output needs none.
+    func header(_ opening: RecordWriter.Opening) -> [UInt8] {
+        let time = run.now().time
+        var line = LineBuffer()
+        switch configuration.form {
+        case .json:
+            let header = RecordHeader(
+                tool: run.tool,
+                time: time,
+                level: configuration.spec.description,
+                isComplete: configuration.isCapture && opening.dropped.isEmpty,
+                redaction: run.redaction,
+                run: run.word
+            )
+            header.append(to: &line)
+        case .text:
+            guard configuration.destination != .standardOutput else { return [] }
+            var timestamps = TimestampWriter()
+            line.append("# ")
+            timestamps.append(time, to: &line)
+            line.append(0x20)
+            line.appendEscaped(run.tool)
+            line.append(" log ")
+            line.appendEscaped(configuration.spec.description)
+            if run.redaction == .none { line.append(", SECRETS SHOWN") }
+            if !opening.dropped.isEmpty { line.append(", incomplete") }
+            line.endLine()
+        }
+        return line.bytes
+    }
+
+    /// The record that stands where others were dropped, at whatever level the log is.
+    func loss(_ loss: RecordWriter.Loss) -> [UInt8] {
+        let now = run.now()
+        var record = Record(
+            sequence: run.run.nextSequence(),
+            time: now.time,
+            monotonic: now.monotonic,
+            kind: .note,
+            level: .warn,
+            part: .capture
+        )
+        record.code = "records-dropped"
+        record.message =
+            "\(loss.records) records (\(loss.bytes) bytes) were dropped here, because they could not be written"
+        record.details = [
+            "records": .integer(Int64(clamping: loss.records)), "bytes": .integer(Int64(clamping: loss.bytes)),
+        ]
+        let nothing: [UInt8] = []
+        var line = LineBuffer()
+        switch configuration.form {
+        case .json:
+            var form = JSONForm()
+            form.append(record, content: nothing.span, [], to: &line)
+        case .text(let style):
+            var form = TextForm(style: style)
+            form.append(record, content: nothing.span, .summary, to: &line)
+        }
+        return line.bytes
+    }
+}

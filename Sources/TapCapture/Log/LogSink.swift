@@ -1,0 +1,157 @@
+public import TapCore
+
+internal import Synchronization
+
+/// A log or capture: of every record what its filter shows, in one form, to one destination.
+///
+/// ```
+/// record ──→ LogFilter ──→ TextForm or JSONForm ──→ RecordWriter ──→ file, pipe or terminal
+/// ```
+///
+/// Lines are formed on the thread that brings the record, written by another. Nothing here fails: where writing does,
+/// records are dropped, counted, and the log says so as soon as it can.
+public final class LogSink: Sink {
+    /// How records are written.
+    public enum Form: Sendable, Hashable {
+        /// Lines for people.
+        case text(TextForm.Style)
+        /// One JSON object a line.
+        case json
+    }
+
+    /// What is written, where and how.
+    public struct Configuration: Sendable {
+        /// Where to.
+        public var destination: RecordWriter.Destination
+        /// In which form.
+        public var form: Form
+        /// What of each record.
+        public var spec: LogSpec
+        /// The log is to hold every record up to verbose, and where reads split it.
+        public var isCapture: Bool
+        /// Buffer, times and rotation.
+        public var writer: RecordWriter.Options
+
+        /// A log of these properties.
+        public init(
+            _ destination: RecordWriter.Destination,
+            form: Form,
+            spec: LogSpec,
+            isCapture: Bool = false,
+            writer: RecordWriter.Options = RecordWriter.Options()
+        ) {
+            self.destination = destination
+            self.form = form
+            self.spec = spec
+            self.isCapture = isCapture
+            self.writer = writer
+        }
+    }
+
+    /// The least severe level that the log shows.
+    public let level: Level
+
+    private let filter: LogFilter
+    private let parts: JSONForm.Parts
+    private let writer: RecordWriter
+    private let desks: [Desk]
+
+    /// What is needed to form a line; one for each thread that is likely to form one at the same time.
+    private final class Desk: Sendable {
+        struct Tools {
+            var text: TextForm?
+            var json = JSONForm()
+            var line = LineBuffer()
+        }
+
+        let tools: Mutex<Tools>
+
+        init(_ form: Form) {
+            var tools = Tools()
+            if case .text(let style) = form { tools.text = TextForm(style: style) }
+            self.tools = Mutex(tools)
+        }
+    }
+
+    /// Opens the destination.
+    ///
+    /// - Parameters:
+    ///   - run: The run whose records will come.
+    ///   - onEvent: Told when writing fails and works again, on the writer's thread.
+    /// - Throws: ``WriterFault`` if the destination cannot be opened or takes no header.
+    public init(
+        _ configuration: Configuration,
+        run: LoggedRun,
+        onEvent: @escaping @Sendable (RecordWriter.Event) -> Void = { _ in }
+    ) throws(WriterFault) {
+        filter = LogFilter(configuration.spec)
+        level = filter.level
+        parts = configuration.isCapture || level >= .trace ? .chunks : []
+        desks = (0..<4).map { _ in Desk(configuration.form) }
+        let lines = LogLines(configuration: configuration, run: run)
+        writer = try RecordWriter(
+            configuration.destination,
+            options: configuration.writer,
+            lines: RecordWriter.Lines(header: { lines.header($0) }, loss: { lines.loss($0) }),
+            onEvent: onEvent
+        )
+    }
+
+    /// Writes what the filter shows of a record.
+    public func write(_ record: borrowing Record, content: Span<UInt8>) {
+        let shown = filter.shown(of: record)
+        guard !shown.isEmpty else { return }
+        withTools { tools in
+            tools.line.removeAll()
+            if tools.text != nil {
+                tools.text?.append(record, content: content, shown, to: &tools.line)
+            } else {
+                // What is no text has no line of its own: where the record is told, it is told with it.
+                let hasContent = shown.contains(.xml) || record.bytes != nil
+                tools.json.append(record, content: content, hasContent ? parts.union(.content) : parts, to: &tools.line)
+            }
+            writer.append(tools.line)
+        }
+    }
+
+    /// Writes what the filter shows of a record that was read back, in JSON with the fields that this program does not
+    /// know.
+    public func write(_ stored: RecordLine) {
+        let shown = filter.shown(of: stored.record)
+        guard !shown.isEmpty else { return }
+        withTools { tools in
+            tools.line.removeAll()
+            if tools.text != nil {
+                tools.text?.append(stored.record, content: stored.content.span, shown, to: &tools.line)
+            } else {
+                let hasContent = shown.contains(.xml) || stored.record.bytes != nil
+                tools.json.append(stored, hasContent ? parts.union(.content) : parts, to: &tools.line)
+            }
+            writer.append(tools.line)
+        }
+    }
+
+    /// Whether so much waits to be written that sources should stop reading.
+    public var isCongested: Bool { writer.isCongested }
+    /// Whether writing fails at the moment.
+    public var isFailing: Bool { writer.isFailing }
+    /// What has been written and dropped so far.
+    public var counters: RecordWriter.Counters { writer.counters }
+
+    /// Goes on in a new file after somebody moved the old one away.
+    public func reopen() { writer.reopen() }
+
+    /// Waits until everything written before is with the system; false if that fails or takes too long.
+    @discardableResult
+    public func flush(within time: Duration = .seconds(10)) -> Bool { writer.flush(within: time) }
+
+    /// Writes everything and ends; gives what was dropped in the log's whole life.
+    @discardableResult
+    public func close(within time: Duration = .seconds(10)) -> RecordWriter.Loss { writer.close(within: time) }
+
+    /// Borrows a free desk; waits only where all are taken.
+    private func withTools(_ body: (inout Desk.Tools) -> Void) {
+        for desk in desks where desk.tools.withLockIfAvailable({ body(&$0) }) != nil { return }
+        desks[0].tools.withLock { body(&$0) }
+    }
+}

@@ -1,0 +1,48 @@
+internal import ArgumentParser
+internal import TapCore
+internal import TapNetwork
+
+/// `xmpptap demo`.
+struct DemoCommand: AsyncParsableCommand, Configurable {
+    static let configuration = CommandConfiguration(
+        commandName: "demo",
+        abstract: "Show a whole login through the tap, with a server and a client of its own.",
+        discussion: """
+            Starts the built-in server, the proxy before it and a client, all on free ports of this machine. The client \
+            logs in, fetches its roster, sends presence, pings and writes to itself; the log shows all of it, at verbose unless --log says otherwise.
+
+            Examples:
+
+              xmpptap demo
+              xmpptap demo --log info --capture demo.xtap
+            """
+    )
+
+    @OptionGroup(title: "Logs") var logs: LogOptions
+    @OptionGroup var config: ConfigOption
+
+    func run() async throws {
+        let plan = try LogPlan(logs.request, in: .current, defaultSpec: LogSpec(level: .verbose))
+        let tap = try TapRun(plan)
+        let steps = try await tap.finishing { try await play(tap) }
+        tap.logs.close(within: .seconds(10))
+        // A log in JSON is read by a program, which has no use for the summary.
+        let isForPeople = plan.logs.allSatisfy { $0.path != nil || $0.form != .json }
+        for line in DemoSummary.lines(steps) {
+            if isForPeople { Console.print(line) } else { Console.tell(line) }
+        }
+    }
+
+    /// Runs the whole, and ends it in order; the records are with the logs then.
+    private func play(_ tap: TapRun) async throws -> [DemoStep] {
+        let server = try await HouseServer.start(tap.cryptography)
+        do {
+            let steps = try await DemoRun(tap: tap, server: server).steps()
+            await server.stop()
+            return steps
+        } catch {
+            await server.stop()
+            throw error
+        }
+    }
+}

@@ -1,0 +1,81 @@
+internal import ArgumentParser
+internal import NIOCore
+internal import TapCore
+internal import TapNetwork
+internal import XMPPCore
+
+/// `xmpptap proxy`.
+struct ProxyCommand: AsyncParsableCommand, Configurable {
+    static let configuration = CommandConfiguration(
+        commandName: "proxy",
+        abstract: "Listen and relay, and log what goes by.",
+        discussion: """
+            Relays every byte between clients and their server, and logs SEND (client to server) and RECV.
+
+            Example: the server of this machine, the conversation here, everything in a file for later:
+
+              xmpptap proxy --upstream localhost:5222 --capture today.xtap
+
+            Then point a client at localhost port 15222. Without --upstream there is a built-in server with two \
+            accounts to try it with.
+            """
+    )
+
+    @OptionGroup(title: "Listening") var proxy: ProxyOptions
+    @OptionGroup(title: "Logs") var logs: LogOptions
+    @OptionGroup var config: ConfigOption
+
+    func run() async throws {
+        let plan = try ProxyPlan(listen: proxy.listen, upstream: proxy.upstream)
+        let logPlan = try LogPlan(logs.request, in: .current)
+        for warning in plan.warnings { Console.complain("warning: \(warning)") }
+        let tap = try TapRun(logPlan)
+        let server = try await tap.finishing { plan.needsServer ? try await HouseServer.start(tap.cryptography) : nil }
+        let service = service(plan, tap, server)
+        if logPlan.isRequired {
+            tap.logs.onFailure { [weak service] _ in
+                Console.complain("--log-required: sessions are closed and refused until xmpptap is started again")
+                service?.refuseSessions(.resourceConstraint, "The log of this proxy cannot be written.")
+            }
+        }
+        let run = ServiceRun(
+            service: service,
+            grace: .seconds(proxy.grace),
+            onHangUp: { tap.logs.reopen() },
+            finish: { time in
+                await server?.stop()
+                tap.logs.close(within: time)
+            }
+        )
+        do {
+            try await run.run()
+        } catch let error as ProxyError {
+            throw Failure(error)
+        }
+    }
+
+    private func service(_ plan: ProxyPlan, _ tap: TapRun, _ server: HouseServer?) -> ProxyService {
+        // Where every listener names a server of its own, no client is sent to this one.
+        let nobody = Endpoint(host: "127.0.0.1", port: 5222)
+        let configuration = ProxyConfiguration(
+            listeners: plan.listeners,
+            upstream: plan.upstream ?? server?.endpoint ?? nobody,
+            session: tap.options,
+            allowRemote: proxy.allowRemote,
+            grace: .seconds(Int64(proxy.grace))
+        )
+        let welcome = Once()
+        return ProxyService(
+            configuration,
+            run: tap.run,
+            clock: tap.clock,
+            recorder: tap.logs.recorder,
+            logger: DiagnosticHandler.logger
+        ) { endpoint in
+            if let server, plan.isServed(at: endpoint), welcome.isFirst() {
+                for line in server.welcome(at: endpoint) { Console.tell(line) }
+            }
+            Console.tell("listening on \(endpoint)")
+        }
+    }
+}

@@ -1,0 +1,76 @@
+internal import NIOCore
+internal import NIOPosix
+internal import ServiceLifecycle
+internal import TapCore
+internal import TapNetwork
+
+/// The demo: a client that talks to the built-in server through a proxy.
+struct DemoRun {
+    let tap: TapRun
+    let server: HouseServer
+
+    /// What the client has done. Returns when the proxy has ended.
+    ///
+    /// - Throws: A ``Failure`` that says which step failed.
+    func steps() async throws -> [DemoStep] {
+        let (listening, tell) = AsyncStream.makeStream(of: Endpoint.self)
+        let service = ProxyService(
+            ProxyConfiguration(
+                listeners: [ListenSpec(host: "127.0.0.1", port: 0)],
+                upstream: server.endpoint,
+                session: tap.options,
+                grace: .seconds(2)
+            ),
+            run: tap.run,
+            clock: tap.clock,
+            recorder: tap.logs.recorder,
+            logger: DiagnosticHandler.logger
+        ) { tell.yield($0) }
+        let group = ServiceGroup(services: [service], logger: DiagnosticHandler.logger)
+        return try await withThrowingTaskGroup(of: Void.self) { tasks in
+            tasks.addTask {
+                defer { tell.finish() }
+                do {
+                    try await group.run()
+                } catch let error as ProxyError {
+                    throw Failure(error)
+                }
+            }
+            var endpoints = listening.makeAsyncIterator()
+            guard let endpoint = await endpoints.next() else {
+                try await tasks.waitForAll()
+                throw Failure.network("the proxy did not listen; see 'xmpptap doctor'")
+            }
+            do {
+                let steps = try await converse(at: endpoint)
+                await group.triggerGracefulShutdown()
+                try await tasks.waitForAll()
+                return steps
+            } catch {
+                await group.triggerGracefulShutdown()
+                try? await tasks.waitForAll()
+                throw error
+            }
+        }
+    }
+
+    private func converse(at endpoint: Endpoint) async throws -> [DemoStep] {
+        guard let account = server.accounts.first else {
+            throw Failure(status: .preparation, message: "the built-in server has no account")
+        }
+        do {
+            let client = try DemoClient(
+                account: "\(account.name)@\(server.domain)",
+                password: account.password,
+                cryptography: tap.cryptography
+            )
+            return try await client.run(
+                host: endpoint.host,
+                port: endpoint.port,
+                group: MultiThreadedEventLoopGroup.singleton
+            )
+        } catch {
+            throw Failure(status: .preparation, message: "the demo's client failed at \(error); see 'xmpptap doctor'")
+        }
+    }
+}

@@ -1,0 +1,109 @@
+internal import Synchronization
+internal import TapCapture
+internal import TapCore
+
+/// All logs of a run, open.
+final class OpenLogs: Sendable {
+    /// Hands records to all of them.
+    let recorder: Recorder
+
+    private let sinks: [(name: String, sink: LogSink)]
+    private let watch: Watch
+
+    /// Whoever wants to know that a log cannot be written.
+    private final class Watch: Sendable {
+        private struct State {
+            var failed: WriterFault?
+            var tell: (@Sendable (WriterFault) -> Void)?
+        }
+
+        private let state = Mutex(State())
+
+        func failed(_ fault: WriterFault) {
+            let tell = state.withLock { state in
+                state.failed = state.failed ?? fault
+                return state.tell
+            }
+            tell?(fault)
+        }
+
+        func onFailure(_ tell: @escaping @Sendable (WriterFault) -> Void) {
+            let failed = state.withLock { state in
+                state.tell = tell
+                return state.failed
+            }
+            if let failed { tell(failed) }
+        }
+    }
+
+    /// Opens the logs of a plan.
+    ///
+    /// - Throws: A ``Failure`` that names the flag and the file.
+    init(_ plan: LogPlan, run: LoggedRun) throws(Failure) {
+        var sinks: [(String, LogSink)] = []
+        let watch = Watch()
+        for log in plan.logs {
+            do throws(WriterFault) {
+                let sink = try LogSink(Self.configuration(log, of: plan), run: run) { event in
+                    Self.tell(event, of: log)
+                    if case .failed(let fault) = event { watch.failed(fault) }
+                }
+                sinks.append((log.name, sink))
+            } catch {
+                for (_, sink) in sinks { sink.close() }
+                throw .file("\(log.flag): \(error)")
+            }
+        }
+        self.sinks = sinks
+        self.watch = watch
+        recorder = Recorder(sinks.map(\.1))
+    }
+
+    /// Calls `tell` as soon as a log cannot be written, also where that has happened already; on any thread.
+    func onFailure(_ tell: @escaping @Sendable (WriterFault) -> Void) { watch.onFailure(tell) }
+
+    /// Goes on in new files, after somebody moved the old ones away.
+    func reopen() {
+        for (_, sink) in sinks { sink.reopen() }
+    }
+
+    /// Writes everything and ends, and tells what could not be written.
+    func close(within time: Duration) {
+        for (name, sink) in sinks {
+            let lost = sink.close(within: time)
+            if !lost.isEmpty {
+                Console.complain("warning: \(name) lacks \(lost.records) records (\(lost.bytes) bytes)")
+            }
+        }
+    }
+
+    private static func configuration(_ log: LogPlan.Log, of plan: LogPlan) -> LogSink.Configuration {
+        var writer = RecordWriter.Options()
+        if log.path != nil, let size = plan.rotateSize {
+            writer.rotation = RecordWriter.Rotation(size: size, keep: plan.rotateKeep)
+        }
+        var style = TextForm.Style()
+        style.cutsLongTexts = log.isTerminal
+        style.isColoured = log.isColoured
+        style.indentsXML = log.form == .pretty
+        return LogSink.Configuration(
+            log.path.map { .path($0) } ?? .standardOutput,
+            form: log.form == .json ? .json : .text(style),
+            spec: log.spec,
+            isCapture: log.isComplete,
+            writer: writer
+        )
+    }
+
+    /// Says once that writing fails, and once that it works again.
+    private static func tell(_ event: RecordWriter.Event, of log: LogPlan.Log) {
+        switch event {
+        case .failed(let fault): Console.complain("\(log.flag): \(fault)")
+        case .recovered(let loss) where loss.isEmpty: Console.complain("\(log.name) is written again; nothing was lost")
+        case .recovered(let loss):
+            Console.complain("\(log.name) is written again; \(loss.records) records were dropped")
+        case .notice(let fault): Console.complain("warning: \(log.flag): \(fault)")
+        case .room: break
+        }
+    }
+}

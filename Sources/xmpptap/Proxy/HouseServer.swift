@@ -1,0 +1,53 @@
+internal import NIOCore
+internal import NIOPosix
+internal import TapNetwork
+internal import TapSecurity
+
+/// The built-in server, running on a free port of loopback.
+struct HouseServer {
+    /// Where it listens.
+    let endpoint: Endpoint
+    /// Who can log in.
+    let accounts: [ServerSettings.Account]
+    /// Their domain.
+    let domain: String
+
+    private let server: BuiltInServer
+
+    /// Starts it, with two accounts whose passwords are made at random.
+    static func start(_ cryptography: OpenSSLCryptography) async throws -> HouseServer {
+        do {
+            let settings = try ServerSettings.demo(softwareVersion: Version.program, cryptography: cryptography)
+            let server = try await BuiltInServer.start(
+                port: 0,
+                settings: settings,
+                cryptography: cryptography,
+                group: MultiThreadedEventLoopGroup.singleton
+            )
+            guard let port = server.address?.port else { throw Failure.network("the built-in server has no port") }
+            let endpoint = Endpoint(host: "127.0.0.1", port: port)
+            return HouseServer(endpoint: endpoint, accounts: settings.accounts, domain: settings.domain, server: server)
+        } catch let failure as Failure {
+            throw failure
+        } catch {
+            throw Failure.network("the built-in server cannot be started: \(error); see 'xmpptap doctor'")
+        }
+    }
+
+    /// Ends it.
+    func stop() async { try? await server.stop() }
+
+    /// What a user needs to log in through the proxy that listens at `endpoint`.
+    func welcome(at endpoint: Endpoint) -> [String] {
+        let width = accounts.map(\.name.count).max() ?? 0
+        let people = accounts.map { account in
+            let padding = String(repeating: " ", count: width - account.name.count)
+            return "  \(account.name)@\(domain)\(padding)  password \(account.password)"
+        }
+        let host = ["127.0.0.1", "::1"].contains(endpoint.host) ? "localhost" : endpoint.host
+        let first = accounts.first.map { "\($0.name)@\(domain)" } ?? domain
+        return ["no --upstream: the built-in server serves clients, without TLS, with these accounts:"] + people + [
+            "point the client at \(host) port \(endpoint.port); its JID stays \(first)"
+        ]
+    }
+}

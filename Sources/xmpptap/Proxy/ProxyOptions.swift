@@ -1,0 +1,61 @@
+internal import ArgumentParser
+internal import TapNetwork
+
+/// The flags about listening and servers.
+struct ProxyOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "Where clients come in; can be repeated.",
+            discussion: """
+                Without a host both loopback addresses, without the flag port 15222; port 0 is any that is free. \
+                A server behind "=" beats --upstream.
+                """,
+            valueName: "[host:]port[=upstream]"
+        ),
+        transform: { text throws(EndpointError) in try ListenSpec(text) }
+    )
+    var listen: [ListenSpec] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "The server that clients are sent to; without it they are served by the built-in one.",
+            valueName: "host:port"
+        ),
+        transform: { text throws(EndpointError) in try Endpoint(text) }
+    )
+    var upstream: Endpoint?
+
+    @Option(
+        help: ArgumentHelp(
+            "What to do about TLS: passthrough, which is the default, relays it untouched.",
+            valueName: "passthrough"
+        ),
+        transform: Self.tls
+    )
+    var tls = TLSMode.passthrough
+
+    @Flag(help: "Let other machines in, where --listen names an address that they reach.")
+    var allowRemote = false
+
+    @Option(
+        help: ArgumentHelp(
+            "How long open sessions may take to end when the program is told to (default: 10).",
+            valueName: "seconds"
+        ),
+        transform: { try Number.parse($0, in: 0...3600) }
+    )
+    var grace = 10
+
+    /// What is done about TLS.
+    enum TLSMode: String {
+        /// It is relayed as it comes, and cannot be read.
+        case passthrough
+    }
+
+    private static func tls(_ text: String) throws(Failure) -> TLSMode {
+        guard let mode = TLSMode(rawValue: text) else {
+            throw .usage("this version relays TLS without reading it; write --tls passthrough, or leave it out")
+        }
+        return mode
+    }
+}

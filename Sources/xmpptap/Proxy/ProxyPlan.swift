@@ -1,0 +1,37 @@
+internal import TapNetwork
+
+/// Where clients come in, and who serves them.
+struct ProxyPlan: Equatable {
+    /// Where clients come in; those without a server of their own go to ``upstream``.
+    let listeners: [ListenSpec]
+    /// The server for all others; nil where that is the built-in one, or where there are no others.
+    let upstream: Endpoint?
+    /// Some clients are served by the built-in server.
+    let needsServer: Bool
+    /// What the user should know, one line each.
+    let warnings: [String]
+
+    /// Resolves what was typed.
+    init(listen: [ListenSpec], upstream: Endpoint?) throws(Failure) {
+        listeners = listen.isEmpty ? [ListenSpec()] : listen
+        self.upstream = upstream
+        let isEveryServed = listeners.allSatisfy { $0.upstream != nil }
+        needsServer = upstream == nil && !isEveryServed
+        warnings =
+            upstream != nil && isEveryServed
+            ? ["--upstream is not used: every --listen names a server of its own"] : []
+        for (index, listener) in listeners.enumerated() where listener.port != 0 {
+            let isTwice = listeners[..<index].contains { $0.port == listener.port && $0.host == listener.host }
+            guard !isTwice else {
+                throw .usage("--listen \(listener): listening there was asked for before; leave one out")
+            }
+        }
+    }
+
+    /// Whether clients that come in at `endpoint`, where one of the listeners has been opened, are served by the
+    /// built-in server.
+    func isServed(at endpoint: Endpoint) -> Bool {
+        guard needsServer else { return false }
+        return (listeners.first { $0.port == endpoint.port } ?? listeners.first { $0.port == 0 })?.upstream == nil
+    }
+}

@@ -1,0 +1,87 @@
+internal import Glibc
+internal import Logging
+internal import ServiceLifecycle
+internal import Synchronization
+internal import UnixSignals
+
+/// Runs a service as long as nobody ends the program, and what has to be done after it.
+struct ServiceRun: Sendable {
+    /// What runs.
+    let service: any Service
+    /// How long ending in order may take altogether.
+    let grace: Duration
+    /// SIGHUP: somebody has moved the log files away.
+    let onHangUp: @Sendable () -> Void
+    /// Closes what the service has used; given the time there is for it.
+    let finish: @Sendable (Duration) async -> Void
+
+    /// The least time for finishing: enough for a disk, not for a reader that sleeps.
+    private static let least = Duration.milliseconds(250)
+
+    /// When the user asked for the end.
+    private final class Asked: Sendable {
+        private let instant = Mutex<ContinuousClock.Instant?>(nil)
+
+        /// Notes the first time; whether this is it.
+        func isFirst() -> Bool {
+            instant.withLock { instant in
+                guard instant == nil else { return false }
+                instant = .now
+                return true
+            }
+        }
+
+        /// How long ago that was; zero where nobody has asked.
+        var elapsed: Duration { instant.withLock { $0?.duration(to: .now) ?? .zero } }
+    }
+
+    private enum Outcome {
+        case ended
+        case interrupted
+    }
+
+    /// Runs the service until it ends, then `finish`.
+    ///
+    /// SIGINT or SIGTERM asks the service to stop in order; a second one ends everything at once.
+    ///
+    /// - Throws: What the service throws.
+    func run() async throws {
+        let group = ServiceGroup(services: [service], logger: DiagnosticHandler.logger)
+        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sighup)
+        let asked = Asked()
+        try await withThrowingTaskGroup(of: Outcome.self) { tasks in
+            tasks.addTask {
+                do {
+                    try await group.run()
+                } catch is CancellationError {
+                } catch {
+                    await finish(grace)
+                    throw error
+                }
+                await finish(Task.isCancelled ? Self.least : max(grace - asked.elapsed, Self.least))
+                return .ended
+            }
+            tasks.addTask {
+                for await signal in signals {
+                    if signal == .sighup {
+                        onHangUp()
+                    } else if asked.isFirst() {
+                        await group.triggerGracefulShutdown()
+                    } else {
+                        break
+                    }
+                }
+                return .interrupted
+            }
+            let first = try await tasks.next()
+            tasks.cancelAll()
+            guard first == .interrupted else { return }
+            // The service ends its sessions at once; whatever is slower than that is not waited for.
+            tasks.addTask {
+                try? await Task.sleep(for: Self.least * 2)
+                return .interrupted
+            }
+            if try await tasks.next() == .interrupted { Glibc.exit(ExitStatus.success.rawValue) }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+import TapTestKit
+import Testing
+
+/// The built program as a user types it: what it says, and how it ends.
+@Suite(.timeLimit(.minutes(2)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
+struct CommandLineTests {
+    private let folder = try? TemporaryFolder()
+
+    /// The only line of standard error, and the ending.
+    private func mistake(_ arguments: String...) async throws -> (line: String, ending: ToolProcess.Ending) {
+        let run = try await XMPPTapBinary.run(arguments)
+        let lines = run.error.split(separator: "\n", omittingEmptySubsequences: false)
+        #expect(lines.count == 2 && lines.last == "", "more than a line: \(run.error)")
+        #expect(run.output.isEmpty)
+        return (lines.first.map(String.init) ?? "", run.ending)
+    }
+
+    @Test func `Versions are told on standard output`() async throws {
+        let run = try await XMPPTapBinary.run(["--version"])
+        #expect(run.ending == .exited(0))
+        #expect(run.output.hasPrefix("xmpptap "))
+        #expect(run.output.contains("libxml2 2.") && run.output.contains("OpenSSL 3."))
+        #expect(run.error.isEmpty)
+    }
+
+    @Test func `A mistake is one line that names the flag and the way out, and exit 2`() async throws {
+        let cases = try await [
+            mistake("prxy"), mistake("proxy", "--lisen", "1"), mistake("proxy", "--upstream", "localhost"),
+            mistake("proxy", "--listen", "70000"), mistake("proxy", "--log", "verbos"),
+            mistake("proxy", "--log-to", "x.log,filter=message"), mistake("proxy", "--tls", "intercept"),
+            mistake("proxy", "--rotate-size", "big"), mistake("proxy", "--grace", "soon"),
+            mistake("proxy", "--log", "off", "--log-required"),
+        ]
+        let expected = [
+            "'prxy' is no command; the commands are ",
+            "unknown option '--lisen'. Did you mean '--listen'?",
+            "the value 'localhost' is invalid for '--upstream <host:port>': \"localhost\" has no port; write HOST:PORT, ",
+            "the value '70000' is invalid for '--listen <[host:]port[=upstream]>': ",
+            "the value 'verbos' is invalid for '--log <spec>': \"verbos\" at column 1 is no word of a log "
+                + "specification; did you mean \"verbose\"?",
+            "the value 'x.log,filter=message' is invalid for '--log-to <path[,format=text|json|pretty][,spec]>': "
+                + "filter= comes with the rules, which this version does not have yet; leave it out",
+            "the value 'intercept' is invalid for '--tls <passthrough>': this version relays TLS without reading it; "
+                + "write --tls passthrough, or leave it out",
+            "the value 'big' is invalid for '--rotate-size <size>': write a whole number and a unit, as in 100MB, "
+                + "64KiB or 2GB",
+            "the value 'soon' is invalid for '--grace <seconds>': write a whole number from 0 to 3600",
+            "--log-required: there is no log that could be required; add --log-to or --capture",
+        ]
+        for (found, begin) in zip(cases, expected) {
+            #expect(found.line.hasPrefix("xmpptap: \(begin)"))
+            #expect(found.ending == .exited(2), "\(found.line)")
+        }
+    }
+
+    @Test func `An address that other machines reach is refused without permission, and so is our own as upstream`()
+        async throws
+    {
+        let remote = try await mistake("proxy", "--listen", "0.0.0.0:0", "--upstream", "127.0.0.1:5222", "--log", "off")
+        #expect(remote.ending == .exited(2))
+        #expect(remote.line.contains("--allow-remote"))
+        let port = try FreePort.next()
+        let loop = try await XMPPTapBinary.run([
+            "proxy", "--listen", "127.0.0.1:\(port)", "--upstream", "127.0.0.1:\(port)", "--log", "off",
+        ])
+        #expect(loop.ending == .exited(2))
+        #expect(loop.error.contains("127.0.0.1:\(port)"))
+    }
+
+    @Test func `A port in use is one line, and exit 4`() async throws {
+        let holder = try XMPPTapBinary(["proxy", "--listen", "127.0.0.1:0", "--log", "off"])
+        let port = try await holder.port()
+        let second = try await mistake("proxy", "--listen", "127.0.0.1:\(port)", "--log", "off")
+        #expect(second.ending == .exited(4))
+        #expect(second.line.hasPrefix("xmpptap: cannot listen on 127.0.0.1:\(port): another program uses the port;"))
+        let doctor = try await XMPPTapBinary.run(["doctor", "--port", "\(port)"])
+        #expect(doctor.ending == .exited(1))
+        #expect(doctor.output.contains("stop  port \(port)"))
+        #expect(try await holder.process.terminate() == .exited(0))
+    }
+
+    @Test func `A log that cannot be written is one line, and exit 3`() async throws {
+        let nowhere = try await mistake("proxy", "--listen", "0", "--log-to", "/nowhere/tap.log")
+        #expect(nowhere.ending == .exited(3))
+        #expect(
+            nowhere.line
+                == "xmpptap: --log-to: cannot open /nowhere/tap.log for writing: No such file or directory"
+        )
+        let full = try await mistake("proxy", "--listen", "0", "--capture", "/dev/full", "--log", "off")
+        #expect(full.ending == .exited(3))
+        #expect(full.line.hasPrefix("xmpptap: --capture: cannot write /dev/full: No space left on device"))
+    }
+
+    @Test func `Flags of a file count, and its mistakes are named by line`() async throws {
+        let folder = try #require(folder)
+        let good = try folder.write(
+            "# for tests\n--listen 127.0.0.1:0\n--log off\n--log-to \(folder.path(of: "tap.log"))\n",
+            to: "good.conf"
+        )
+        let proxy = try XMPPTapBinary(["proxy", "--config", good])
+        _ = try await proxy.port()
+        #expect(try await proxy.process.terminate() == .exited(0))
+        #expect(folder.read("tap.log").hasPrefix("# 2"))
+        #expect(proxy.process.text(of: .standardOutput).isEmpty)
+
+        let bad = try folder.write("--listen 0\n--rotate-keep many\n", to: "bad.conf")
+        let found = try await mistake("proxy", "--config", bad)
+        #expect(
+            found.line
+                == "xmpptap: \(bad):2: the value 'many' is invalid for '--rotate-keep <count>': "
+                + "write a whole number from 0 to 9999"
+        )
+        #expect(found.ending == .exited(2))
+        #expect(try await mistake("proxy", "--config", "/nowhere.conf").ending == .exited(3))
+    }
+
+    @Test func `Doctor tells every check in a line, or in JSON`() async throws {
+        let port = try FreePort.next()
+        let lines = try await XMPPTapBinary.run(["doctor", "--port", "\(port)"])
+        #expect(lines.ending == .exited(0), "\(lines.output)")
+        #expect(lines.output.split(separator: "\n").allSatisfy { $0.hasPrefix("ok ") || $0.hasPrefix("note ") })
+        let json = try await XMPPTapBinary.run(["doctor", "--port", "\(port)", "--json"])
+        #expect(json.output.split(separator: "\n").allSatisfy { $0.hasPrefix("{\"check\":") && $0.hasSuffix("}") })
+        #expect(json.output.split(separator: "\n").count == lines.output.split(separator: "\n").count)
+    }
+
+    @Test func `Completions are made for each shell`() async throws {
+        for shell in ["bash", "zsh", "fish"] {
+            let run = try await XMPPTapBinary.run(["--generate-completion-script", shell])
+            #expect(run.ending == .exited(0))
+            #expect(run.output.contains("--log-to") || run.output.contains("log-to"))
+        }
+    }
+}

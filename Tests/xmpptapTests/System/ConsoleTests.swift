@@ -1,0 +1,26 @@
+import Glibc
+import Logging
+import Testing
+
+@testable import xmpptap
+
+struct ConsoleTests {
+    @Test func `An environment variable that is empty is not set`() {
+        setenv("XMPPTAP_TEST_EMPTY", "", 1)
+        setenv("XMPPTAP_TEST_SET", "1", 1)
+        #expect(Console.environment("XMPPTAP_TEST_EMPTY") == nil)
+        #expect(Console.environment("XMPPTAP_TEST_SET") == "1")
+        #expect(Console.environment("XMPPTAP_TEST_UNSET") == nil)
+    }
+
+    @Test func `Diagnostics say what they weigh where that matters`() {
+        #expect(DiagnosticHandler.line(.info, "stopping") == "stopping")
+        #expect(DiagnosticHandler.line(.warning, "no answer") == "warning: no answer")
+    }
+
+    @Test func `Something happens once`() {
+        let once = Once()
+        #expect(once.isFirst())
+        #expect(!once.isFirst())
+    }
+}
