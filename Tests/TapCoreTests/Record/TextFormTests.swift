@@ -168,7 +168,9 @@ import XMPPCore
             var sample = Sample.random(&random)
             sample.record.level = .info
             let text = try sample.text("verbose")
-            let expected = sample.record.xml != nil && sample.record.direction != nil ? 2 : 1
+            let isShown =
+                sample.record.xml != nil && sample.record.direction != nil && sample.record.kind != .whitespace
+            let expected = isShown ? 2 : 1
             #expect(text.split(separator: "\n", omittingEmptySubsequences: false).count == expected + 1)
             let hostile = text.unicodeScalars.contains {
                 $0 != "\n" && ($0.value < 0x20 || (0x7F..<0xA0).contains($0.value) || $0.properties.isBidiControl)
