@@ -19,12 +19,14 @@ extension Session {
 
     private mutating func readHello(_ direction: Direction, _ bytes: Span<UInt8>) {
         guard direction == .send, var reader = hello else { return }
-        hello = nil
+        let result = reader.append(bytes)
+        hello = result == .needMore ? reader : nil
+        guard result != .needMore else { return }
         var record = makeRecord(.tls, .info, part: .tls)
         record.direction = direction
         record.leg = direction.source
-        switch reader.append(bytes) {
-        case .needMore: return hello = reader
+        switch result {
+        case .needMore: break
         case .hello(let hello):
             record.code = "client-hello"
             record.message =
