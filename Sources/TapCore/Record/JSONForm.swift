@@ -140,21 +140,24 @@ public struct JSONForm: Sendable {
     /// `{namespace}name`; just the name where there is no namespace.
     private static func appendPayload(_ record: borrowing Record, _ content: Span<UInt8>, to line: inout LineBuffer) {
         guard let name = record.payloadName else { return }
+        let start = line.count
         line.field("payload")
-        var payload = LineBuffer(capacity: 96)
+        line.append(0x22)
+        var isValid = true
         switch record.payloadNamespace {
         case .none: break
         case .other:
-            payload.append(0x7B)
-            payload.append(bytes: content.slice(record.payloadURI ?? .empty).bytes)
-            payload.append(0x7D)
+            line.append(0x7B)
+            isValid = line.appendJSONContent(content.slice(record.payloadURI ?? .empty).bytes)
+            line.append(0x7D)
         default:
-            payload.append(0x7B)
-            payload.append(record.payloadNamespace.uri)
-            payload.append(0x7D)
+            line.append(0x7B)
+            line.append(record.payloadNamespace.uri)
+            line.append(0x7D)
         }
-        payload.append(bytes: content.slice(name).bytes)
-        append(payload.bytes.span, to: &line)
+        // Names are UTF-8 like everything else of an item; one that is not would say nothing.
+        guard isValid, line.appendJSONContent(content.slice(name).bytes) else { return line.truncate(to: start) }
+        line.append(0x22)
     }
 
     private static func appendAccounts(_ record: borrowing Record, _ content: Span<UInt8>, to line: inout LineBuffer) {

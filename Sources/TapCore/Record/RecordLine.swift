@@ -29,12 +29,11 @@ public struct RecordLine: Sendable {
             var reader = JSONReader(line)
             guard try reader.next() == .objectStart else { throw RecordLineError(.noRecord) }
             while case .name(let slice) = try reader.next() {
-                let name = reader.string(slice)
-                guard let field = Field(rawValue: name) else {
+                guard let field = Field.all.first(where: { reader.matches(slice, $0.name) })?.field else {
                     try keep(slice, &reader)
                     continue
                 }
-                guard try read(field, &reader) else { throw RecordLineError(.badField(name)) }
+                guard try read(field, &reader) else { throw RecordLineError(.badField(field.rawValue)) }
                 seen.insert(field.required)
             }
             _ = try reader.next()
@@ -49,11 +48,14 @@ public struct RecordLine: Sendable {
     }
 
     /// The fields of the schema.
-    private enum Field: String {
+    private enum Field: String, CaseIterable {
         case sequence, time, monotonic, level, part, kind, session, jid, user, remote, direction, leg, epoch, offset
         case length, chunks, name, from, to, type, id, payload, account, peer, answers, verdict, rule, truncated, digest
         case condition, code, message, sasl, tls, sm, details, origin, xml, base64
         case roundTrip = "round_trip"
+
+        /// Beside their names as literals, which are compared with the line without making a string.
+        static let all: [(name: [UInt8], field: Field)] = allCases.map { (Array($0.rawValue.utf8), $0) }
 
         var required: Required {
             switch self {
@@ -92,7 +94,7 @@ public struct RecordLine: Sendable {
     /// - Returns: whether the value is one that the field can have.
     private mutating func read(_ field: Field, _ reader: inout JSONReader) throws(JSONError) -> Bool {
         switch try reader.next() {
-        case .text(let slice): return readText(field, reader.bytes(slice))
+        case .text(let slice): return readText(field, slice, reader)
         case .number(let slice):
             switch field {
             case .monotonic: return assign(reader.nanoseconds(slice)) { $0.monotonic = $1 }
@@ -124,37 +126,37 @@ public struct RecordLine: Sendable {
         }
     }
 
-    private mutating func readText(_ field: Field, _ bytes: [UInt8]) -> Bool {
-        // Made when asked for: the largest text, the item itself, is wanted as bytes.
-        var text: String { String(decoding: bytes, as: UTF8.self) }
+    private mutating func readText(_ field: Field, _ slice: JSONReader.Slice, _ reader: borrowing JSONReader) -> Bool {
+        func first<Value>(_ values: [Value], _ name: (Value) -> StaticString) -> Value? {
+            values.first { reader.matches(slice, name($0)) }
+        }
         switch field {
-        case .time: return assign(Timestamp(rfc3339: text)) { $0.time = $1 }
-        case .level: return assign(Level(name: text)) { $0.level = $1 }
-        case .part: return assign(Part(name: text)) { $0.part = $1 }
-        case .kind: return assign(Record.Kind(rawValue: text)) { $0.kind = $1 }
-        case .direction:
-            return assign(Direction.allCases.first { $0.name.description == text }) { $0.direction = $1 }
-        case .leg: return assign(Leg.allCases.first { $0.name.description == text }) { $0.leg = $1 }
+        case .time: return assign(reader.timestamp(slice)) { $0.time = $1 }
+        case .level: return assign(first(Level.allCases, \.literal)) { $0.level = $1 }
+        case .part: return assign(first(Part.allCases, \.literal)) { $0.part = $1 }
+        case .kind: return assign(first(Record.Kind.allCases, \.literal)) { $0.kind = $1 }
+        case .direction: return assign(first(Direction.allCases, \.name)) { $0.direction = $1 }
+        case .leg: return assign(first(Leg.allCases, \.name)) { $0.leg = $1 }
         case .origin:
-            guard text == "tap" || text == "peer" else { return false }
-            record.origin = text == "tap" ? .tap : .peer
-        case .jid: record.jid = text
-        case .user: record.user = text
-        case .remote: record.remote = text
-        case .verdict: record.verdict = text
-        case .rule: record.rule = text
-        case .digest: record.digest = text
-        case .condition: record.condition = text
-        case .code: record.code = text
-        case .message: record.message = text
-        case .xml: record.xml = store(bytes)
-        case .name: record.name = store(bytes)
-        case .from: record.from = store(bytes)
-        case .to: record.to = store(bytes)
-        case .type: record.type = store(bytes)
-        case .id: record.id = store(bytes)
-        case .payload: storePayload(bytes)
-        case .base64: return assign(Base64.decode(text)) { $0.bytes = $1 }
+            guard reader.matches(slice, "tap") || reader.matches(slice, "peer") else { return false }
+            record.origin = reader.matches(slice, "tap") ? .tap : .peer
+        case .jid: record.jid = reader.string(slice)
+        case .user: record.user = reader.string(slice)
+        case .remote: record.remote = reader.string(slice)
+        case .verdict: record.verdict = reader.string(slice)
+        case .rule: record.rule = reader.string(slice)
+        case .digest: record.digest = reader.string(slice)
+        case .condition: record.condition = reader.string(slice)
+        case .code: record.code = reader.string(slice)
+        case .message: record.message = reader.string(slice)
+        case .xml: record.xml = store(slice, reader)
+        case .name: record.name = store(slice, reader)
+        case .from: record.from = store(slice, reader)
+        case .to: record.to = store(slice, reader)
+        case .type: record.type = store(slice, reader)
+        case .id: record.id = store(slice, reader)
+        case .payload: storePayload(slice, reader)
+        case .base64: return assign(Base64.decode(reader.string(slice))) { $0.bytes = $1 }
         // Both follow from the rest of the record.
         case .account, .peer: break
         default: return false
@@ -168,21 +170,24 @@ public struct RecordLine: Sendable {
         return true
     }
 
-    private mutating func store(_ bytes: some Collection<UInt8>) -> ByteRange {
+    private mutating func store(_ slice: JSONReader.Slice, _ reader: borrowing JSONReader) -> ByteRange {
         let start = content.count
-        content += bytes
+        reader.append(slice, to: &content)
         return ByteRange(start, content.count)
     }
 
-    private mutating func storePayload(_ bytes: [UInt8]) {
-        var name = bytes[...]
-        if bytes.first == 0x7B, let end = bytes.lastIndex(of: 0x7D) {
-            let uri = Array(bytes[1..<end])
-            name = bytes[(end + 1)...]
-            record.payloadNamespace = Namespace(uri: uri.span)
-            if record.payloadNamespace == .other { record.payloadURI = store(uri) }
+    private mutating func storePayload(_ slice: JSONReader.Slice, _ reader: borrowing JSONReader) {
+        let payload = store(slice, reader)
+        guard !payload.isEmpty, content[payload.range.lowerBound] == 0x7B,
+            let end = content[payload.range].lastIndex(of: 0x7D)
+        else {
+            record.payloadName = payload
+            return
         }
-        record.payloadName = store(name)
+        let uri = ByteRange(payload.range.lowerBound + 1, end)
+        record.payloadName = ByteRange(end + 1, payload.range.upperBound)
+        record.payloadNamespace = Namespace(uri: content.span.slice(uri))
+        if record.payloadNamespace == .other { record.payloadURI = uri }
     }
 
     private mutating func readChunks(_ reader: inout JSONReader) throws(JSONError) -> Bool {

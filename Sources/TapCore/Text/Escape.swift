@@ -89,7 +89,7 @@ enum Escape {
 
     /// The high bit of each byte that needs a closer look; the lowest set one is exact.
     @inline(__always)
-    private static func marks(_ word: UInt64, _ form: Form) -> UInt64 {
+    static func marks(_ word: UInt64, _ form: Form) -> UInt64 {
         let ones: UInt64 = 0x0101_0101_0101_0101
         let highs: UInt64 = 0x8080_8080_8080_8080
         let controls = (word &- ones &* 0x20) & ~word
@@ -175,12 +175,17 @@ extension LineBuffer {
     public mutating func appendJSONString(_ text: RawSpan) -> Bool {
         let start = count
         append(0x22)
-        guard text.withUnsafeBytes({ append($0, .json) }) else {
+        guard appendJSONContent(text) else {
             truncate(to: start)
             return false
         }
         append(0x22)
         return true
+    }
+
+    /// Appends a part of a JSON string, without quotes; at a byte that is not UTF-8 it stops and returns `false`.
+    mutating func appendJSONContent(_ text: RawSpan) -> Bool {
+        text.withUnsafeBytes { append($0, .json) }
     }
 
     /// Appends text as a JSON string with its quotes.

@@ -61,6 +61,12 @@ enum JSONEscapes {
         var offset = start
         var hasEscapes = false
         while offset < input.count {
+            if offset + 8 <= input.count {
+                let word = UInt64(littleEndian: input.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+                let marks = Escape.marks(word, .json)
+                offset += marks == 0 ? 8 : marks.trailingZeroBitCount >> 3
+                if marks == 0 { continue }
+            }
             let byte = input[offset]
             switch byte {
             case 0x22: return (offset, hasEscapes, nil)
@@ -80,22 +86,22 @@ enum JSONEscapes {
         return (offset, hasEscapes, .unexpectedEnd)
     }
 
-    /// The value of a text that ``scan(_:from:)`` has accepted.
-    static func resolve(_ text: UnsafeRawBufferPointer) -> [UInt8] {
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(text.count)
+    /// Appends the value of a text that ``scan(_:from:)`` has accepted.
+    static func resolve(_ text: UnsafeRawBufferPointer, into bytes: inout [UInt8]) {
+        bytes.reserveCapacity(bytes.count + text.count)
         var offset = 0
         while offset < text.count {
-            guard text[offset] == 0x5C else {
-                bytes.append(text[offset])
-                offset += 1
-                continue
+            let end = text[offset...].firstIndex(of: 0x5C) ?? text.count
+            bytes.append(contentsOf: UnsafeRawBufferPointer(rebasing: text[offset..<end]))
+            guard end < text.count else { return }
+            let (length, scalar, _) = escape(text, at: end)
+            if scalar.isASCII {
+                bytes.append(UInt8(truncatingIfNeeded: scalar.value))
+            } else {
+                bytes.append(contentsOf: UTF8.encode(scalar) ?? UTF8.encodedReplacementCharacter)
             }
-            let (length, scalar, _) = escape(text, at: offset)
-            bytes.append(contentsOf: UTF8.encode(scalar) ?? UTF8.encodedReplacementCharacter)
-            offset += max(1, length)
+            offset = end + max(1, length)
         }
-        return bytes
     }
 
     /// The escape whose backslash is at `start`: how long it is and what it stands for, or how far into it the fault is.

@@ -118,15 +118,42 @@ public struct JSONReader: ~Escapable {
         return true
     }
 
+    /// Whether a text without escapes is exactly `other`.
+    public func matches(_ slice: Slice, _ other: [UInt8]) -> Bool {
+        guard !slice.hasEscapes, other.count == slice.range.count else { return false }
+        for index in other.indices where byte(slice.range.lowerBound + index) != other[index] { return false }
+        return true
+    }
+
+    /// The time that a text says, if it is RFC 3339 as ``Timestamp/init(rfc3339:)-(RawSpan)`` reads it.
+    public func timestamp(_ slice: Slice) -> Timestamp? {
+        slice.hasEscapes ? Timestamp(rfc3339: string(slice)) : Timestamp(rfc3339: input.extracting(slice.range))
+    }
+
     /// The value of a text.
     public func string(_ slice: Slice) -> String {
-        String(decoding: bytes(slice), as: UTF8.self)
+        guard slice.hasEscapes else {
+            return input.extracting(slice.range).withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
+        }
+        return String(decoding: bytes(slice), as: UTF8.self)
     }
 
     /// The value of a text, as UTF-8.
     public func bytes(_ slice: Slice) -> [UInt8] {
-        let source = input.extracting(slice.range)
-        return source.withUnsafeBytes { slice.hasEscapes ? JSONEscapes.resolve($0) : Array($0) }
+        var bytes: [UInt8] = []
+        append(slice, to: &bytes)
+        return bytes
+    }
+
+    /// Appends the value of a text, as UTF-8.
+    public func append(_ slice: Slice, to bytes: inout [UInt8]) {
+        input.extracting(slice.range).withUnsafeBytes { text in
+            if slice.hasEscapes {
+                JSONEscapes.resolve(text, into: &bytes)
+            } else {
+                bytes.append(contentsOf: text)
+            }
+        }
     }
 
     /// The bytes of any part of the input as they stand there.
@@ -136,12 +163,23 @@ public struct JSONReader: ~Escapable {
 
     /// The value of a number without fraction and exponent, or `nil` where it has one or is out of range.
     public func integer(_ slice: Slice) -> Int64? {
-        Int64(string(slice))
+        guard byte(slice.range.lowerBound) == 0x2D else { return unsigned(slice).flatMap { Int64(exactly: $0) } }
+        // Through a text, since the least number has no positive twin.
+        return Int64(string(slice))
     }
 
     /// The value of a number without sign, fraction and exponent, or `nil` where it has one or is out of range.
     public func unsigned(_ slice: Slice) -> UInt64? {
-        UInt64(string(slice))
+        var value: UInt64 = 0
+        for index in slice.range {
+            let digit = byte(index) &- 0x30
+            guard digit < 10 else { return nil }
+            let (tens, overflow) = value.multipliedReportingOverflow(by: 10)
+            let (sum, carry) = tens.addingReportingOverflow(UInt64(digit))
+            guard !overflow, !carry else { return nil }
+            value = sum
+        }
+        return value
     }
 
     /// The value of a number, rounded to the nearest that can be held; infinite where it is out of range.

@@ -28,10 +28,19 @@ extension LineBuffer {
 
     /// Writes the name of a field, whose value is what is written next.
     public mutating func field(_ name: StaticString) {
-        separate()
-        append(0x22)
-        append(name)
-        append("\":")
+        guard name.hasPointerRepresentation else { return field(named: name.description) }
+        let length = name.utf8CodeUnitCount
+        let isFirst = !needsComma
+        // In one go, since a record has dozens of fields: comma, quote, name, quote, colon.
+        append(atMost: length + 4) { output in
+            output[0] = 0x2C
+            let start = isFirst ? output : output + 1
+            start[0] = 0x22
+            (start + 1).update(from: name.utf8Start, count: length)
+            start[length + 1] = 0x22
+            start[length + 2] = 0x3A
+            return length + (isFirst ? 3 : 4)
+        }
     }
 
     /// Writes the name of a field that comes from data.
@@ -95,10 +104,14 @@ extension LineBuffer {
     ///
     /// Public for values that are appended by hand, such as numbers in an array.
     public mutating func separate() {
+        if needsComma { append(0x2C) }
+    }
+
+    /// After an opening, a colon, a line's end or nothing there is no comma.
+    private var needsComma: Bool {
         switch bytes.last {
-        // After an opening, a colon, a line's end or nothing there is no comma.
-        case nil, 0x7B, 0x5B, 0x3A, 0x0A: break
-        default: append(0x2C)
+        case nil, 0x7B, 0x5B, 0x3A, 0x0A: false
+        default: true
         }
     }
 }
