@@ -1,6 +1,6 @@
 /// How large the parts of a stream may be. Each limit has a name that errors and flags use.
 ///
-/// Defaults follow what servers do: Prosody's 1 MiB for a stanza, RFC 6120 §13.12 asking for 10,000 bytes at least.
+/// What is below 0 counts as 0, what is beyond 1 GiB as that. Defaults follow what servers do: Prosody's 1 MiB for a stanza, RFC 6120 §13.12 asking for 10,000 bytes at least.
 public struct StreamLimits: Sendable, Hashable {
     /// Bytes of one element at the top level (a stanza). Default 1 MiB.
     public var itemBytes: Int
@@ -31,6 +31,19 @@ public struct StreamLimits: Sendable, Hashable {
         self.attributes = attributes
         self.nameBytes = nameBytes
         self.namespaces = namespaces
+    }
+
+    /// The same within what offsets into an item can tell.
+    var clamped: StreamLimits {
+        func clamp(_ value: Int) -> Int { max(0, min(value, 1 << 30)) }
+        return StreamLimits(
+            itemBytes: clamp(itemBytes),
+            tagBytes: clamp(tagBytes),
+            depth: clamp(depth),
+            attributes: clamp(attributes),
+            nameBytes: clamp(nameBytes),
+            namespaces: clamp(namespaces)
+        )
     }
 
     /// The limits of a session that has authenticated.

@@ -197,6 +197,24 @@ private let header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://
         }
     }
 
+    @Test func noLimitIsTooLargeOrTooSmall() {
+        for value in [Int.min, -1, 0, Int.max] {
+            let limits = StreamLimits(
+                itemBytes: value,
+                tagBytes: value,
+                depth: value,
+                attributes: value,
+                nameBytes: value,
+                namespaces: value
+            )
+            for session in GoldenSession.all where value == .max {
+                #expect(DecoderTranscript(session.bytes, limits: limits) == DecoderTranscript(session.bytes))
+            }
+            let lines = DecoderTranscript(Array((header + "<a/>").utf8), cuts: [1, 50], limits: limits).lines
+            #expect(lines.last?.contains("fault") == (value <= 0))
+        }
+    }
+
     /// The work of a scan is the sum of what each look covers: from where it resumes to the end of what has arrived. If
     /// each begins within a few bytes of the end of the last, the sum grows with the bytes, however small the reads.
     @Test func aDripOfSingleBytesCostsNoMoreThanItsBytes() {

@@ -173,6 +173,33 @@ private let header =
         }
     }
 
+    @Test func aFaultSaysWhatIsKnownOfItsItem() {
+        let cases: [(input: String, name: String)] = [
+            ("<presence/><message id='7'><body>&x;</body>", "message"), ("<presence/><message/><iq></message>", "iq"),
+            ("<presence/>text", ""), ("<presence/><message b=>", ""), ("</stream:stream>x", ""),
+        ]
+        for (input, name) in cases {
+            for cuts in [[], Array(1..<(header.utf8.count + input.utf8.count))] {
+                var decoder = StreamDecoder()
+                var start = 0
+                let bytes = Array((header + input).utf8)
+                var last: (kind: StreamEvent.Kind, name: String)?
+                for end in cuts + [bytes.count] {
+                    decoder.append(bytes.span.extracting(start..<end))
+                    start = end
+                    while let event = decoder.next() {
+                        last = (event.kind, decoder.bytes.slice(event.head.name).string())
+                    }
+                }
+                guard case .fault? = last?.kind else {
+                    Issue.record("no fault in \(input)")
+                    continue
+                }
+                #expect(last?.name == name, "\(input)")
+            }
+        }
+    }
+
     @Test func chunkBoundariesInsideAnItemAreReported() {
         var decoder = StreamDecoder()
         decoder.append(Array(header.utf8).span)

@@ -79,7 +79,9 @@ public struct StanzaScanner: ~Copyable {
     }
 
     /// Changeable at any time; what is measured from then on is measured against these.
-    public var limits: StreamLimits
+    public var limits: StreamLimits {
+        didSet { limits = limits.clamped }
+    }
 
     var state = State.between
     var cursor = 0
@@ -99,17 +101,18 @@ public struct StanzaScanner: ~Copyable {
 
     /// A scanner at the beginning of a stream.
     public init(limits: StreamLimits = .unauthenticated) {
-        self.limits = limits
+        self.limits = limits.clamped
     }
 
     /// Whether a header has been seen whose end has not.
     public var isInStream: Bool { open.count > 0 }
 
-    /// What is known so far of the item that is not complete yet.
+    /// What is known so far of the item that is not complete yet, or never will be; empty between items, and once the
+    /// beginning of the item has been given up.
     public var partialHead: StanzaHead {
         switch state {
-        case .content, .section, .tag: head
-        default: StanzaHead()
+        case .between, .ended: StanzaHead()
+        default: hasDiscarded ? StanzaHead() : head
         }
     }
 
@@ -201,6 +204,7 @@ public struct StanzaScanner: ~Copyable {
         guard window[0] == 0x3C else {
             let space = Self.whitespace(window)
             guard space == 0 else { return whitespaceItem(space) }
+            head = StanzaHead()
             return .fault(openingFault(window[0]), at: 0, limit: 0)
         }
         guard window.count > 1 else { return .incomplete }
@@ -218,6 +222,7 @@ public struct StanzaScanner: ~Copyable {
     private mutating func readAfterEnd(_ window: Span<UInt8>) -> Signal {
         guard !window.isEmpty else { return .incomplete }
         let space = Self.whitespace(window)
+        head = StanzaHead()
         return space > 0 ? whitespaceItem(space) : .fault(.afterStreamEnd, at: 0, limit: 0)
     }
 
@@ -276,15 +281,18 @@ public struct StanzaScanner: ~Copyable {
     /// Reads text and tags until the item ends or bytes are missing.
     private mutating func readContent(_ window: Span<UInt8>) -> Signal {
         while true {
-            var mayHoldKey = false
-            let stop = TextScan.scanText(window, from: cursor, mayHoldKey: &mayHoldKey)
-            if mayHoldKey { head.mayHoldSecret = true }
-            switch stop {
-            case .end(let at):
-                cursor = at
-                return .incomplete
-            case .fault(let code, let at): return .fault(code, at: at, limit: 0)
-            case .special(let at): cursor = at
+            // Most tags follow another at once.
+            if cursor >= window.count || window[cursor] != 0x3C {
+                var mayHoldKey = false
+                let stop = TextScan.scanText(window, from: cursor, mayHoldKey: &mayHoldKey)
+                if mayHoldKey { head.mayHoldSecret = true }
+                switch stop {
+                case .end(let at):
+                    cursor = at
+                    return .incomplete
+                case .fault(let code, let at): return .fault(code, at: at, limit: 0)
+                case .special(let at): cursor = at
+                }
             }
             guard cursor &+ 1 < window.count else { return .incomplete }
             if window[cursor] == 0x5D {

@@ -18,6 +18,8 @@ public struct StreamDecoder: ~Copyable {
     /// Positions at which reads ended inside an item that was incomplete then.
     private var boundaries: [UInt64] = []
     private var oversize: Oversize?
+    /// Whether there is one; asked at every event.
+    private var hasOversize = false
     /// The bytes the head of an oversize item refers to.
     private var headBytes: [UInt8] = []
     private var isFinished = false
@@ -61,7 +63,7 @@ public struct StreamDecoder: ~Copyable {
     public var bytes: Span<UInt8> {
         @_lifetime(borrow self)
         get {
-            if oversize?.isTold == true { return headBytes.span }
+            if hasOversize, oversize?.isTold == true { return headBytes.span }
             return storage.span.extracting(current)
         }
     }
@@ -84,15 +86,17 @@ public struct StreamDecoder: ~Copyable {
 
     /// The next event; nil when more bytes are needed.
     public mutating func next() -> StreamEvent? {
-        forgetTruncated()
+        if hasOversize {
+            forgetTruncated()
+            if let head = oversize?.end { return endOversize(head) }
+        }
         guard !isFinished else { return nil }
-        if let head = oversize?.end { return endOversize(head) }
         switch Self.look(&scanner, storage, from: consumed) {
-        case .incomplete, .more: return oversize == nil ? beginOversize() : fragment(discardable())
+        case .incomplete, .more: return hasOversize ? fragment(discardable()) : beginOversize()
         case .fault(let code, let at, let limit): return fault(code, at: at, limit: limit)
         case .item(let kind, let length, let beginsEpoch):
-            if oversize != nil || length > limits.itemBytes && kind == .element {
-                if oversize == nil { openOversize(scanner.head) }
+            if hasOversize || length > limits.itemBytes && kind == .element {
+                if !hasOversize { openOversize(scanner.head) }
                 oversize?.end = scanner.head
                 return fragment(length)
             }
@@ -112,7 +116,7 @@ public struct StreamDecoder: ~Copyable {
     /// complete, or nil where nothing is.
     public mutating func finish() -> StreamEvent? {
         forgetTruncated()
-        guard !isFinished, pendingCount > 0 || oversize != nil else { return nil }
+        guard !isFinished, pendingCount > 0 || hasOversize else { return nil }
         let storage = self.storage
         if case .fault(let code, let at, let limit) = scanner.finish(storage.span.extracting(consumed..<storage.count))
         {
@@ -122,7 +126,7 @@ public struct StreamDecoder: ~Copyable {
         current = consumed..<storage.count
         var event = makeEvent(.torn, length: pendingCount)
         // Of an item beyond the limit the beginning has gone, and with it what its head refers to.
-        if oversize == nil { event.head = scanner.partialHead } else { event.isTruncated = true }
+        if hasOversize { event.isTruncated = true } else { event.head = scanner.partialHead }
         return event
     }
 
@@ -149,24 +153,33 @@ public struct StreamDecoder: ~Copyable {
             epoch += 1
             epochStart = position
         }
-        var event = makeEvent(.item(kind), length: length)
-        event.head = scanner.head
-        take(length, into: &event)
-        return event
+        let start = position
+        let chunks = take(length)
+        return StreamEvent(
+            kind: .item(kind),
+            epoch: epoch,
+            offset: start - epochStart,
+            position: start,
+            length: UInt64(length),
+            head: scanner.head,
+            chunks: chunks
+        )
     }
 
     private func makeEvent(_ kind: StreamEvent.Kind, length: Int) -> StreamEvent {
         StreamEvent(kind: kind, epoch: epoch, offset: position - epochStart, position: position, length: UInt64(length))
     }
 
-    private mutating func take(_ count: Int, into event: inout StreamEvent) {
+    /// Gives out the next `count` bytes; where reads ended in them.
+    private mutating func take(_ count: Int) -> [UInt64] {
         current = consumed..<(consumed + count)
         consumed += count
         let start = position
         position += UInt64(count)
-        guard !boundaries.isEmpty else { return }
-        event.chunks = boundaries.filter { $0 > start && $0 < position }.map { $0 - start }
+        guard !boundaries.isEmpty else { return [] }
+        let chunks = boundaries.filter { $0 > start && $0 < position }.map { $0 - start }
         boundaries.removeAll { $0 <= position }
+        return chunks
     }
 
     private mutating func fault(_ code: ScanFault.Code, at: Int, limit: Int) -> StreamEvent {
@@ -190,6 +203,7 @@ public struct StreamDecoder: ~Copyable {
         let end = min(storage.count, consumed + head.extent)
         headBytes = Array(storage[consumed..<end])
         oversize = Oversize(start: position, head: head, end: nil)
+        hasOversize = true
     }
 
     private mutating func discardable() -> Int {
@@ -203,8 +217,7 @@ public struct StreamDecoder: ~Copyable {
         var event = makeEvent(.fragment(isFirst: isFirst), length: count)
         // The head refers to the first fragment's bytes only.
         if isFirst, let head = oversize?.head { event.head = head }
-        take(count, into: &event)
-        event.chunks = []
+        _ = take(count)
         return event
     }
 
@@ -226,8 +239,9 @@ public struct StreamDecoder: ~Copyable {
 
     /// A truncated item's head bytes live until the call after the one that gave it.
     private mutating func forgetTruncated() {
-        guard oversize?.isTold == true else { return }
+        guard hasOversize, oversize?.isTold == true else { return }
         oversize = nil
+        hasOversize = false
         headBytes = []
     }
 }

@@ -15,6 +15,8 @@ extension Tag {
             guard let found = scope.find(prefix) else { return .fault(.unboundPrefix, at: Int(name.start)) }
             binding = found
         }
+        // One bit a name, by its length and last letter: names with different bits are different.
+        var seen: UInt64 = 0
         for index in 0..<attributes.count {
             let attribute = attributes[index]
             var ownBinding = NamespaceScope.unbound
@@ -24,6 +26,11 @@ extension Tag {
                 }
                 ownBinding = found
             }
+            let last = Int(attribute.name.end) &- 1
+            let bit: UInt64 = 1 &<< (UInt64(bytes[last]) &+ UInt64(attribute.name.count) &* 11)
+            let mayBeSeen = seen & bit != 0 || ownBinding != NamespaceScope.unbound
+            seen |= bit
+            guard mayBeSeen else { continue }
             for earlier in 0..<index
             where Self.isSame(attributes[earlier], attribute, ownBinding, bytes, scope) {
                 return .fault(.duplicateAttribute, at: Int(attribute.name.start))

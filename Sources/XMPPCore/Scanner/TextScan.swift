@@ -61,16 +61,17 @@ enum TextScan {
         var keys: UInt64 = 0
         while index &+ 8 <= count {
             let word = raw.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
-            let below = (word &- ones &* 0x20) & ~word & highs
-            let found = below | (word & highs) | equal(word, 0x3C) | equal(word, 0x26) | equal(word, quote)
+            // Top bits: beyond ASCII, below a space, `<`, `&`, the quote. Where all are ASCII a difference of 0 alone
+            // borrows; a borrow can mark bytes only behind a true find, so the lowest mark is right.
+            var found = word | (word &- ones &* 0x20) | ((word ^ ones &* 0x3C) &- ones)
+            found = (found | ((word ^ ones &* 0x26) &- ones) | ((word ^ ones &* UInt64(quote)) &- ones)) & highs
             if notesKeys {
-                let marks = equal(word, 0x23) | equal(word, 0x3D)
+                let marks = (((word ^ ones &* 0x23) &- ones) | ((word ^ ones &* 0x3D) &- ones)) & highs
                 // Only those before the lowest stop were passed.
                 keys |= found == 0 ? marks : marks & ((found & (0 &- found)) &- 1)
             }
             if found != 0 {
                 if notesKeys, keys != 0 { mayHoldKey = true }
-                // A borrow can only mark bytes behind a true find, so the lowest mark is right.
                 return index &+ found.trailingZeroBitCount &>> 3
             }
             index &+= 8
