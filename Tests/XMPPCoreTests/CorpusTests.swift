@@ -49,7 +49,7 @@ struct Golden: Decodable {
         3-20 22-37; 0126: 1; 0127: 3; 0129: 3-4; 0140: 6 10; 0142: 3-4 12-15 19-20 26 28-32 36 38-39 43-45 48-49;
         0151: 31 43; 0154: 5; 0172: 6 8-9; 0174: 16 23; 0193: 3-10; 0206: 1-12; 0207: 2; 0220: 3 5-17 19-20;
         0225: 2-6; 0237: 2-4; 0241: 14-15; 0252: 1 7-8; 0272: 6; 0295: 3 5 7 9 11; 0305: 7-12; 0326: 13 61 71 101
-        104; 0332: 12; 0336: 11; 0340: 1-8; 0351: 1
+        104; 0332: 12; 0336: 11; 0340: 1-8; 0344: 20; 0351: 1
         """
     )
     /// The example ends a stream inside the wrapper: an element for libexpat, the end of the stream for XMPP.
@@ -77,7 +77,7 @@ struct Golden: Decodable {
             case (false, _): break
             }
         }
-        #expect(textBetweenStanzas == Self.textBetweenStanzas)
+        #expect(textBetweenStanzas.symmetricDifference(Self.textBetweenStanzas) == [])
         #expect(endOfStreamInside == Self.endOfStreamInside)
     }
 
@@ -165,12 +165,13 @@ struct Golden: Decodable {
                 #expect(verdict.counts == expected, "\(name)")
             case (true, .refused(.comment)), (true, .refused(.processingInstruction)), (true, .refused(.documentType)):
                 #expect(golden.isRestricted, "\(name)")
-            case (true, let other): disagreements[name] = other
+            case (true, let other):
+                disagreements[name] = other
             case (false, .accepted): disagreements[name] = .accepted
             case (false, _): break
             }
         }
-        #expect(accepted == 48)
+        #expect(accepted == 45)
         #expect(disagreements == Self.documents)
     }
 

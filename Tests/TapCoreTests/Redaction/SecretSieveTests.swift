@@ -108,7 +108,7 @@ private func head(_ xml: String) -> StanzaHead? {
                 #expect(Shown(text)?.text == text, "\(place)")
             }
         }
-        #expect(redacted > 200)
+        #expect(redacted > 150)
     }
 
     private func skeleton(_ element: Element) -> String {
