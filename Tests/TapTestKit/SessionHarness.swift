@@ -46,8 +46,7 @@ public struct SessionHarness: ~Copyable {
             upstream: "127.0.0.1:5222",
             at: now
         )
-        if connected { session.serverConnected("127.0.0.1:5222", at: now) }
-        drain()
+        if connected { connect() } else { drain() }
     }
 
     /// Bytes from the client, or from the server.
@@ -66,6 +65,12 @@ public struct SessionHarness: ~Copyable {
     /// A leg has no more bytes.
     public mutating func end(_ leg: Leg, _ end: LegEnd = .finished) {
         session.ended(leg, end, at: now)
+        drain()
+    }
+
+    /// The connection to the server is up.
+    public mutating func connect() {
+        session.serverConnected("127.0.0.1:5222", at: now)
         drain()
     }
 

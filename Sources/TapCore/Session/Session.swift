@@ -224,7 +224,9 @@ public struct Session: ~Copyable {
     /// Looks at one item of a direction; false when there is nothing to look at.
     private mutating func step(_ direction: Direction) -> Bool {
         guard pipes[direction].hasInput, !isFinished else { return false }
-        if pipes[direction].isHeld || direction == .send && !isConnected && !isRefusing {
+        if pipes[direction].isHeld && !passesWhileHeld(direction)
+            || direction == .send && !isConnected && !isRefusing
+        {
             // What waits goes on waiting, unless nobody is left to wait for it.
             guard pipes[direction].isGone else { return false }
             passEnd(direction)
@@ -237,6 +239,13 @@ public struct Session: ~Copyable {
         }
         handle(event, direction)
         return true
+    }
+
+    /// White space behind a request for TLS goes with it, though RFC 6120 §5.3.3 forbids it: go-sendxmpp ends the request
+    /// with a line feed, and a server that got it after its consent would take it for TLS.
+    private func passesWhileHeld(_ direction: Direction) -> Bool {
+        guard direction == .send, case .startingTLS = phase, pipes.send.waiting > 0 else { return false }
+        return [0x20, 0x09, 0x0A, 0x0D].contains(pipes.pending(.send)[0])
     }
 
     // MARK: Commands

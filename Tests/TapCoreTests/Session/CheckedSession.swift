@@ -20,10 +20,15 @@ struct CheckedSession: ~Copyable {
     private var ends: [Leg: LegEnd] = [:]
     private var largestRead = 0
 
-    /// A session whose server is connected; all records are made.
-    init(level: Level = .trace, redaction: RedactionPolicy = .none) {
-        options = SessionOptions(level: level, redaction: redaction)
-        harness = SessionHarness(options: options)
+    /// A session, by default one whose server is connected, and of which all records are made.
+    init(
+        level: Level = .trace,
+        redaction: RedactionPolicy = .none,
+        limits: StreamLimits = .authenticated,
+        connected: Bool = true
+    ) {
+        options = SessionOptions(level: level, redaction: redaction, limits: limits)
+        harness = SessionHarness(options: options, connected: connected)
     }
 
     /// Whether it has asked for both legs to be closed.
@@ -47,6 +52,13 @@ struct CheckedSession: ~Copyable {
             receive(direction, Array(bytes[start..<end]))
             start = end
         }
+    }
+
+    /// The connection to the server is up.
+    mutating func connect() {
+        harness.connect()
+        check()
+        takeWhatWaits()
     }
 
     /// A leg ends, after all that was read of it.

@@ -1,6 +1,7 @@
 import TapCore
 import TapTestKit
 import Testing
+import XMPPCore
 
 /// Sessions with strangers, attackers and broken peers: ``CheckedSession`` checks each of them at every step.
 @Suite struct HostileTests {
@@ -11,34 +12,62 @@ import Testing
         Conversations.sasl2,
     ]
 
-    @Test(
-        "Hostile bytes at every stage, on either leg",
-        arguments: HostileBytes.all(large: 5 << 18),
-        Direction.allCases
-    )
-    func hostileBytes(hostile: HostileBytes, direction: Direction) {
-        let bytes = hostile.bytes
-        let stages = bytes.count > 1 << 20 ? [0, 3, 10] : Self.stages
-        for stage in stages {
-            var session = CheckedSession()
-            for turn in Conversations.plainLogin[..<stage] { session.say(turn.direction, Array(turn.text.utf8)) }
-            session.say(direction, bytes, piece: 65_536)
-            for turn in Conversations.plainLogin[stage...] { session.say(turn.direction, Array(turn.text.utf8)) }
-            session.finish(recordLimit: 60 + 3 * hostile.items + bytes.count / 65_536)
+    @Test("Hostile bytes at every stage, on either leg", arguments: Direction.allCases)
+    func hostileBytes(direction: Direction) {
+        // Smaller limits than real ones, so that what is beyond them is quickly read.
+        Self.hostileBytes(direction, large: 200 << 10, StreamLimits(itemBytes: 128 << 10), stages: Self.stages)
+    }
+
+    static func hostileBytes(_ direction: Direction, large: Int, _ limits: StreamLimits, stages: [Int]) {
+        for hostile in HostileBytes.all(large: large) {
+            let bytes = hostile.bytes
+            for stage in bytes.count > 1 << 18 ? [0, 3, 10] : stages {
+                var session = CheckedSession(limits: limits)
+                for turn in Conversations.plainLogin[..<stage] { session.say(turn.direction, Array(turn.text.utf8)) }
+                session.say(direction, bytes, piece: 65_536)
+                for turn in Conversations.plainLogin[stage...] { session.say(turn.direction, Array(turn.text.utf8)) }
+                session.finish(recordLimit: 60 + 3 * hostile.items + bytes.count / 65_536)
+            }
         }
     }
 
     @Test func `Before login a stranger keeps no more than the limit of strangers, whatever he sends`() {
-        for hostile in HostileBytes.all(large: 1 << 18) {
+        for hostile in HostileBytes.all(large: 100 << 10) {
             for stage in [0, 3] {
                 var session = CheckedSession(level: .info)
                 for turn in Conversations.plainLogin[..<stage] { session.say(turn.direction, Array(turn.text.utf8)) }
                 session.say(.send, hostile.bytes, piece: 4096)
+                // What follows a request for TLS waits for its answer, up to a bound of its own.
                 let bound = hostile.name == "1,000 requests for TLS" ? 256 << 10 : 64 << 10
                 #expect(session.peak <= bound + 4096, "\(hostile.name): \(session.peak)")
                 session.finish()
             }
         }
+    }
+
+    @Test("A client that ends before the server is connected is not forgotten", arguments: [LegEnd.finished, .reset])
+    func endsBeforeTheServer(end: LegEnd) {
+        for said in ["", Conversations.plainLogin[0].text] {
+            var session = CheckedSession(connected: false)
+            session.say(.send, Array(said.utf8))
+            session.end(.client, end)
+            if end == .finished {
+                let isClosed = session.isClosed
+                #expect(!isClosed)
+                session.connect()
+                let told = session.harness.finished
+                #expect(told == [.server], "the server is told of the end")
+            }
+            session.finish()
+        }
+    }
+
+    @Test func `A server that ends without an answer to a request for TLS ends the waiting for it`() {
+        var session = CheckedSession()
+        for turn in Conversations.startTLS.prefix(4) { session.say(turn.direction, Array(turn.text.utf8)) }
+        session.say(.send, Array("<a/>".utf8))
+        session.end(.server)
+        session.finish()
     }
 
     @Test("Every conversation cut anywhere ends, however either leg ends", arguments: [LegEnd.finished, .reset])
@@ -108,8 +137,13 @@ import Testing
     }
 }
 
-/// The same at length.
+/// The same at length, and with the limits of real sessions.
 @Suite struct HostileLongTests {
+    @Test("Hostile bytes beyond the real limits, on either leg", arguments: Direction.allCases)
+    func hostileBytes(direction: Direction) {
+        HostileTests.hostileBytes(direction, large: 3 << 20, .authenticated, stages: [0, 3, 10])
+    }
+
     @Test("Every conversation cut at every byte ends, however either leg ends", arguments: [LegEnd.finished, .reset])
     func cutEverywhere(end: LegEnd) { HostileTests.cut(every: 1, end) }
 

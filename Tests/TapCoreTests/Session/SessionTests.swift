@@ -130,6 +130,20 @@ import XMPPCore
         #expect(String(decoding: harness.toServer, as: UTF8.self).hasSuffix("<auth/>"))
     }
 
+    @Test(arguments: [1, 7, Int.max]) func whiteSpaceBehindStartTLSGoesWithIt(piece: Int) throws {
+        // As go-sendxmpp does it, although RFC 6120 forbids it: behind <proceed/> the server would take it for TLS.
+        var harness = SessionHarness()
+        harness.say(Array(Conversations.startTLS.prefix(3)))
+        let request = Conversations.startTLS[3].text + "\n"
+        harness.say([(.send, request)], piece: piece)
+        #expect(harness.text(.send).hasSuffix(request))
+        harness.recv(Conversations.startTLS[4].text)
+        harness.receive(.send, [0x16, 3, 1, 0, 2, 1, 0])
+        #expect(harness.told(code: "starttls-injection").isEmpty)
+        let began = try #require(harness.told(code: "tls-began").first?.record.message)
+        #expect(began.contains("byte \(Conversations.text(Conversations.startTLS, .send).utf8.count + 1) "))
+    }
+
     @Test func aDeclinedStartTLSGoesOnInClear() {
         var harness = SessionHarness()
         harness.say(Array(Conversations.startTLS.prefix(4)))

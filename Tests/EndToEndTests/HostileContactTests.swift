@@ -1,0 +1,199 @@
+import Foundation
+import TapCore
+import TapTestKit
+import Testing
+
+/// Strangers, attackers and broken peers at the built proxy: it lives, its memory stays bounded, the next login works.
+@Suite(.serialized, .timeLimit(.minutes(10)))
+struct HostileContactTests {
+    private static let large = 50 << 20
+    /// Peak memory that hostile peers may cost beyond what two logins have cost, in KiB.
+    private static let allowance = 64 << 10
+    private static let isEnabled = TestProgram.areInstalled(.prosody, .slixmpp)
+
+    /// A proxy with two listeners: one before a Prosody, the other before a server that the test plays itself.
+    private struct Site {
+        let server: ProsodyServer
+        let scripted: RawListener
+        let tap: Tap
+        private let baseline: Int
+
+        init() async throws {
+            server = try await ProsodyServer()
+            scripted = try RawListener()
+            tap = try await Tap(upstream: server.port, scripted.port)
+            try await Self.login(tap)
+            try await Self.login(tap)
+            baseline = try tap.memory("VmHWM")
+        }
+
+        /// A login by a real client, which must work whatever was before it.
+        static func login(_ tap: Tap) async throws {
+            let client = try ScriptedClient(.slixmpp, as: .juliet, port: tap.ports[0], .init(ping: true))
+            let told = try await client.finish()
+            #expect(told.contains { $0.event == "pong" })
+        }
+
+        /// A client and a server of the test's own with the proxy between them, so far into a login.
+        func pair(turns: Int = 0) async throws -> (client: RawConnection, server: RawConnection) {
+            let client = try RawConnection(port: tap.ports[1])
+            let server = try await scripted.accept()
+            for turn in Conversations.plainLogin[..<turns] {
+                let (from, to) = turn.direction == .send ? (client, server) : (server, client)
+                try await from.write(turn.text)
+                let count = turn.text.utf8.count
+                let (got, _) = try await to.read { $0.count >= count }
+                #expect(String(decoding: got, as: UTF8.self) == turn.text)
+            }
+            return (client, server)
+        }
+
+        /// What must hold after anything.
+        func check(_ what: String, logsIn: Bool = true) async throws {
+            try #require(tap.binary.process.isRunning, "\(what): the proxy has ended")
+            let peak = try tap.memory("VmHWM")
+            #expect(peak < baseline + HostileContactTests.allowance, "\(what): \(peak) KiB after \(baseline)")
+            if logsIn {
+                try await Self.login(tap)
+            } else {
+                _ = try RawConnection(port: tap.ports[0])
+            }
+        }
+
+        /// Ends all, and looks at what was logged.
+        func stop() async throws {
+            try await tap.stop()
+            try await server.stop()
+            let records = try tap.records()
+            let begun = records.count { $0.code == "session-began" }
+            #expect(begun > 0 && records.count { $0.code == "session-ended" } == begun)
+            let errors = tap.binary.process.text(of: .standardError)
+            #expect(!errors.contains("Fatal error") && !errors.contains("internal"), "\(errors)")
+        }
+    }
+
+    @Test(
+        "Hostile clients before a real server",
+        .enabled(if: isEnabled, "Prosody or slixmpp is missing")
+    )
+    func clients() async throws {
+        let site = try await Site()
+        for hostile in HostileBytes.all(large: Self.large) {
+            for isReset in [false, true] {
+                let client = try RawConnection(port: site.tap.ports[0])
+                async let answer = client.drain(within: .seconds(10))
+                try await client.write(hostile.bytes, patience: .seconds(2))
+                if isReset { client.reset() } else { client.finish() }
+                _ = try await answer
+            }
+            try await site.check("a client with \(hostile.name)", logsIn: true)
+        }
+        try await site.stop()
+    }
+
+    @Test(
+        "Hostile servers, and clients, at every stage of a login",
+        .enabled(if: isEnabled, "Prosody or slixmpp is missing"),
+        arguments: [Direction.recv, .send]
+    )
+    func stages(direction: Direction) async throws {
+        let site = try await Site()
+        for hostile in HostileBytes.all(large: Self.large) {
+            for turns in [0, 3, 10] {
+                let (client, server) = try await site.pair(turns: turns)
+                let (villain, victim) = direction == .send ? (client, server) : (server, client)
+                async let heard = victim.drain(within: .seconds(30))
+                async let answered = villain.drain(within: .seconds(30))
+                let bytes = hostile.bytes
+                let taken = try await villain.write(bytes, patience: .seconds(5))
+                villain.finish()
+                let (count, end) = try await heard
+                victim.finish()
+                _ = try await answered
+                #expect(end != .silent, "\(hostile.name) at \(turns): the victim is not told of the end")
+                // Once a session is open, all that comes passes, whatever it is.
+                if turns == 10 { #expect(count == taken && taken == bytes.count, "\(hostile.name): \(count) passed") }
+            }
+            try await site.check("\(direction) of \(hostile.name)", logsIn: false)
+        }
+        try await site.check("\(direction)")
+        try await site.stop()
+    }
+
+    @Test(
+        "Resets and ends at every stage of a login, in the middle of items too, on either leg",
+        .enabled(if: isEnabled, "Prosody or slixmpp is missing")
+    )
+    func resets() async throws {
+        let site = try await Site()
+        for turns in 0..<Conversations.plainLogin.count {
+            let next = Conversations.plainLogin[turns]
+            for half in ["", String(next.text.prefix(next.text.count / 2))] {
+                for (leg, isReset) in [(Leg.client, true), (.server, true), (.client, false), (.server, false)] {
+                    let (client, server) = try await site.pair(turns: turns)
+                    try await (next.direction == .send ? client : server).write(half)
+                    // Time for the half to arrive before a reset overtakes it.
+                    if !half.isEmpty { try await Task.sleep(for: .milliseconds(5)) }
+                    let (ender, other) = leg == .client ? (client, server) : (server, client)
+                    if isReset { ender.reset() } else { ender.finish() }
+                    let (_, end) = try await other.drain(within: .seconds(10))
+                    // What has not been read when a socket is closed makes its end a reset.
+                    #expect(end == (isReset ? .reset : .finished), "\(turns) \(half) \(leg): \(end)")
+                }
+            }
+        }
+        try await site.check("resets")
+        try await site.stop()
+    }
+
+    @Test(
+        "A peer that reads nothing stops the other, and costs no memory",
+        .enabled(if: isEnabled, "Prosody or slixmpp is missing"),
+        arguments: [Direction.recv, .send]
+    )
+    func doesNotRead(direction: Direction) async throws {
+        let site = try await Site()
+        var pairs: [(RawConnection, RawConnection)] = []
+        for _ in 0..<4 {
+            let (client, server) = try await site.pair(turns: 10)
+            let (writer, reader) = direction == .send ? (client, server) : (server, client)
+            let stanza = "<message to='a@b'><body>" + String(repeating: "x", count: 10_000) + "</body></message>"
+            let flood = Array(String(repeating: stanza, count: 10_000).utf8)
+            let taken = try await writer.write(flood, patience: .milliseconds(500))
+            // What the buffers of four sockets hold.
+            #expect(taken < 40 << 20, "\(taken) bytes were taken")
+            pairs.append((writer, reader))
+        }
+        try await site.check("peers that read nothing")
+        // Reading again, it gets all there was.
+        let (writer, reader) = try #require(pairs.first)
+        writer.finish()
+        let (count, end) = try await reader.drain()
+        #expect(count > 0 && end == .finished)
+        for (writer, reader) in pairs {
+            writer.reset()
+            reader.reset()
+        }
+        try await site.check("peers that are gone")
+        try await site.stop()
+    }
+
+    @Test(
+        "Requests that are never answered cost no memory without end",
+        .enabled(if: isEnabled, "Prosody or slixmpp is missing")
+    )
+    func unansweredRequests() async throws {
+        let site = try await Site()
+        let (client, server) = try await site.pair(turns: 10)
+        async let heard = client.drain(within: .seconds(60))
+        for number in 0..<2000 {
+            let id = "\(number)" + String(repeating: "x", count: 50_000)
+            try await server.write("<iq type='get' id='\(id)' from='example.org'><ping xmlns='urn:xmpp:ping'/></iq>")
+        }
+        server.finish()
+        _ = try await heard
+        client.close()
+        try await site.check("unanswered requests")
+        try await site.stop()
+    }
+}

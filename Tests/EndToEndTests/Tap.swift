@@ -1,0 +1,136 @@
+import Foundation
+import TapTestKit
+import Testing
+
+/// `xmpptap proxy` as a user runs it, with a log of each kind in a folder of its own.
+final class Tap: Sendable {
+    /// The program.
+    let binary: XMPPTapBinary
+    /// The ports it listens on, in the order in which they were asked for.
+    let ports: [UInt16]
+    /// Where its files are.
+    let folder: TemporaryFolder
+
+    /// The port it listens on.
+    var port: UInt16 { ports[0] }
+    /// The paths of its files: the JSON log, the text log at verbose, the one at info, the capture.
+    var json: String { folder.path(of: "tap.json") }
+    var text: String { folder.path(of: "tap.log") }
+    var story: String { folder.path(of: "story.log") }
+    var capture: String { folder.path(of: "tap.xtap") }
+
+    /// Starts it before servers on 127.0.0.1, a listener for each, and waits until it listens.
+    init(upstream: UInt16..., arguments: [String] = []) async throws {
+        folder = try TemporaryFolder()
+        let listeners = upstream.flatMap { ["--listen", "127.0.0.1:0=127.0.0.1:\($0)"] }
+        let logs = [
+            "--log", "warn",
+            "--log-to", "\(folder.path(of: "tap.json")),format=json,verbose",
+            "--log-to", "\(folder.path(of: "tap.log")),verbose",
+            "--log-to", folder.path(of: "story.log"),
+            "--capture", folder.path(of: "tap.xtap"),
+        ]
+        binary = try XMPPTapBinary(["proxy"] + listeners + logs + arguments)
+        _ = try await binary.port()
+        var ports: [UInt16] = []
+        while ports.count < upstream.count {
+            ports = binary.process.lines(of: .standardError).compactMap(XMPPTapBinary.port)
+            if ports.count < upstream.count { try await Task.sleep(for: .milliseconds(10)) }
+        }
+        self.ports = ports
+    }
+
+    /// Ends it by SIGTERM; it must say that all was well.
+    func stop() async throws {
+        let ending = try await binary.process.terminate()
+        guard ending == .exited(0) else { throw binary.process.failure("ended with \(ending) on SIGTERM") }
+    }
+
+    /// Waits until a file holds a text, which is written a moment after it happened.
+    func wait(for text: String, in path: String, within limit: Duration = .seconds(10)) async throws {
+        let deadline = ContinuousClock.now + limit
+        while !Self.read(path).contains(text) {
+            guard binary.process.isRunning, ContinuousClock.now < deadline else {
+                throw binary.process.failure("no \(text) in \(path):\n\(Self.read(path).suffix(4000))")
+            }
+            try await Task.sleep(for: .milliseconds(10))
+        }
+    }
+
+    /// The records of the JSON log.
+    func records() throws -> [LogRecord] { try LogRecord.all(in: json) }
+
+    /// The lines of the text log at verbose.
+    func lines() -> [String] { Self.read(text).split(separator: "\n").filter { !$0.hasPrefix("#") }.map(String.init) }
+
+    /// What a figure of /proc/PID/status says, in KiB.
+    func memory(_ figure: String) throws -> Int {
+        let status = Self.read("/proc/\(binary.process.identifier)/status")
+        let line = try #require(status.split(separator: "\n").first { $0.hasPrefix(figure) })
+        return try #require(Int(line.split(whereSeparator: \.isWhitespace)[1]))
+    }
+
+    static func read(_ path: String) -> String {
+        FileManager.default.contents(atPath: path).map { String(decoding: $0, as: UTF8.self) } ?? ""
+    }
+}
+
+/// A record as it stands in a JSON log, as far as the tests look at it.
+struct LogRecord: Decodable {
+    var sequence: UInt64
+    var kind: String
+    var level: String
+    var session: UInt64?
+    var jid: String?
+    var direction: String?
+    var epoch: Int?
+    var offset: UInt64?
+    var length: UInt64?
+    var name: String?
+    var type: String?
+    var payload: String?
+    var answers: UInt64?
+    var roundTrip: Double?
+    var truncated: Bool?
+    var xml: String?
+    var code: String?
+    var condition: String?
+    var message: String?
+
+    /// An item of a stream: what has bytes.
+    var isItem: Bool {
+        ["declaration", "stream-open", "stanza", "element", "whitespace", "stream-close"].contains(kind)
+    }
+
+    /// The records of a file; its first line is a header.
+    static func all(in path: String) throws -> [LogRecord] {
+        let lines = Tap.read(path).split(separator: "\n", omittingEmptySubsequences: false)
+        try #require(lines.first?.hasPrefix(#"{"xtap":1,"#) == true, "\(path) begins with \(lines.first ?? "nothing")")
+        try #require(lines.last?.isEmpty == true, "\(path) ends in a torn line: \(lines.last ?? "")")
+        let decoder = JSONDecoder()
+        decoder.keyDecodingStrategy = .convertFromSnakeCase
+        return try lines.dropFirst().dropLast().map { try decoder.decode(LogRecord.self, from: Data($0.utf8)) }
+    }
+}
+
+extension [LogRecord] {
+    /// Checks that the items of each stream follow each other without a gap, and that each item is as long as it says.
+    func checkNoByteIsMissing(sourceLocation: SourceLocation = #_sourceLocation) {
+        var positions: [String: UInt64] = [:]
+        for record in self where record.isItem {
+            let stream = "\(record.session ?? 0) \(record.direction ?? "") \(record.epoch ?? 0)"
+            #expect(
+                record.offset == positions[stream, default: 0],
+                "record \(record.sequence) of stream \(stream): a gap before it",
+                sourceLocation: sourceLocation
+            )
+            positions[stream] = (record.offset ?? 0) + (record.length ?? 0)
+            guard let xml = record.xml, !xml.contains("[redacted:") else { continue }
+            #expect(
+                UInt64(xml.utf8.count) == record.length,
+                "record \(record.sequence): \(xml)",
+                sourceLocation: sourceLocation
+            )
+        }
+    }
+}

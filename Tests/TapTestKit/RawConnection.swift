@@ -1,0 +1,214 @@
+import Glibc
+import Synchronization
+
+/// A TCP connection on loopback with nothing above it: says what a test wants said, and ends as a test wants it to end.
+///
+/// It never blocks for long and never raises SIGPIPE. It is closed when the last reference goes.
+public final class RawConnection: Sendable {
+    private let descriptor: Mutex<Int32>
+
+    init(descriptor: Int32) {
+        self.descriptor = Mutex(descriptor)
+    }
+
+    /// Connects to a port of 127.0.0.1.
+    public convenience init(port: UInt16) throws {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { throw KitError("no socket: errno \(errno)") }
+        guard LoopbackAddress.with(port, { Glibc.connect(descriptor, $0, $1) }) == 0 else {
+            let error = errno
+            Glibc.close(descriptor)
+            throw KitError("cannot connect to port \(port): errno \(error)")
+        }
+        self.init(descriptor: descriptor)
+    }
+
+    deinit { close() }
+
+    /// Writes bytes; gives how many were taken before the peer went, or before it had read none for `patience`.
+    @discardableResult
+    public func write(_ bytes: [UInt8], patience: Duration = .seconds(10)) async throws -> Int {
+        var taken = 0
+        var last = ContinuousClock.now
+        while taken < bytes.count {
+            let count = withDescriptor { descriptor in
+                bytes[taken..<min(bytes.count, taken + 262_144)].withUnsafeBytes {
+                    send(descriptor, $0.baseAddress, $0.count, Self.flags)
+                }
+            }
+            if count > 0 {
+                taken += count
+                last = .now
+            } else if count < 0, errno == EAGAIN || errno == EINTR {
+                guard ContinuousClock.now - last < patience else { return taken }
+                try await Task.sleep(for: .milliseconds(1))
+            } else {
+                return taken
+            }
+        }
+        return taken
+    }
+
+    /// Writes a text.
+    @discardableResult
+    public func write(_ text: String) async throws -> Int { try await write(Array(text.utf8)) }
+
+    /// What came until there was enough of it, the peer ended, or the time was up.
+    public func read(
+        within limit: Duration = .seconds(20),
+        until isEnough: ([UInt8]) -> Bool
+    ) async throws -> (bytes: [UInt8], end: End) {
+        let deadline = ContinuousClock.now + limit
+        var bytes: [UInt8] = []
+        while !isEnough(bytes) {
+            switch look() {
+            case .bytes(let more): bytes += more
+            case .end(let end): return (bytes, end)
+            case .nothing:
+                guard ContinuousClock.now < deadline else { return (bytes, .silent) }
+                try await Task.sleep(for: .milliseconds(1))
+            }
+        }
+        return (bytes, .enough)
+    }
+
+    /// Why reading stopped.
+    public enum End: Sendable {
+        /// What was wanted has come.
+        case enough
+        /// The peer sends no more.
+        case finished
+        /// The peer reset the connection.
+        case reset
+        /// Nothing came in time.
+        case silent
+    }
+
+    /// Reads until a text has come.
+    ///
+    /// - Throws: `KitError` when it does not come.
+    @discardableResult
+    public func read(through text: String, within limit: Duration = .seconds(20)) async throws -> String {
+        let wanted = Array(text.utf8)
+        let (bytes, end) = try await read(within: limit) { $0.firstRange(of: wanted) != nil }
+        let got = String(decoding: bytes, as: UTF8.self)
+        guard end == .enough else { throw KitError("no \(text) but \(end) after: \(got.suffix(2000))") }
+        return got
+    }
+
+    /// Reads and forgets everything until the peer ends or the time is up; gives how many bytes came.
+    public func drain(within limit: Duration = .seconds(60)) async throws -> (count: Int, end: End) {
+        let deadline = ContinuousClock.now + limit
+        var count = 0
+        while true {
+            switch look() {
+            case .bytes(let more): count += more.count
+            case .end(let end): return (count, end)
+            case .nothing:
+                guard ContinuousClock.now < deadline else { return (count, .silent) }
+                try await Task.sleep(for: .milliseconds(1))
+            }
+        }
+    }
+
+    private enum Look {
+        case bytes([UInt8])
+        case end(End)
+        case nothing
+    }
+
+    private func look() -> Look {
+        var count = 0
+        let buffer = withDescriptor { descriptor in
+            [UInt8](unsafeUninitializedCapacity: 65_536) { buffer, initialized in
+                count = recv(descriptor, buffer.baseAddress, buffer.count, Self.flags)
+                initialized = max(0, count)
+            }
+        }
+        if count > 0 { return .bytes(buffer) }
+        if count == 0 { return .end(.finished) }
+        return errno == EAGAIN || errno == EINTR ? .nothing : .end(.reset)
+    }
+
+    /// Sends no more (FIN).
+    public func finish() {
+        withDescriptor { _ = shutdown($0, Int32(SHUT_WR)) }
+    }
+
+    /// Closes; bytes that were not read make it a reset, as the system does.
+    public func close() {
+        descriptor.withLock {
+            if $0 >= 0 { Glibc.close($0) }
+            $0 = -1
+        }
+    }
+
+    /// Closes by a reset (RST).
+    public func reset() {
+        withDescriptor {
+            var linger = linger(l_onoff: 1, l_linger: 0)
+            setsockopt($0, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout<linger>.size))
+        }
+        close()
+    }
+
+    private func withDescriptor<Result>(_ body: (Int32) -> Result) -> Result {
+        descriptor.withLock { body($0) }
+    }
+
+    private static let flags = Int32(MSG_DONTWAIT | MSG_NOSIGNAL)
+}
+
+/// A port of 127.0.0.1 where connections are accepted by hand.
+public final class RawListener: Sendable {
+    /// The port.
+    public let port: UInt16
+    private let descriptor: Int32
+
+    /// Listens on a free port.
+    public init() throws {
+        let port = try FreePort.next()
+        let descriptor = socket(
+            AF_INET,
+            Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue),
+            0
+        )
+        guard descriptor >= 0, LoopbackAddress.with(port, { bind(descriptor, $0, $1) }) == 0,
+            listen(descriptor, 64) == 0
+        else { throw KitError("cannot listen on port \(port): errno \(errno)") }
+        self.port = port
+        self.descriptor = descriptor
+    }
+
+    deinit { Glibc.close(descriptor) }
+
+    /// The next connection.
+    public func accept(within limit: Duration = .seconds(20)) async throws -> RawConnection {
+        let deadline = ContinuousClock.now + limit
+        while ContinuousClock.now < deadline {
+            let accepted = Glibc.accept(descriptor, nil, nil)
+            if accepted >= 0 {
+                // Programs that a test starts must not hold it open.
+                _ = fcntl(accepted, F_SETFD, FD_CLOEXEC)
+                return RawConnection(descriptor: accepted)
+            }
+            try await Task.sleep(for: .milliseconds(1))
+        }
+        throw KitError("nobody connected to port \(port) in \(limit)")
+    }
+}
+
+enum LoopbackAddress {
+    /// Calls with the address of a port of 127.0.0.1.
+    static func with<Result>(_ port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) -> Result {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+        return withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                body($0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+    }
+}
