@@ -1,3 +1,4 @@
+internal import Synchronization
 import XMPPCore
 
 /// One direction of a session: its decoder, how far its bytes have been passed on, and by which rule.
@@ -34,6 +35,8 @@ struct Pipe: ~Copyable {
         }
     }
 
+    /// Has a pipe handed over by its address: to read one field the compiler would otherwise load them all.
+    private let anchor = Atomic<Bool>(false)
     let direction: Direction
     var mode = Mode.store
     var decoder: StreamDecoder
@@ -83,44 +86,34 @@ struct Pipe: ~Copyable {
 
 /// The two directions of a session.
 struct PipePair: ~Copyable {
-    var send: Pipe
-    var recv: Pipe
+    /// By the raw value of the direction.
+    private(set) var both: InlineArray<2, Pipe>
 
     init(limits: StreamLimits) {
-        send = Pipe(.send, limits: limits)
-        recv = Pipe(.recv, limits: limits)
+        both = [Pipe(.send, limits: limits), Pipe(.recv, limits: limits)]
     }
 
+    // One place to yield from, so that these are inlined: otherwise every use allocates a frame and moves a whole pipe.
     subscript(direction: Direction) -> Pipe {
-        _read {
-            switch direction {
-            case .send: yield send
-            case .recv: yield recv
-            }
-        }
-        _modify {
-            switch direction {
-            case .send: yield &send
-            case .recv: yield &recv
-            }
-        }
+        @inline(__always) _read { yield both[Int(direction.rawValue)] }
+        @inline(__always) _modify { yield &both[Int(direction.rawValue)] }
+    }
+
+    var send: Pipe {
+        @inline(__always) _read { yield self[.send] }
+        @inline(__always) _modify { yield &self[.send] }
+    }
+
+    var recv: Pipe {
+        @inline(__always) _read { yield self[.recv] }
+        @inline(__always) _modify { yield &self[.recv] }
     }
 
     /// The bytes of the direction's last event.
     @_lifetime(borrow self)
-    func bytes(_ direction: Direction) -> Span<UInt8> {
-        switch direction {
-        case .send: send.decoder.bytes
-        case .recv: recv.decoder.bytes
-        }
-    }
+    func bytes(_ direction: Direction) -> Span<UInt8> { both[Int(direction.rawValue)].decoder.bytes }
 
     /// The bytes of the direction that belong to no event yet.
     @_lifetime(borrow self)
-    func pending(_ direction: Direction) -> Span<UInt8> {
-        switch direction {
-        case .send: send.decoder.pending
-        case .recv: recv.decoder.pending
-        }
-    }
+    func pending(_ direction: Direction) -> Span<UInt8> { both[Int(direction.rawValue)].decoder.pending }
 }

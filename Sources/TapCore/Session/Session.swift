@@ -208,8 +208,8 @@ public struct Session: ~Copyable {
         get {
             switch shownSource {
             case .none, .composed: composed.span
-            case .send: pipes.send.decoder.bytes
-            case .recv: pipes.recv.decoder.bytes
+            case .send: pipes.both[0].decoder.bytes
+            case .recv: pipes.both[1].decoder.bytes
             }
         }
     }

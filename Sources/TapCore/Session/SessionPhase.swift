@@ -194,7 +194,7 @@ extension Session {
     /// Reports plaintext that the client sent between its request for TLS and the server's consent.
     private mutating func noteEarlyBytes() {
         let count = pipes.send.waiting
-        guard count > 0, pipes.send.decoder.pending[0] != 0x16 else { return }
+        guard count > 0, pipes.pending(.send)[0] != 0x16 else { return }
         note(
             .note,
             .warn,
