@@ -179,6 +179,23 @@ import XMPPCore
         }
     }
 
+    @Test func whiteSpaceIsToldAndNotShown() throws {
+        var sample = Sample(.whitespace)
+        sample.record.session = 3
+        sample.item(.send, "\n", name: "")
+        #expect(try sample.text("verbose") == "17:22:44.262 info [3] SEND whitespace 1 B\n")
+        #expect(try sample.text("off,send") == "")
+    }
+
+    @Test func whatOnlyVerboseTellsIsShownAndNotToldBesideIt() throws {
+        var sample = Sample(.declaration, .verbose)
+        sample.record.session = 3
+        sample.item(.send, "<?xml version='1.0'?>", name: "")
+        #expect(try sample.text("verbose") == "17:22:44.262 [3] SEND: <?xml version='1.0'?>\n")
+        #expect(try sample.text("info,send") == "17:22:44.262 [3] SEND: <?xml version='1.0'?>\n")
+        #expect(try sample.text("info") == "")
+    }
+
     @Test func onATerminalALongTextIsCutInItsMiddle() throws {
         var style = TextForm.Style()
         style.cutsLongTexts = true
