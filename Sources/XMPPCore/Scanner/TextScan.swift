@@ -19,15 +19,6 @@ enum TextScan {
         return (mixed &- ones) & ~mixed & highs
     }
 
-    /// The first offset from `index` on at which the byte is none of plain ASCII text, or the end.
-    ///
-    /// Eight bytes a step: a control character, a byte beyond ASCII, `<`, `&` and the quote stop it.
-    @inline(__always)
-    static func skipPlain(_ bytes: Span<UInt8>, from index: Int, quote: UInt8) -> Int {
-        var mayHoldKey = false
-        return skipPlain(bytes, from: index, quote: quote, notesKeys: false, &mayHoldKey)
-    }
-
     /// The first offset from `index` on at which the byte is none of a to z, or the end: of most names the end.
     @inline(__always)
     static func skipSmallLetters(_ bytes: Span<UInt8>, from index: Int) -> Int {
@@ -45,45 +36,61 @@ enum TextScan {
         return index
     }
 
-    /// The same; with `notesKeys`, `mayHoldKey` becomes true where a `#` or `=` was passed, without which text can hold
-    /// no key in a URL (`aesgcm://…#`, `;preauth=`).
+    /// The first offset from `index` on at which the byte is none of plain ASCII text, or the end: a control character,
+    /// a byte beyond ASCII, `<`, `&` and the quote stop it.
     @inline(__always)
-    private static func skipPlain(
-        _ bytes: Span<UInt8>,
-        from index: Int,
-        quote: UInt8,
-        notesKeys: Bool,
-        _ mayHoldKey: inout Bool
-    ) -> Int {
+    static func skipPlain(_ bytes: Span<UInt8>, from index: Int, quote: UInt8) -> Int {
         var index = index
-        let count = bytes.count
         let raw = bytes.bytes
-        var keys: UInt64 = 0
-        while index &+ 8 <= count {
-            let word = raw.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
-            // Top bits: beyond ASCII, below a space, `<`, `&`, the quote. Where all are ASCII a difference of 0 alone
-            // borrows; a borrow can mark bytes only behind a true find, so the lowest mark is right.
-            var found = word | (word &- ones &* 0x20) | ((word ^ ones &* 0x3C) &- ones)
-            found = (found | ((word ^ ones &* 0x26) &- ones) | ((word ^ ones &* UInt64(quote)) &- ones)) & highs
-            if notesKeys {
-                let marks = (((word ^ ones &* 0x23) &- ones) | ((word ^ ones &* 0x3D) &- ones)) & highs
-                // Only those before the lowest stop were passed.
-                keys |= found == 0 ? marks : marks & ((found & (0 &- found)) &- 1)
-            }
-            if found != 0 {
-                if notesKeys, keys != 0 { mayHoldKey = true }
-                return index &+ found.trailingZeroBitCount &>> 3
-            }
+        while index &+ 8 <= bytes.count {
+            let found = stops(unsafe raw.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self), quote)
+            if found != 0 { return index &+ found.trailingZeroBitCount &>> 3 }
             index &+= 8
         }
-        while index < count {
+        return skipPlainBytes(bytes, from: index, quote: quote)
+    }
+
+    private static func skipPlainBytes(_ bytes: Span<UInt8>, from index: Int, quote: UInt8) -> Int {
+        var index = index
+        while index < bytes.count {
             let byte = bytes[index]
             if byte < 0x20 || byte >= 0x80 || byte == 0x3C || byte == 0x26 || byte == quote { break }
-            if notesKeys, byte == 0x23 || byte == 0x3D { keys = 1 }
             index &+= 1
         }
-        if notesKeys, keys != 0 { mayHoldKey = true }
         return index
+    }
+
+    /// The top bits of the bytes that are beyond ASCII, below a space, `<`, `&` or the quote, the lowest one for certain.
+    ///
+    /// Where all bytes are ASCII only a difference of 0 borrows, and a borrow can mark only bytes behind a true find.
+    @inline(__always)
+    private static func stops(_ word: UInt64, _ quote: UInt8) -> UInt64 {
+        let unusual = word | (word &- ones &* 0x20)
+        let markup = ((word ^ ones &* 0x3C) &- ones) | ((word ^ ones &* 0x26) &- ones)
+        return (unusual | markup | ((word ^ ones &* UInt64(quote)) &- ones)) & highs
+    }
+
+    /// The same for text, which stops at `]`. `mayHoldKey` becomes true where a `#` or `=` was passed, without which text
+    /// can hold no key in a URL (`aesgcm://…#`, `;preauth=`).
+    @inline(__always)
+    private static func skipPlainText(_ bytes: Span<UInt8>, from index: Int, mayHoldKey: inout Bool) -> Int {
+        var index = index
+        let raw = bytes.bytes
+        while index &+ 8 <= bytes.count {
+            let word = unsafe raw.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
+            let found = stops(word, 0x5D)
+            let keys = (((word ^ ones &* 0x23) &- ones) | ((word ^ ones &* 0x3D) &- ones)) & highs
+            // Only those before the lowest stop were passed.
+            if keys & ((found & (0 &- found)) &- 1) != 0 { mayHoldKey = true }
+            if found != 0 { return index &+ found.trailingZeroBitCount &>> 3 }
+            index &+= 8
+        }
+        let end = skipPlainBytes(bytes, from: index, quote: 0x5D)
+        while index < end {
+            if bytes[index] == 0x23 || bytes[index] == 0x3D { mayHoldKey = true }
+            index &+= 1
+        }
+        return end
     }
 
     /// Whether accepted text holds `#` or `=`, without which it can hold no key in a URL (`aesgcm://…#`, `;preauth=`).
@@ -155,7 +162,7 @@ enum TextScan {
     static func scanText(_ bytes: Span<UInt8>, from start: Int, mayHoldKey: inout Bool) -> TextStop {
         var index = start
         while true {
-            index = skipPlain(bytes, from: index, quote: 0x5D, notesKeys: true, &mayHoldKey)
+            index = skipPlainText(bytes, from: index, mayHoldKey: &mayHoldKey)
             guard index < bytes.count else { return .end(index) }
             switch bytes[index] {
             case 0x3C, 0x5D: return .special(index)
@@ -180,7 +187,7 @@ enum TextScan {
     static func scanSection(_ bytes: Span<UInt8>, from start: Int, mayHoldKey: inout Bool) -> TextStop {
         var index = start
         while true {
-            index = skipPlain(bytes, from: index, quote: 0x5D, notesKeys: true, &mayHoldKey)
+            index = skipPlainText(bytes, from: index, mayHoldKey: &mayHoldKey)
             guard index < bytes.count else { return .end(index) }
             switch bytes[index] {
             case 0x5D: return .special(index)
