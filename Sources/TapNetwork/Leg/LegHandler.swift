@@ -44,7 +44,7 @@ final class LegHandler: ChannelInboundHandler {
     /// Whether there is a connection.
     var isOpen: Bool { context != nil }
     /// Whether more may be written without waiting; so too where there is no connection that could make anyone wait.
-    var isWritable: Bool { context?.channel.isWritable ?? true }
+    private(set) var isWritable = true
 
     /// Adds this handler to a channel, on its event loop, and tells the driver from then on.
     func join(_ channel: any Channel, _ driver: SessionDriver) throws {
@@ -147,7 +147,10 @@ final class LegHandler: ChannelInboundHandler {
 
     func channelReadComplete(context: ChannelHandlerContext) { driver?.readCompleted(leg) }
 
-    func channelWritabilityChanged(context: ChannelHandlerContext) { driver?.writabilityChanged(leg) }
+    func channelWritabilityChanged(context: ChannelHandlerContext) {
+        isWritable = context.channel.isWritable
+        driver?.writabilityChanged(leg)
+    }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         if case .inputClosed? = event as? ChannelEvent { inputEnded(.finished) }
@@ -160,6 +163,7 @@ final class LegHandler: ChannelInboundHandler {
 
     func channelInactive(context: ChannelHandlerContext) {
         self.context = nil
+        isWritable = true
         guard let driver else { return }
         if !isClosing {
             // No word came before: either the FIN of a peer that has had ours, or a write that failed.
