@@ -70,7 +70,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
             run: tap.run,
             clock: tap.clock,
             recorder: tap.logs.recorder,
-            logger: DiagnosticHandler.logger
+            logger: DiagnosticHandler.logger()
         ) { endpoint in
             if let server, plan.isServed(at: endpoint), welcome.isFirst() {
                 for line in server.welcome(at: endpoint) { Console.tell(line) }

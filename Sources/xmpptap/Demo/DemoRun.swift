@@ -1,3 +1,4 @@
+internal import Logging
 internal import NIOCore
 internal import NIOPosix
 internal import ServiceLifecycle
@@ -24,9 +25,9 @@ struct DemoRun {
             run: tap.run,
             clock: tap.clock,
             recorder: tap.logs.recorder,
-            logger: DiagnosticHandler.logger
+            logger: DiagnosticHandler.logger(.warning)
         ) { tell.yield($0) }
-        let group = ServiceGroup(services: [service], logger: DiagnosticHandler.logger)
+        let group = ServiceGroup(services: [service], logger: DiagnosticHandler.logger(.warning))
         return try await withThrowingTaskGroup(of: Void.self) { tasks in
             tasks.addTask {
                 defer { tell.finish() }

@@ -42,9 +42,10 @@ final class OpenLogs: Sendable {
     init(_ plan: LogPlan, run: LoggedRun) throws(Failure) {
         var sinks: [(String, LogSink)] = []
         let watch = Watch()
+        let rotation = plan.rotateSize.map { RecordWriter.Rotation(size: $0, keep: plan.rotateKeep) }
         for log in plan.logs {
             do throws(WriterFault) {
-                let sink = try LogSink(Self.configuration(log, of: plan), run: run) { event in
+                let sink = try LogSink(Self.configuration(log, rotation: rotation), run: run) { event in
                     Self.tell(event, of: log)
                     if case .failed(let fault) = event { watch.failed(fault) }
                 }
@@ -77,11 +78,10 @@ final class OpenLogs: Sendable {
         }
     }
 
-    private static func configuration(_ log: LogPlan.Log, of plan: LogPlan) -> LogSink.Configuration {
+    /// How a log is written.
+    static func configuration(_ log: LogPlan.Log, rotation: RecordWriter.Rotation? = nil) -> LogSink.Configuration {
         var writer = RecordWriter.Options()
-        if log.path != nil, let size = plan.rotateSize {
-            writer.rotation = RecordWriter.Rotation(size: size, keep: plan.rotateKeep)
-        }
+        if log.path != nil { writer.rotation = rotation }
         var style = TextForm.Style()
         style.cutsLongTexts = log.isTerminal
         style.isColoured = log.isColoured

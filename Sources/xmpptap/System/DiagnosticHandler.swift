@@ -5,9 +5,9 @@ struct DiagnosticHandler: LogHandler {
     var logLevel = Logger.Level.info
     var metadata: Logger.Metadata = [:]
 
-    /// The logger that everything is handed.
-    static var logger: Logger {
-        Logger(label: "xmpptap") { _ in DiagnosticHandler() }
+    /// A logger that tells what is of that level or worse.
+    static func logger(_ level: Logger.Level = .info) -> Logger {
+        Logger(label: "xmpptap") { _ in DiagnosticHandler(logLevel: level) }
     }
 
     subscript(metadataKey key: String) -> Logger.Metadata.Value? {

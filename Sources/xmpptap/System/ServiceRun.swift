@@ -46,7 +46,7 @@ struct ServiceRun: Sendable {
     ///
     /// - Throws: What the service throws.
     func run() async throws {
-        let group = ServiceGroup(services: [service], logger: DiagnosticHandler.logger)
+        let group = ServiceGroup(services: [service], logger: DiagnosticHandler.logger())
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sighup)
         let asked = Asked()
         try await withThrowingTaskGroup(of: Outcome.self) { tasks in

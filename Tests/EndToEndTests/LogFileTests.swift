@@ -1,0 +1,150 @@
+import Foundation
+import TapTestKit
+import Testing
+
+/// Logs of a running proxy: moved away, full, required, on a terminal.
+@Suite(.timeLimit(.minutes(2)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
+struct LogFileTests {
+    private let folder = try? TemporaryFolder()
+
+    /// A proxy before the built-in server in a shell that sets a limit first.
+    private func proxy(after command: String, _ arguments: [String]) throws -> ToolProcess {
+        let path = try #require(XMPPTapBinary.path)
+        let line = "\(command); exec \"$0\" proxy --listen 127.0.0.1:0 \"$@\""
+        return try ToolProcess("/bin/sh", ["-c", line, path] + arguments)
+    }
+
+    private func port(of process: ToolProcess) async throws -> UInt16 {
+        let line = try await process.line(of: .standardError) { XMPPTapBinary.port(in: $0) != nil }
+        return try #require(XMPPTapBinary.port(in: line))
+    }
+
+    @Test func `A hang-up signal makes a new file where the old one was moved away`() async throws {
+        let folder = try #require(folder)
+        let log = folder.path(of: "tap.jsonl")
+        let proxy = try XMPPTapBinary([
+            "proxy", "--listen", "127.0.0.1:0", "--log", "off", "--log-to", "\(log),format=json",
+        ])
+        let port = try await proxy.port()
+        try PlainSocket(port: port).openStream()
+        while !folder.read("tap.jsonl").contains("\"name\":\"features\"") {
+            try await Task.sleep(for: .milliseconds(10))
+        }
+
+        try FileManager.default.moveItem(atPath: log, toPath: log + ".old")
+        proxy.process.signal(SIGHUP)
+        while !folder.read("tap.jsonl").contains("xtap") { try await Task.sleep(for: .milliseconds(10)) }
+        try PlainSocket(port: port).openStream()
+        #expect(try await proxy.process.terminate() == .exited(0))
+        #expect(folder.read("tap.jsonl.old").contains("\"session\":1,"))
+        #expect(folder.read("tap.jsonl").hasPrefix("{\"xtap\":1,"))
+        #expect(folder.read("tap.jsonl").contains("\"session\":2,"))
+        let rights = try FileManager.default.attributesOfItem(atPath: log)[.posixPermissions] as? Int
+        #expect(rights == 0o600)
+
+        let both = try await XMPPTapBinary.run(["read", log, log + ".old"])
+        #expect(both.ending == .exited(0), "\(both.error)")
+        let sessions = both.output.split(separator: "\n").compactMap { $0.firstMatch(of: /\[(\d+)\] net:/)?.1 }
+        #expect(sessions == ["1", "2"], "the parts of a run are read in their order")
+    }
+
+    @Test func `A full disk is told once, and the relay goes on`() async throws {
+        let log = try #require(folder).path(of: "tap.jsonl")
+        let process = try proxy(after: "ulimit -f 8", ["--log", "off", "--log-to", "\(log),format=json,verbose"])
+        let client = try PlainSocket(port: try await port(of: process))
+        try client.openStream()
+        for number in 0..<40 { try ask(client, "q\(number)") }
+        let ending = try await process.terminate()
+        #expect(ending == .exited(0))
+        let told = process.lines(of: .standardError).filter { $0.contains("cannot write \(log): ") }
+        #expect(told.count == 1)
+        #expect(told.first?.hasPrefix("xmpptap: --log-to: cannot write ") == true)
+        #expect(process.text(of: .standardError).contains("xmpptap: warning: \(log) lacks "))
+    }
+
+    @Test func `Where the log is required, a full disk closes sessions and refuses new ones`() async throws {
+        let log = try #require(folder).path(of: "tap.jsonl")
+        let process = try proxy(
+            after: "ulimit -f 8",
+            ["--log", "off", "--log-required", "--log-to", "\(log),format=json,verbose"]
+        )
+        let port = try await port(of: process)
+        let client = try PlainSocket(port: port)
+        try client.openStream()
+        do {
+            for number in 0..<1000 { try ask(client, "q\(number)") }
+            Issue.record("the session goes on")
+        } catch {
+            #expect(client.received.contains("<resource-constraint"))
+        }
+        let later = try PlainSocket(port: port)
+        #expect(throws: KitError.self) { try later.openStream() }
+        #expect(later.received.contains("<resource-constraint"))
+        #expect(
+            process.lines(of: .standardError).contains(
+                "xmpptap: --log-required: sessions are closed and refused until xmpptap is started again"
+            )
+        )
+        #expect(try await process.terminate() == .exited(0))
+    }
+
+    @Test func `A second signal ends the program, also while a log's reader sleeps`() async throws {
+        let pipe = try #require(folder).path(of: "pipe")
+        try #require(mkfifo(pipe, 0o600) == 0)
+        let reader = open(pipe, O_RDONLY | O_NONBLOCK)
+        try #require(reader >= 0)
+        defer { close(reader) }
+        let proxy = try XMPPTapBinary([
+            "proxy", "--listen", "127.0.0.1:0", "--log", "off", "--log-to", "\(pipe),verbose", "--grace", "600",
+        ])
+        let client = try PlainSocket(port: try await proxy.port())
+        try client.openStream()
+        for _ in 0..<8 { try ask(client, String(repeating: "x", count: 30_000)) }
+        proxy.process.signal(SIGTERM)
+        try await Task.sleep(for: .milliseconds(500))
+        #expect(proxy.process.isRunning, "the log is still being written")
+        proxy.process.signal(SIGTERM)
+        #expect(try await proxy.process.ending(within: .seconds(20)) == .exited(0))
+    }
+
+    @Test(
+        "On a terminal SEND and RECV are shown, in colours unless NO_COLOR is set",
+        .enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/script"), "script is missing"),
+        arguments: [("", true), ("1", false)]
+    )
+    func terminal(noColour: String, isColoured: Bool) async throws {
+        let path = try #require(XMPPTapBinary.path)
+        let script = try ToolProcess(
+            "/usr/bin/script",
+            ["-qec", "\(path) demo --log info,send,recv", "/dev/null"],
+            environment: ["NO_COLOR": noColour, "TERM": "xterm"]
+        )
+        #expect(try await script.ending() == .exited(0))
+        let text = script.text(of: .standardOutput)
+        #expect(text.contains("<presence/>"))
+        #expect(text.contains("\u{1B}[") == isColoured)
+    }
+
+    @Test func `Secrets are shown only on request, which is said loudly and stamped in the file`() async throws {
+        let folder = try #require(folder)
+        let hidden = try await XMPPTapBinary.run(["demo", "--log", "off", "--capture", folder.path(of: "hidden")])
+        #expect(hidden.ending == .exited(0))
+        #expect(hidden.error.isEmpty)
+        #expect(folder.read("hidden").contains("[redacted:sasl-"))
+        let shown = try await XMPPTapBinary.run([
+            "demo", "--log", "off", "--capture", folder.path(of: "shown"), "--no-redact",
+        ])
+        #expect(shown.ending == .exited(0))
+        #expect(
+            shown.error.hasPrefix("xmpptap: warning: --no-redact: passwords and all other secrets stand in the logs")
+        )
+        #expect(!folder.read("shown").contains("[redacted:"))
+        #expect(folder.read("shown").split(separator: "\n").first?.contains("\"redaction\":\"none\"") == true)
+    }
+
+    /// Asks the built-in server something that it answers before a login.
+    private func ask(_ client: PlainSocket, _ id: String) throws {
+        try client.write("<iq type='get' id='\(id)'><query xmlns='jabber:iq:register'/></iq>")
+        try client.read(until: "id='\(id)'")
+    }
+}

@@ -1,0 +1,62 @@
+import Glibc
+import TapTestKit
+
+/// A TCP connection to a port of 127.0.0.1, for what no client would ever send.
+final class PlainSocket {
+    private let descriptor: Int32
+    private(set) var received = ""
+
+    init(port: UInt16) throws {
+        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+        let outcome = withUnsafePointer(to: address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        guard outcome == 0 else {
+            throw KitError("cannot connect to port \(port): \(String(cString: strerror(errno)))")
+        }
+        var patience = timeval(tv_sec: 30, tv_usec: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
+    }
+
+    deinit { close(descriptor) }
+
+    func write(_ text: String) throws {
+        var rest = Array(text.utf8)[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes {
+                send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL.rawValue))
+            }
+            guard count > 0 else { throw KitError("cannot send: \(String(cString: strerror(errno)))") }
+            rest = rest.dropFirst(count)
+        }
+    }
+
+    /// Reads until `text` has come, or to the end where that is nil.
+    func read(until text: String? = nil) throws {
+        var chunk = [UInt8](repeating: 0, count: 65536)
+        while text.map({ !received.contains($0) }) ?? true {
+            let count = recv(descriptor, &chunk, chunk.count, 0)
+            if count == 0 {
+                guard let text else { return }
+                throw KitError("the connection ended before \(text) came: \(received.suffix(500))")
+            }
+            guard count > 0 else { throw KitError("no \(text ?? "end") came: \(received.suffix(500))") }
+            received += String(decoding: chunk[..<count], as: UTF8.self)
+        }
+    }
+
+    /// Opens a stream to localhost and waits for what the server offers.
+    func openStream() throws {
+        try write(
+            "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='localhost' "
+                + "version='1.0'>"
+        )
+        try read(until: "</stream:features>")
+    }
+}

@@ -1,0 +1,111 @@
+import TapTestKit
+import Testing
+
+/// `read` through the built program.
+@Suite(.timeLimit(.minutes(2)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
+struct ReadTests {
+    private let folder = try? TemporaryFolder()
+
+    private static let header =
+        #"{"xtap":1,"tool":"xmpptap 0.1.0","time":"2026-11-21T17:22:42.000000000Z","level":"verbose","filter":null,"#
+        + #""complete":true,"redaction":"secrets","run":"0a0b"}"#
+    private static let records = [
+        #"{"sequence":1,"time":"2026-11-21T17:22:42.102000000Z","monotonic":0.102,"level":"info","part":"net","#
+            + #""kind":"session","session":1,"message":"hello"}"#,
+        #"{"sequence":2,"time":"2026-11-21T17:22:43.102000000Z","monotonic":1.102,"level":"info","part":"session","#
+            + #""kind":"stanza","session":2,"direction":"send","leg":"client","epoch":1,"offset":0,"length":11,"#
+            + #""chunks":[4],"name":"presence","xml":"<presence/>","later":[1]}"#,
+    ]
+
+    private func capture(_ lines: [String], end: String = "\n") throws -> String {
+        try #require(folder).write(lines.joined(separator: "\n") + end, to: "hand.xtap")
+    }
+
+    @Test func `A capture is shown at any level, a session alone, and again as it is`() async throws {
+        let file = try capture([Self.header] + Self.records)
+        let info = try await XMPPTapBinary.run(["read", file])
+        #expect(info.ending == .exited(0))
+        #expect(info.error.isEmpty)
+        #expect(info.output == "17:22:42.102 info [1] net: hello\n17:22:43.102 info [2] SEND presence 11 B\n")
+        let second = try await XMPPTapBinary.run(["read", file, "--session", "2", "--log", "off,send"])
+        #expect(second.output == "17:22:43.102 [2] SEND: <presence/>\n")
+        let json = try await XMPPTapBinary.run(
+            ["read", "-", "--json"],
+            input: ([Self.header] + Self.records).joined(separator: "\n") + "\n"
+        )
+        #expect(json.ending == .exited(0))
+        #expect(json.output.split(separator: "\n").map(String.init) == [Self.header] + Self.records)
+    }
+
+    @Test func `A torn last line is told and skipped, another damaged line brings exit 3`() async throws {
+        let torn = try capture([Self.header, Self.records[0]], end: "\n{\"sequence\":2,\"ti")
+        let read = try await XMPPTapBinary.run(["read", torn])
+        #expect(read.ending == .exited(0))
+        #expect(read.output == "17:22:42.102 info [1] net: hello\n")
+        #expect(read.error.hasPrefix("xmpptap: line 3 of \(torn) is torn: "))
+        let damaged = try capture([Self.header, "{\"sequence\":true}", Self.records[0]])
+        let rest = try await XMPPTapBinary.run(["read", damaged])
+        #expect(rest.ending == .exited(3))
+        #expect(rest.output == "17:22:42.102 info [1] net: hello\n")
+        #expect(rest.error.hasPrefix("xmpptap: line 2 of \(damaged) is skipped: "))
+    }
+
+    @Test func `What was recorded at info has no XML, and that is said`() async throws {
+        let file = try capture([Self.header.replacing("verbose", with: "info"), Self.records[0]])
+        let read = try await XMPPTapBinary.run(["read", file, "--log", "verbose"])
+        #expect(read.ending == .exited(0))
+        #expect(
+            read.error == "xmpptap: \(file): recorded at info, so what lies beyond is not there to be shown\n"
+        )
+    }
+
+    @Test func `A file that is none of ours is named, with exit 3`() async throws {
+        let folder = try #require(folder)
+        for (name, text, message) in [
+            ("other.txt", "hello\n", " is no JSON log or capture of xmpptap: its first line is no header; "),
+            ("empty", "", " holds no records yet"),
+            (
+                "newer.xtap", Self.header.replacing("\"xtap\":1", with: "\"xtap\":9") + "\n",
+                " was written by a newer xmpptap"
+            ),
+        ] {
+            let file = try folder.write(text, to: name)
+            let read = try await XMPPTapBinary.run(["read", file])
+            #expect(read.ending == .exited(3))
+            #expect(read.error.hasPrefix("xmpptap: \(file)\(message)"), "\(read.error)")
+            #expect(read.output.isEmpty)
+        }
+        let missing = try await XMPPTapBinary.run(["read", "/nowhere.xtap"])
+        #expect(missing.ending == .exited(3))
+        #expect(missing.error == "xmpptap: cannot open /nowhere.xtap: No such file or directory\n")
+        let nothing = try await XMPPTapBinary.run(["read"])
+        #expect(nothing.ending == .exited(2))
+        #expect(nothing.error == "xmpptap: missing expected argument '<file> ...'; see 'xmpptap read --help'\n")
+    }
+
+    @Test func `Who has seen enough of the output ends it without complaint`() async throws {
+        let path = try #require(XMPPTapBinary.path)
+        let file = try capture([Self.header] + Array(repeating: Self.records[0], count: 20_000))
+        let shell = try ToolProcess(
+            "/bin/bash",
+            ["-c", "\"$0\" read \"$1\" | head -1; echo ${PIPESTATUS[0]}", path, file]
+        )
+        #expect(try await shell.ending() == .exited(0))
+        #expect(shell.text(of: .standardOutput) == "17:22:42.102 info [1] net: hello\n0\n")
+        #expect(shell.text(of: .standardError).isEmpty)
+    }
+
+    @Test func `The capture of a session gives the same log as the session did`() async throws {
+        let folder = try #require(folder)
+        let demo = try await XMPPTapBinary.run([
+            "demo", "--log", "off", "--log-to", "\(folder.path(of: "live.log")),verbose", "--capture",
+            folder.path(of: "demo.xtap"),
+        ])
+        #expect(demo.ending == .exited(0), "\(demo.error)")
+        let read = try await XMPPTapBinary.run(["read", folder.path(of: "demo.xtap"), "--log", "verbose"])
+        #expect(read.ending == .exited(0), "\(read.error)")
+        let live = folder.read("live.log").split(separator: "\n").dropFirst().map(String.init)
+        #expect(live.count > 20)
+        #expect(read.output.split(separator: "\n").map(String.init) == live)
+    }
+}
