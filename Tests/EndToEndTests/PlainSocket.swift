@@ -30,7 +30,7 @@ final class PlainSocket {
         var rest = Array(text.utf8)[...]
         while !rest.isEmpty {
             let count = rest.withUnsafeBytes {
-                send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL.rawValue))
+                send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
             }
             guard count > 0 else { throw KitError("cannot send: \(String(cString: strerror(errno)))") }
             rest = rest.dropFirst(count)
