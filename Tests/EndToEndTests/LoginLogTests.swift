@@ -13,7 +13,7 @@ struct LoginLogTests {
     func login() async throws {
         let printed = String(decoding: try Corpus.read("xmppframework-login.log"), as: UTF8.self)
             .split(separator: "\n").compactMap(Line.init)
-        try #require(printed.count == 13)
+        try #require(printed.count == 11)
         let server = try await ProsodyServer()
         let tap = try await Tap(upstream: server.port)
         let client = try RawConnection(port: tap.port)
