@@ -14,7 +14,7 @@ extension Session {
         emit(makeRecord(event, direction, kind, level: level, part: part))
     }
 
-    mutating func emit(_ record: Record) {
+    mutating func emit(_ record: consuming Record) {
         guard record.level <= options.level else { return }
         enqueue(.record(record))
     }

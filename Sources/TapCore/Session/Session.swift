@@ -177,8 +177,10 @@ public struct Session: ~Copyable {
     public mutating func next() -> Command? {
         while true {
             if queueHead < queue.count {
-                defer { queueHead += 1 }
-                let command = queue[queueHead]
+                // Taken out rather than copied: a record has many texts to be counted once more.
+                var command = Command.finish(.client)
+                swap(&command, &queue[queueHead])
+                queueHead += 1
                 // What is forwarded is what came, whatever a record may show of it.
                 if case .forward(let direction) = command {
                     shownSource = direction == .send ? .send : .recv
@@ -250,7 +252,7 @@ public struct Session: ~Copyable {
 
     // MARK: Commands
 
-    mutating func enqueue(_ command: Command) { queue.append(command) }
+    mutating func enqueue(_ command: consuming Command) { queue.append(command) }
 
     private mutating func count(_ direction: Direction, _ bytes: Int) {
         switch direction {

@@ -9,10 +9,11 @@ extension Channel {
         guard let options = syncOptions else { return }
         try options.setOption(.autoRead, value: false)
         try options.setOption(.allowRemoteHalfClosure, value: true)
-        // An idle leg holds no buffer; what the next read may take follows what reads brought.
+        // NIO keeps the buffer of the last read for the next: small while there is little to read, doubled as reads fill
+        // it, so that an idle leg holds little.
         try options.setOption(
             .recvAllocator,
-            value: AdaptiveRecvByteBufferAllocator(minimum: 1024, initial: 4096, maximum: 65536)
+            value: AdaptiveRecvByteBufferAllocator(minimum: 512, initial: 1024, maximum: 65536)
         )
         try options.setOption(.tcpOption(.tcp_nodelay), value: 1)
         // Behind a proxy neither end would notice that the other's machine is gone.

@@ -185,8 +185,8 @@ final class SessionDriver {
         return true
     }
 
-    private func run(_ command: Command) {
-        switch command {
+    private func run(_ command: consuming Command) {
+        switch consume command {
         case .record(let record): session.withContent { loop.context.recorder.write(record, content: $0) }
         case .forward(let direction): session.withContent { handler(direction.destination).write($0) }
         case .send(let leg, let bytes): handler(leg).write(bytes.span)
