@@ -73,14 +73,17 @@ final class WriterLoop {
     /// Writes the header that is due and the batch, to the end or until there is no hope.
     private func writeBatch() {
         while true {
+            // Where there is nothing to write, nothing shows that writing works again.
+            var hasWritten = false
             while prologueWritten < prologue.count || written < batch.bytes.count {
                 guard !queue.isAbandoned else { return giveUp(forEver: true) }
                 guard writeSome() else { return }
+                hasWritten = true
             }
             batch.clear()
             written = 0
             wholeRecords = 0
-            guard isFailing else { return }
+            guard isFailing, hasWritten else { return }
             recover()
         }
     }

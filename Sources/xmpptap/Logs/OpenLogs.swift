@@ -19,10 +19,11 @@ final class OpenLogs: Sendable {
 
         private let state = Mutex(State())
 
+        /// Only the first failure is told: who has heard of one need not hear of more.
         func failed(_ fault: WriterFault) {
             let tell = state.withLock { state in
-                state.failed = state.failed ?? fault
-                return state.tell
+                defer { state.failed = state.failed ?? fault }
+                return state.failed == nil ? state.tell : nil
             }
             tell?(fault)
         }
