@@ -79,9 +79,9 @@ struct LogSinkTests {
         #expect(info.last?.contains("xml") == false)
         #expect(info.last?.contains("chunks") == false)
         let capture = try lines(.json, LogSpec(level: .verbose), isCapture: true, redaction: .none, [stanza()])
-        #expect(capture.count == 4)
+        #expect(capture.count == 2)
         #expect(
-            capture[2]
+            capture.first
                 == #"{"xtap":1,"tool":"xmpptap 1.2.3","time":"2026-11-21T17:22:42.102000000Z","level":"verbose","#
                 + #""filter":null,"complete":true,"redaction":"none","run":"w0"}"#
         )
