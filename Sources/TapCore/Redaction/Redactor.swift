@@ -83,6 +83,25 @@ public final class Redactor {
         return head
     }
 
+    /// What may be told of words that came with an error or a failure: all but keys and tokens in URLs.
+    ///
+    /// For texts that are told beside the item they stood in.
+    public func disclose(text: String) -> String {
+        guard policy != .none else { return text }
+        let bytes = Array(text.utf8)
+        var shown: [UInt8] = []
+        var position = 0
+        for find in SecretText.find(in: bytes.span, isKnown: { registry.knows($0) }) {
+            let secret = bytes.span.extracting(find.range)
+            guard !Placeholder.isPlaceholder(secret) else { continue }
+            shown += bytes[position..<find.range.lowerBound]
+            Placeholder.append(find.kind, registry.number(of: secret), size: nil, to: &shown)
+            position = find.range.upperBound
+        }
+        guard position > 0 else { return text }
+        return String(decoding: shown + bytes[position...], as: UTF8.self)
+    }
+
     /// How much of what could not be parsed an error may show: up to `limit` bytes around `offset`, and nothing where a
     /// name of the catalogue or a key in a URL stands anywhere in `bytes`.
     public func excerpt(of bytes: Span<UInt8>, around offset: Int, limit: Int = 120) -> ByteRange? {

@@ -16,7 +16,7 @@ extension Session {
             record.level = .error
             record.condition = step.condition
             record.code = "sasl-failure"
-            record.message = step.text
+            record.message = step.text.map { tools.redactor.disclose(text: $0) }
             facts.authentication = .failed(condition: step.condition ?? "undefined-condition")
             phase = .opening
         default: break

@@ -186,7 +186,7 @@ extension Session {
         let start = fault.offset - event.offset
         guard start < UInt64(bytes.count) else { return "" }
         let at = Int(start)
-        guard facts.opened != nil || options.redaction.showsRawBytes,
+        guard facts.opened != nil && !event.head.mayHoldSecret && !event.isTruncated || options.redaction.showsRawBytes,
             let around = tools.redactor.excerpt(of: bytes, around: at)
         else {
             let name = event.head.name.isEmpty ? "" : " in <\(bytes.slice(event.head.name).string())>"

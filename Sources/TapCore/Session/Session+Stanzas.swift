@@ -119,7 +119,7 @@ extension Session {
         var record = makeRecord(event, direction, .stanza, level: .warn)
         record.condition = condition ?? error?.attribute("code")
         record.code = "stanza-error"
-        record.message = error?.childText("text", .stanzaErrors)
+        record.message = error?.childText("text", .stanzaErrors).map { tools.redactor.disclose(text: $0) }
         note(request, in: &record)
         emit(record)
         guard let request else { return }

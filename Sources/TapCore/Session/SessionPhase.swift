@@ -169,7 +169,7 @@ extension Session {
         var record = makeRecord(event, direction, .element, level: .error)
         record.condition = condition
         record.code = "stream-error"
-        record.message = element.childText("text", .streamErrors)
+        record.message = element.childText("text", .streamErrors).map { tools.redactor.disclose(text: $0) }
         emit(record)
     }
 

@@ -187,7 +187,8 @@ public struct StreamDecoder: ~Copyable {
         current = consumed..<storage.count
         let offset = position - epochStart + UInt64(max(0, at))
         var event = makeEvent(.fault(ScanFault(code, at: offset, limit: limit)), length: pendingCount)
-        event.head = scanner.partialHead
+        // Of an item beyond the limit the beginning has gone; where none had begun the head is that of the item before.
+        if hasOversize { event.isTruncated = true } else if at > 0 { event.head = scanner.partialHead }
         return event
     }
 
