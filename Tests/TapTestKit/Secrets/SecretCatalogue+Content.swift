@@ -161,11 +161,11 @@ extension SecretCatalogue {
             .recv,
             iq(
                 "<slot xmlns='urn:xmpp:http:upload:0'><put url='https://up.example/a/b.jpg?v=4cD0mNeS7gHb'>"
-                    + "<header name='Authorization'>Basic Base64Of9LpWx5</header><header name='Cookie'>foo=bar2Zt6Yk;user=r0Me0Q</header>"
+                    + "<header name='Authorization'>Basic Base64Of9LpWx5</header><header name='Cookie'>foo=bar2Zt6Yk;uid=r0Me0Q</header>"
                     + "<header name='Expires'>Thu, 01 Jan 2030</header></put><get url='https://down.example/a/b.jpg?token=8VnRj3sKfA'/>",
                 end: "</slot>"
             ),
-            secrets: ["4cD0mNeS7gHb", "Base64Of9LpWx5", "bar2Zt6Yk;user=r0Me0Q", "8VnRj3sKfA"]
+            secrets: ["4cD0mNeS7gHb", "Base64Of9LpWx5", "bar2Zt6Yk;uid=r0Me0Q", "8VnRj3sKfA"]
         ),
         Item(
             "upload slot sent on",

@@ -250,9 +250,9 @@ public enum SecretCatalogue {
             "registration",
             iq(
                 "<query xmlns='jabber:iq:register'><username>bill</username><password>m1cro$oft-Vz</password>"
-                    + "<key>106c0a7b5510f192a408a1d054150ed1</key>"
+                    + "<key>106c0a7b5510f192a408a1d0e4f5c0ed</key>"
             ),
-            secrets: ["m1cro$oft-Vz", "106c0a7b5510f192a408a1d054150ed1"]
+            secrets: ["m1cro$oft-Vz", "106c0a7b5510f192a408a1d0e4f5c0ed"]
         ),
         Item(
             "component handshake",

@@ -8,6 +8,8 @@ public struct SecretSearch: Sendable {
 
     /// For each length the needles of that length, each with the secret it is of.
     private var needles: [Int: [ArraySlice<UInt8>: String]] = [:]
+    /// Which pairs of bytes a needle begins with: nearly all of an output is passed over by this alone.
+    private var beginnings = [Bool](repeating: false, count: 1 << 16)
 
     /// A search for all secrets of a catalogue's items.
     public init(_ items: [SecretCatalogue.Item]) {
@@ -34,6 +36,8 @@ public struct SecretSearch: Sendable {
 
     private mutating func add(_ needle: [UInt8], _ name: String) {
         needles[needle.count, default: [:]][needle[...]] = name
+        guard needle.count > 1 else { return }
+        beginnings[Int(needle[0]) << 8 | Int(needle[1])] = true
     }
 
     /// The characters of base64 that depend on nothing but `part`, when `shift` bytes stand before it.
@@ -47,8 +51,9 @@ public struct SecretSearch: Sendable {
     /// The secrets of which something stands in `output`, with where it stands.
     public func leaks(in output: [UInt8]) -> [String] {
         var leaks: [String] = []
-        for (count, names) in needles where count <= output.count {
-            for start in 0...(output.count - count) {
+        guard output.count > 1 else { return leaks }
+        for start in 0..<(output.count - 1) where beginnings[Int(output[start]) << 8 | Int(output[start + 1])] {
+            for (count, names) in needles where count <= output.count - start {
                 let part = output[start..<(start + count)]
                 guard let name = names[part] else { continue }
                 leaks.append("\(name) as '\(String(decoding: part, as: UTF8.self))' at \(start)")
