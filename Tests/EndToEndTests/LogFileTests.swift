@@ -62,10 +62,10 @@ struct LogFileTests {
         #expect(process.text(of: .standardError).contains("xmpptap: warning: \(log) lacks "))
     }
 
-    @Test func `Where the log is required, a full disk closes sessions and refuses new ones`() async throws {
+    @Test func `A required log on a full disk: sessions are closed and refused until there is room`() async throws {
         let log = try #require(folder).path(of: "tap.jsonl")
         let process = try proxy(
-            after: "ulimit -f 8",
+            after: "ulimit -S -f 8",
             ["--log", "off", "--log-required", "--log-to", "\(log),format=json,verbose"]
         )
         let port = try await port(of: process)
@@ -82,9 +82,18 @@ struct LogFileTests {
         #expect(later.received.contains("<resource-constraint"))
         #expect(
             process.lines(of: .standardError).contains(
-                "xmpptap: --log-required: sessions are closed and refused until xmpptap is started again"
+                "xmpptap: --log-required: sessions are closed and refused until the log can be written"
             )
         )
+
+        let room = try ToolProcess("/usr/bin/prlimit", ["--pid", "\(process.identifier)", "--fsize=unlimited"])
+        #expect(try await room.ending() == .exited(0))
+        _ = try await process.line(of: .standardError, within: .seconds(20)) {
+            $0 == "xmpptap: --log-required: the log can be written again, and sessions are served"
+        }
+        let again = try PlainSocket(port: port)
+        try again.openStream()
+        try ask(again, "again")
         #expect(try await process.terminate() == .exited(0))
     }
 

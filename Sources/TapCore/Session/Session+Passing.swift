@@ -31,6 +31,14 @@ extension Session {
     mutating func cutThrough(_ direction: Direction) {
         guard pipes[direction].mode == .store else { return }
         pipes[direction].mode = .cutThrough
+        note(
+            .note,
+            .trace,
+            code: "cut-through",
+            "bytes pass as they come from here on",
+            direction: direction,
+            part: .net
+        )
         flushPending(direction)
     }
 

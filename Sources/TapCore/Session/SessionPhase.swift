@@ -152,8 +152,8 @@ extension Session {
 
     private mutating func handleStreamElement(_ event: StreamEvent, _ direction: Direction) {
         guard let element = parse(direction) else { return recordItem(event, direction, .element, level: .info) }
-        if element.isNamed("features") {
-            let features = StreamFeaturesSummary(element)
+        if let offer = StreamFeatures(element) {
+            let features = StreamFeaturesSummary(offer)
             facts.mechanisms = features.mechanisms
             facts.features = features.names
             if case .restarting = phase { phase = .binding }

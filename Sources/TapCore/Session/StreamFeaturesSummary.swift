@@ -1,31 +1,31 @@
 import XMPPCore
 
-/// What a `<features/>` element offers (RFC 6120 §4.3.2), for the log.
+/// What a `<features/>` element offers (RFC 6120 §4.3.2), in the words of the log and in the server's order.
 struct StreamFeaturesSummary {
-    var names: [String] = []
-    var mechanisms: [String] = []
-    var isTLSRequired = false
+    let names: [String]
+    /// The mechanisms of SASL, then those of SASL2.
+    let mechanisms: [String]
+    private let isTLSRequired: Bool
 
-    init(_ features: Element) {
-        for feature in features.children {
-            switch feature.namespace {
-            case .sasl where feature.isNamed("mechanisms"):
-                names.append("sasl")
-                mechanisms += feature.children("mechanism", .sasl).map(\.text)
-            case .sasl2 where feature.isNamed("authentication"):
-                names.append("sasl2")
-                mechanisms += feature.children("mechanism", .sasl2).map(\.text)
-            case .tls:
-                names.append("starttls")
-                isTLSRequired = feature.child("required", .tls) != nil
-            case .streamManagement, .streamManagement2: names.append("sm")
-            case .clientState: names.append("csi")
-            case .saslChannelBinding: names.append("channel-binding")
-            case .iqAuthFeature: names.append("iq-auth")
-            case .registerFeature: names.append("register")
-            case .compressionFeature: names.append("compression")
-            default: names.append(feature.name)
-            }
+    init(_ features: StreamFeatures) {
+        names = features.element.children.map(Self.name)
+        mechanisms = features.mechanisms + (features.sasl2Mechanisms ?? [])
+        isTLSRequired = features.startTLS == .required
+    }
+
+    /// The field's word for a feature; the element's name where there is none.
+    private static func name(of feature: Element) -> String {
+        switch feature.namespace {
+        case .sasl where feature.isNamed("mechanisms"): "sasl"
+        case .sasl2 where feature.isNamed("authentication"): "sasl2"
+        case .tls: "starttls"
+        case .streamManagement, .streamManagement2: "sm"
+        case .clientState: "csi"
+        case .saslChannelBinding: "channel-binding"
+        case .iqAuthFeature: "iq-auth"
+        case .registerFeature: "register"
+        case .compressionFeature: "compression"
+        default: feature.name
         }
     }
 

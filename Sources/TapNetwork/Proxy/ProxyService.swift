@@ -79,14 +79,21 @@ public final class ProxyService: Service {
         await end(within: configuration.grace)
     }
 
-    /// Ends every session, and every later one, with a stream error: the log is required and cannot be written.
+    /// Ends every session, and every later one until ``acceptSessions()``, with a stream error: the log is required and
+    /// cannot be written.
     public func refuseSessions(_ condition: StreamErrorCondition, _ text: String) {
-        let refusal = RelayLoop.Refusal(condition: condition, text: text)
-        let loops = state.withLock { state in
-            state.refusal = state.refusal ?? refusal
-            return state.loops
+        setRefusal(RelayLoop.Refusal(condition: condition, text: text))
+    }
+
+    /// Serves sessions again after ``refuseSessions(_:_:)``.
+    public func acceptSessions() { setRefusal(nil) }
+
+    private func setRefusal(_ refusal: RelayLoop.Refusal?) {
+        // With the lock held, so that every loop hears of changes in their order.
+        state.withLock { state in
+            state.refusal = refusal
+            for loop in state.loops { loop.eventLoop.execute { loop.value.refuse(refusal) } }
         }
-        for loop in loops { loop.eventLoop.execute { loop.value.refuse(refusal) } }
     }
 
     // MARK: Beginning
@@ -100,11 +107,10 @@ public final class ProxyService: Service {
             }
             loops.append(try await loop.get())
         }
-        let refusal = state.withLock { state in
+        state.withLock { state in
             state.loops = loops
-            return state.refusal
+            for loop in loops { loop.eventLoop.execute { [refusal = state.refusal] in loop.value.refuse(refusal) } }
         }
-        if let refusal { refuseSessions(refusal.condition, refusal.text) }
     }
 
     private func open() async throws(ProxyError) -> Listeners {

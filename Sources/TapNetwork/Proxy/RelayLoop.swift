@@ -72,10 +72,11 @@ final class RelayLoop {
         }
     }
 
-    /// Ends every session, and every new one, with a stream error.
-    func refuse(_ refusal: Refusal) {
-        guard self.refusal == nil else { return }
+    /// Ends every session, and every new one, with a stream error; nil serves new ones again.
+    func refuse(_ refusal: Refusal?) {
+        let isRefusing = self.refusal != nil
         self.refusal = refusal
+        guard let refusal, !isRefusing else { return }
         for driver in drivers.values { driver.refuse(refusal) }
     }
 

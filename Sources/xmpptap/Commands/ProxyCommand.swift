@@ -33,9 +33,14 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         let server = try await tap.finishing { plan.needsServer ? try await HouseServer.start(tap.cryptography) : nil }
         let service = service(plan, tap, server)
         if logPlan.isRequired {
-            tap.logs.onFailure { [weak service] _ in
-                Console.complain("--log-required: sessions are closed and refused until xmpptap is started again")
-                service?.refuseSessions(.resourceConstraint, "The log of this proxy cannot be written.")
+            tap.logs.onFailure { [weak service] isFailing in
+                if isFailing {
+                    Console.complain("--log-required: sessions are closed and refused until the log can be written")
+                    service?.refuseSessions(.resourceConstraint, "The log of this proxy cannot be written.")
+                } else {
+                    Console.complain("--log-required: the log can be written again, and sessions are served")
+                    service?.acceptSessions()
+                }
             }
         }
         let run = ServiceRun(

@@ -10,30 +10,30 @@ final class OpenLogs: Sendable {
     private let sinks: [(name: String, sink: LogSink)]
     private let watch: Watch
 
-    /// Whoever wants to know that a log cannot be written.
+    /// Whoever wants to know whether all logs are written.
     private final class Watch: Sendable {
         private struct State {
-            var failed: WriterFault?
-            var tell: (@Sendable (WriterFault) -> Void)?
+            /// The logs that are not, by their place.
+            var failing: Set<Int> = []
+            var tell: (@Sendable (Bool) -> Void)?
         }
 
         private let state = Mutex(State())
 
-        /// Only the first failure is told: who has heard of one need not hear of more.
-        func failed(_ fault: WriterFault) {
-            let tell = state.withLock { state in
-                defer { state.failed = state.failed ?? fault }
-                return state.failed == nil ? state.tell : nil
+        /// Only the first log that fails is told, and the last that works again; with the lock held, so in their order.
+        func changed(_ log: Int, isFailing: Bool) {
+            state.withLock { state in
+                let wasFailing = !state.failing.isEmpty
+                if isFailing { state.failing.insert(log) } else { state.failing.remove(log) }
+                if state.failing.isEmpty == wasFailing { state.tell?(isFailing) }
             }
-            tell?(fault)
         }
 
-        func onFailure(_ tell: @escaping @Sendable (WriterFault) -> Void) {
-            let failed = state.withLock { state in
+        func onChange(_ tell: @escaping @Sendable (Bool) -> Void) {
+            state.withLock { state in
                 state.tell = tell
-                return state.failed
+                if !state.failing.isEmpty { tell(true) }
             }
-            if let failed { tell(failed) }
         }
     }
 
@@ -44,11 +44,15 @@ final class OpenLogs: Sendable {
         var sinks: [(String, LogSink)] = []
         let watch = Watch()
         let rotation = plan.rotateSize.map { RecordWriter.Rotation(size: $0, keep: plan.rotateKeep) }
-        for log in plan.logs {
+        for (place, log) in plan.logs.enumerated() {
             do throws(WriterFault) {
                 let sink = try LogSink(Self.configuration(log, rotation: rotation), run: run) { event in
                     Self.tell(event, of: log)
-                    if case .failed(let fault) = event { watch.failed(fault) }
+                    switch event {
+                    case .failed: watch.changed(place, isFailing: true)
+                    case .recovered: watch.changed(place, isFailing: false)
+                    case .notice, .room: break
+                    }
                 }
                 sinks.append((log.name, sink))
             } catch {
@@ -61,8 +65,9 @@ final class OpenLogs: Sendable {
         recorder = Recorder(sinks.map(\.1))
     }
 
-    /// Calls `tell` as soon as a log cannot be written, also where that has happened already; on any thread.
-    func onFailure(_ tell: @escaping @Sendable (WriterFault) -> Void) { watch.onFailure(tell) }
+    /// Calls `tell` with true as soon as a log cannot be written, also where that has happened already, and with false
+    /// when all can be again; on any thread, one call at a time.
+    func onFailure(_ tell: @escaping @Sendable (Bool) -> Void) { watch.onChange(tell) }
 
     /// Goes on in new files, after somebody moved the old ones away.
     func reopen() {

@@ -47,7 +47,7 @@ struct LogOptions: ParsableArguments {
     @Flag(help: "Show passwords and other secrets in logs and captures.")
     var noRedact = false
 
-    @Flag(help: "Close sessions, and refuse new ones, once a log cannot be written.")
+    @Flag(help: "Close sessions, and refuse new ones, while a log cannot be written.")
     var logRequired = false
 
     /// What was typed.

@@ -87,6 +87,7 @@ import XMPPCore
         harness.say(Array(Conversations.plainLogin.prefix(10)))
         harness.send("<message><bo")
         #expect(String(decoding: harness.toServer.suffix(12), as: UTF8.self) == "<message><bo")
+        #expect(harness.told(code: "cut-through").map(\.record.direction) == [.send, .recv])
     }
 
     @Test func whatWaitedAtTheOpeningPassesOnce() {

@@ -170,7 +170,9 @@ struct EndOfConnectionTests {
         try await late.send(Conversations.login[0].text)
         try await late.wait("the stream error") { $0.text.contains("<resource-constraint") && $0.isFinished }
         await late.close()
-        try await proxy.settle()
+
+        proxy.service.acceptSessions()
+        _ = try await proxy.openPair()
         try await proxy.stop()
     }
 }
