@@ -25,6 +25,7 @@ struct XMPPTap: AsyncParsableCommand {
 
     static func main() async {
         ProcessLimits.prepare()
+        Processors.limitEventLoops()
         let arguments = Array(CommandLine.arguments.dropFirst())
         do {
             var command = try Invocation.command(arguments)

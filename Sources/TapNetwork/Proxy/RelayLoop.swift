@@ -22,6 +22,8 @@ final class RelayLoop {
     let tools: SessionTools
 
     private var drivers: [ObjectIdentifier: SessionDriver] = [:]
+    /// Sessions that have read in this turn of the event loop, and have not looked at it yet.
+    private var due: [SessionDriver] = []
     /// Sessions that do not read because a sink has no room.
     private var stalled: [SessionDriver] = []
     private var whenEmpty: EventLoopPromise<Void>?
@@ -55,6 +57,23 @@ final class RelayLoop {
         guard drivers.isEmpty, let promise = whenEmpty else { return }
         whenEmpty = nil
         promise.succeed()
+    }
+
+    /// Calls the driver's ``SessionDriver/pass()`` and then ``SessionDriver/look()`` when all connections that are ready
+    /// have been read.
+    ///
+    /// What was read goes out for all sessions together, and is looked at after: a peer that is woken up for the first
+    /// finds the others' bytes too, and works while this loop decodes. Waking one up for each costs the system more than
+    /// the decoding.
+    func schedule(_ driver: SessionDriver) {
+        due.append(driver)
+        guard due.count == 1 else { return }
+        eventLoop.assumeIsolated().execute { [self] in
+            let batch = due
+            due.removeAll(keepingCapacity: true)
+            for driver in batch { driver.pass() }
+            for driver in batch { driver.look() }
+        }
     }
 
     /// Calls the driver's ``SessionDriver/resume()`` when the sinks have room.

@@ -38,6 +38,8 @@ final class SessionDriver {
     private var deferred: [Happening] = []
     private var isPerforming = false
     private var isStalled = false
+    /// Something was read, and ``look()`` will be called.
+    private var isDue = false
 
     /// A driver for a client that has just connected from `remote`; ``accept(_:)`` begins.
     init(loop: RelayLoop, dialer: Dialer, remote: SocketAddress?) {
@@ -120,10 +122,24 @@ final class SessionDriver {
         if take(leg, buffer) == .keep { perform() }
     }
 
-    /// All that was to be read has been read: what goes on goes out first, then it is looked at.
+    /// All that was to be read has been read.
     func readCompleted(_ leg: Leg) {
-        guard stage == .relaying, !isPerforming else { return }
-        handler(leg.other).flush()
+        guard stage == .relaying, !isPerforming, !isDue else { return }
+        isDue = true
+        loop.schedule(self)
+    }
+
+    /// Sends what goes on as it came.
+    func pass() {
+        guard stage == .relaying else { return }
+        client.flush()
+        server.flush()
+    }
+
+    /// Looks at what was read.
+    func look() {
+        isDue = false
+        guard stage == .relaying else { return }
         perform()
     }
 
