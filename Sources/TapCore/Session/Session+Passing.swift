@@ -29,7 +29,7 @@ extension Session {
 
     /// Passes bytes as they come from now on, beginning with those of an item that is not complete yet.
     mutating func cutThrough(_ direction: Direction) {
-        guard pipes[direction].mode == .store else { return }
+        guard pipes[direction].mode == .store, options.onUnparsable == .relay else { return }
         pipes[direction].mode = .cutThrough
         note(
             .note,
@@ -122,19 +122,21 @@ extension Session {
         return false
     }
 
-    /// Ends the session with a stream error: to the client at once if its header has come, else when it comes.
-    mutating func refuse(_ condition: StreamErrorCondition, _ text: String) {
+    /// Ends the session with a stream error: to the client at once if its header has come, else when it comes. Where
+    /// the server's stream is at fault the error goes there, and the client is told that it cannot be served.
+    mutating func refuse(_ condition: StreamErrorCondition, _ text: String, fault: Direction = .send) {
         guard !isFinished, !isRefusing else { return }
         if isConnected {
             facts.ending = .tap(condition: condition.rawValue)
             if !pipes.recv.isOpaque, !pipes.send.isOpaque {
-                if pipes.recv.decoder.epoch > 0 {
-                    enqueue(.send(.client, Self.streamError(condition, text)))
-                } else {
-                    enqueue(.send(.client, header() + Self.streamError(condition, text)))
+                if mayInsert(.recv) {
+                    let told = fault == .send ? condition : .internalServerError
+                    let before = pipes.recv.decoder.epoch > 0 ? [] : header()
+                    enqueue(.send(.client, before + Self.streamError(told, text)))
                 }
-                if pipes.send.decoder.epoch > 0 {
-                    enqueue(.send(.server, Array("</stream:stream>".utf8)))
+                if mayInsert(.send), pipes.send.decoder.epoch > 0 {
+                    let end = Array("</stream:stream>".utf8)
+                    enqueue(.send(.server, fault == .recv ? Self.streamError(condition, text) : end))
                 }
             }
             enqueue(.finish(.client))
@@ -146,6 +148,11 @@ extension Session {
         if pipes.send.isOpaque { return finish(reset: false) }
         pipes.send.hasInput = true
         if facts.domain != nil { answerRefused() }
+    }
+
+    /// Whether what has been passed on ends with a whole item, so that another may follow.
+    private func mayInsert(_ direction: Direction) -> Bool {
+        pipes[direction].mode == .store || pipes[direction].decoder.isBetweenItems
     }
 
     /// Answers the header of a client that is refused.

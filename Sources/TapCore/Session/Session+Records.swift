@@ -171,11 +171,14 @@ extension Session {
         record.length = event.length
         record.code = fault.code.rawValue
         record.condition = fault.condition.rawValue
+        let outcome =
+            options.onUnparsable == .close
+            ? "the session is closed" : "from here on this direction is passed on without being read"
         record.message =
             isForeign
             ? foreignWords(direction)
             : "\(fault.explanation), at offset \(fault.offset) of stream \(event.epoch)\(offence(fault, event, direction)); "
-                + "from here on this direction is passed on without being read"
+                + outcome
         emit(record)
     }
 
@@ -198,7 +201,8 @@ extension Session {
     private func foreignWords(_ direction: Direction) -> String {
         let guess = ProtocolGuess(pipes.bytes(direction), isFinal: true)
         let advice = guess?.advice.map { " \($0)" } ?? ""
-        return "\(guess?.words ?? "these bytes"), not XMPP; passed on without being read.\(advice)"
+        let outcome = options.onUnparsable == .close ? "the session is closed" : "passed on without being read"
+        return "\(guess?.words ?? "these bytes"), not XMPP; \(outcome).\(advice)"
     }
 
     mutating func recordTorn(_ event: StreamEvent, _ direction: Direction) {

@@ -1,5 +1,14 @@
 public import XMPPCore
 
+/// What is done about a stream that cannot be parsed.
+public enum UnparsablePolicy: String, Sendable, Hashable, CaseIterable {
+    /// Its direction is passed on without being read from there on.
+    case relay
+    /// Both streams are closed, the failing one with the stream error it deserves (RFC 6120 §4.9.3). So that nothing
+    /// passes that was not read, every item is passed on whole, also once the session is open.
+    case close
+}
+
 /// How sessions are watched: the same for all sessions of a listener.
 public struct SessionOptions: Sendable {
     /// The least severe level any sink wants; records beyond it are not made.
@@ -12,6 +21,8 @@ public struct SessionOptions: Sendable {
     public var limits: StreamLimits
     /// Hold the server's `<proceed/>` until ``Session/release(_:)``: for a proxy that ends TLS itself.
     public var holdsProceed = false
+    /// What becomes of a session one of whose streams cannot be parsed. Default: it goes on.
+    public var onUnparsable = UnparsablePolicy.relay
     /// Bytes a direction may keep waiting before its leg is no longer read. Default 256 KiB.
     public var waitingBytes = 256 << 10
 

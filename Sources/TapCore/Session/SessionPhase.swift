@@ -44,7 +44,7 @@ extension Session {
         switch event.kind {
         case .item(let kind):
             if kind == .element, event.isTruncated, pipes[direction].mode == .store {
-                return refuseOversize(event)
+                return refuseOversize(event, direction)
             }
             if shouldHold(event, direction) { holdItem(event, direction) } else { forward(event, direction) }
             switch kind {
@@ -57,7 +57,7 @@ extension Session {
         case .fragment(let isFirst):
             // In cut-through the piece has passed; where items are stored it must not, and the item is refused.
             if pipes[direction].mode == .store {
-                if isFirst { refuseOversize(event) }
+                if isFirst { refuseOversize(event, direction) }
             } else {
                 digest(direction, isFirst: isFirst)
             }
@@ -66,18 +66,28 @@ extension Session {
         }
     }
 
-    private mutating func refuseOversize(_ event: StreamEvent) {
-        let limit = options.unauthenticatedLimits.itemBytes
-        refuse(
-            .policyViolation,
-            "An item larger than \(limit) bytes, the limit before authentication, at offset \(event.offset)."
+    private mutating func refuseOversize(_ event: StreamEvent, _ direction: Direction) {
+        let isOpen = facts.opened != nil
+        let limit = isOpen ? options.limits.itemBytes : options.unauthenticatedLimits.itemBytes
+        let words = "\(limit) bytes, the limit \(isOpen ? "of a session" : "before authentication")"
+        note(
+            .error,
+            .error,
+            code: ScanFault.Code.itemTooLong.rawValue,
+            "an item longer than \(words), at offset \(event.offset) of stream \(event.epoch); the session is closed",
+            condition: .policyViolation,
+            direction: direction
         )
+        refuse(.policyViolation, "An item is larger than \(words).", fault: direction)
     }
 
     private mutating func handleFault(_ fault: ScanFault, _ event: StreamEvent, _ direction: Direction) {
         let isForeign = pipes[direction].decoder.epoch == 0 && fault.code == .notXML
         recordFault(fault, event, direction, isForeign: isForeign)
         if isRefusing { return finish(reset: false) }
+        if options.onUnparsable == .close {
+            return refuse(fault.condition, "\(fault.explanation), at offset \(fault.offset)", fault: direction)
+        }
         turnOpaque(direction, isForeign ? .foreign : .unparsable)
         if isForeign {
             turnOpaque(direction.opposite, .paired)

@@ -130,6 +130,9 @@ public struct StreamDecoder: ~Copyable {
         return event
     }
 
+    /// Whether all bytes so far belong to whole items: another could stand here.
+    public var isBetweenItems: Bool { pendingCount == 0 && !hasOversize }
+
     /// Appends the URI of a name in the head of the last event.
     public func appendURI(of name: NamespaceName, to output: inout [UInt8]) {
         scanner.appendURI(of: name, item: bytes, to: &output)

@@ -62,10 +62,12 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
     private func service(_ plan: ProxyPlan, _ tap: TapRun, _ server: HouseServer?) -> ProxyService {
         // Where every listener names a server of its own, no client is sent to this one.
         let nobody = Endpoint(host: "127.0.0.1", port: 5222)
+        var session = tap.options
+        session.onUnparsable = proxy.onUnparsable ?? (logs.logRequired ? .close : .relay)
         let configuration = ProxyConfiguration(
             listeners: plan.listeners,
             upstream: plan.upstream ?? server?.endpoint ?? nobody,
-            session: tap.options,
+            session: session,
             allowRemote: proxy.allowRemote,
             grace: .seconds(Int64(proxy.grace))
         )

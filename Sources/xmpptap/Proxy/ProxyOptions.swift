@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import TapCore
 internal import TapNetwork
 
 /// The flags about listening and servers.
@@ -33,6 +34,22 @@ struct ProxyOptions: ParsableArguments {
         transform: Self.tls
     )
     var tls = TLSMode.passthrough
+
+    @Option(
+        help: ArgumentHelp(
+            "What becomes of a stream that cannot be parsed.",
+            discussion: """
+                relay, the default, passes the rest on unread; close ends the session with the stream error that the \
+                failing stream deserves, and is the default with --log-required.
+                """,
+            valueName: "relay|close"
+        ),
+        transform: { text throws(Failure) in
+            guard let policy = UnparsablePolicy(rawValue: text) else { throw .usage("write relay or close") }
+            return policy
+        }
+    )
+    var onUnparsable: UnparsablePolicy?
 
     @Flag(help: "Let other machines in, where --listen names an address that they reach.")
     var allowRemote = false

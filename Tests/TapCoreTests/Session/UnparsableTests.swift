@@ -1,0 +1,82 @@
+import TapCore
+import TapTestKit
+import Testing
+import XMPPCore
+
+/// What becomes of a session under the policy `close` when one of its streams cannot be parsed.
+@Suite struct UnparsableTests {
+    private static func session(turns: Int, limits: SessionOptions = SessionOptions(level: .trace)) -> SessionHarness {
+        var options = limits
+        options.onUnparsable = .close
+        var harness = SessionHarness(options: options)
+        harness.say(Array(Conversations.plainLogin.prefix(turns)))
+        return harness
+    }
+
+    @Test func onceOpenItemsStillPassOnlyWhole() {
+        var harness = Self.session(turns: 10)
+        let before = harness.toServer.count
+        harness.send("<message><bo")
+        #expect(harness.toServer.count == before)
+        harness.send("dy/></message>")
+        #expect(String(decoding: harness.toServer[before...], as: UTF8.self) == "<message><body/></message>")
+        #expect(harness.told(code: "cut-through").isEmpty)
+    }
+
+    @Test(arguments: [3, 10]) func aClientAtFaultIsToldWhyAndNothingOfItPasses(turns: Int) throws {
+        var harness = Self.session(turns: turns)
+        let (server, client) = (harness.toServer.count, harness.toClient.count)
+        harness.send("<message><!-- no --></message>")
+        #expect(String(decoding: harness.toServer[server...], as: UTF8.self) == "</stream:stream>")
+        let answer = String(decoding: harness.toClient[client...], as: UTF8.self)
+        #expect(answer.hasPrefix("<stream:error><restricted-xml xmlns="))
+        #expect(answer.hasSuffix("</stream:error></stream:stream>"))
+        #expect(harness.closed == false)
+        harness.close()
+        let fault = try #require(harness.told(code: "comment").first?.record)
+        #expect(fault.message?.hasSuffix("the session is closed") == true)
+        #expect(harness.told(code: "session-ended").first?.record.condition == "restricted-xml")
+    }
+
+    @Test func aServerAtFaultIsToldWhyAndTheClientThatItCannotBeServed() {
+        var harness = Self.session(turns: 10)
+        let (server, client) = (harness.toServer.count, harness.toClient.count)
+        harness.recv("<message></iq>")
+        #expect(String(decoding: harness.toServer[server...], as: UTF8.self).contains("<not-well-formed"))
+        #expect(String(decoding: harness.toClient[client...], as: UTF8.self).contains("<internal-server-error"))
+        #expect(harness.closed == false)
+    }
+
+    @Test func whatIsNotXMPPGetsAStreamOfItsOwnToBeToldIn() {
+        var harness = Self.session(turns: 0)
+        harness.send("GET / HTTP/1.1\r\n\r\n")
+        #expect(harness.toServer.isEmpty)
+        let answer = String(decoding: harness.toClient, as: UTF8.self)
+        #expect(answer.hasPrefix("<?xml version='1.0'?><stream:stream "))
+        #expect(answer.contains("<not-well-formed"))
+        #expect(harness.closed == false)
+    }
+
+    @Test func anItemBeyondTheLimitIsNamedWithLimitAndPlace() throws {
+        var options = SessionOptions(level: .trace)
+        options.limits.itemBytes = 1000
+        var harness = Self.session(turns: 10, limits: options)
+        harness.send("<message><body>" + String(repeating: "x", count: 1000))
+        let told = try #require(harness.told(code: "limit-item").first?.record.message)
+        #expect(told.hasPrefix("an item longer than 1000 bytes, the limit of a session, at offset "))
+        #expect(String(decoding: harness.toClient, as: UTF8.self).contains("<policy-violation"))
+        #expect(harness.closed == false)
+    }
+
+    @Test func insideAnItemThatIsPassingNoErrorIsPutIn() {
+        var harness = SessionHarness()
+        harness.say(Array(Conversations.plainLogin.prefix(10)))
+        harness.recv("<message><bo")
+        let client = harness.toClient.count
+        harness.session.abort(.resourceConstraint, "The log cannot be written.", at: harness.now)
+        harness.release(.send)
+        #expect(harness.toClient.count == client)
+        #expect(String(decoding: harness.toServer.suffix(16), as: UTF8.self) == "</stream:stream>")
+        #expect(harness.closed == false)
+    }
+}
