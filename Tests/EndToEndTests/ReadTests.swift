@@ -50,6 +50,20 @@ struct ReadTests {
         #expect(rest.error.hasPrefix("xmpptap: line 2 of \(damaged) is skipped: "))
     }
 
+    @Test func `Lines of two sessions that changed places are no loss`() async throws {
+        let swapped = [Self.header, Self.records[1], Self.records[0]]
+        let file = try capture(swapped)
+        let read = try await XMPPTapBinary.run(["read", file])
+        #expect(read.ending == .exited(0))
+        #expect(read.error.isEmpty, "\(read.error)")
+        #expect(read.output == "17:22:43.102 info [2] SEND presence 11 B\n17:22:42.102 info [1] net: hello\n")
+        let json = try await XMPPTapBinary.run(["read", file, "--json"])
+        #expect(json.error.isEmpty)
+        #expect(json.output.split(separator: "\n").map(String.init) == swapped, "still complete, nothing added")
+        let first = try await XMPPTapBinary.run(["read", file, "--session", "1"])
+        #expect(first.output == "17:22:42.102 info [1] net: hello\n")
+    }
+
     @Test func `What was recorded at info has no XML, and that is said`() async throws {
         let file = try capture([Self.header.replacing("verbose", with: "info"), Self.records[0]])
         let read = try await XMPPTapBinary.run(["read", file, "--log", "verbose"])
