@@ -29,6 +29,9 @@ struct ReadTests {
         #expect(info.output == "17:22:42.102 info [1] net: hello\n17:22:43.102 info [2] SEND presence 11 B\n")
         let second = try await XMPPTapBinary.run(["read", file, "--session", "2", "--log", "off,send"])
         #expect(second.output == "17:22:43.102 [2] SEND: <presence/>\n")
+        let ninth = try await XMPPTapBinary.run(["read", file, "--session", "9"])
+        #expect(ninth.ending == .exited(0) && ninth.output.isEmpty)
+        #expect(ninth.error == "xmpptap: --session 9: there is no such session; the first is 1, the last 2\n")
         let json = try await XMPPTapBinary.run(
             ["read", "-", "--json"],
             input: ([Self.header] + Self.records).joined(separator: "\n") + "\n"
