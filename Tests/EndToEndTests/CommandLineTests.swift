@@ -115,6 +115,11 @@ struct CommandLineTests {
         let full = try await mistake("proxy", "--listen", "0", "--capture", "/dev/full", "--log", "off")
         #expect(full.ending == .exited(3))
         #expect(full.line.hasPrefix("xmpptap: --capture: cannot write /dev/full: No space left on device"))
+        let letter = try #require(folder).write("Dear nurse,\n", to: "letter.txt")
+        let foreign = try await mistake("proxy", "--listen", "0", "--capture", letter, "--log", "off")
+        #expect(foreign.ending == .exited(3))
+        #expect(foreign.line.hasPrefix("xmpptap: --capture: \(letter) holds something else than JSON of this xmpptap;"))
+        #expect(folder?.read("letter.txt") == "Dear nurse,\n")
     }
 
     @Test func `Flags of a file count, and its mistakes are named by line`() async throws {
