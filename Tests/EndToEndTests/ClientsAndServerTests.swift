@@ -94,7 +94,6 @@ struct ClientsAndServerTests {
 
     @Test(
         "go-sendxmpp prints a message it receives by STARTTLS",
-        .disabled("the sender fails now and then: the listener is not always there in time"),
         .enabled(
             if: TestProgram.areInstalled(.prosody, .slixmpp, .goSendxmpp, .openssl),
             "Prosody, slixmpp, go-sendxmpp or openssl is missing"

@@ -67,6 +67,32 @@ struct CommandLineTests {
         #expect(loop.error.contains("127.0.0.1:\(port)"))
     }
 
+    @Test func `Who listens everywhere is not told to point a client at every address`() async throws {
+        let proxy = try XMPPTapBinary(["proxy", "--listen", "0.0.0.0:0", "--allow-remote", "--log", "off"])
+        let port = try await proxy.port()
+        #expect(try await proxy.process.terminate() == .exited(0))
+        let told = proxy.process.text(of: .standardError)
+        #expect(
+            told.contains("point the client at this machine's address, port \(port); its JID stays romeo@localhost")
+        )
+        #expect(told.contains("warning: listening on 0.0.0.0:0 lets other machines in"))
+    }
+
+    @Test func `A server that is down is a warning, and clients are told`() async throws {
+        let nobody = try FreePort.next()
+        let proxy = try XMPPTapBinary(proxyTo: nobody, ["--log", "info"])
+        let port = try await proxy.port()
+        _ = try await proxy.process.line(of: .standardError) {
+            $0.hasPrefix("xmpptap: warning: cannot connect to 127.0.0.1:\(nobody): connection refused")
+        }
+        let client = try RawConnection(port: port)
+        try await client.write(Conversations.plainLogin[0].text)
+        let answer = try await client.read(through: "</stream:stream>")
+        #expect(answer.contains("<remote-connection-failed "))
+        #expect(try await proxy.process.terminate() == .exited(0))
+        #expect(proxy.process.text(of: .standardOutput).contains("error [1] net: "))
+    }
+
     @Test func `A port in use is one line, and exit 4`() async throws {
         let holder = try XMPPTapBinary(["proxy", "--listen", "127.0.0.1:0", "--log", "off"])
         let port = try await holder.port()
@@ -89,6 +115,11 @@ struct CommandLineTests {
         let full = try await mistake("proxy", "--listen", "0", "--capture", "/dev/full", "--log", "off")
         #expect(full.ending == .exited(3))
         #expect(full.line.hasPrefix("xmpptap: --capture: cannot write /dev/full: No space left on device"))
+        let letter = try #require(folder).write("Dear nurse,\n", to: "letter.txt")
+        let foreign = try await mistake("proxy", "--listen", "0", "--capture", letter, "--log", "off")
+        #expect(foreign.ending == .exited(3))
+        #expect(foreign.line.hasPrefix("xmpptap: --capture: \(letter) holds something else than JSON of this xmpptap;"))
+        #expect(folder?.read("letter.txt") == "Dear nurse,\n")
     }
 
     @Test func `Flags of a file count, and its mistakes are named by line`() async throws {
@@ -111,7 +142,9 @@ struct CommandLineTests {
                 + "write a whole number from 0 to 9999"
         )
         #expect(found.ending == .exited(2))
-        #expect(try await mistake("proxy", "--config", "/nowhere.conf").ending == .exited(3))
+        let missing = try await mistake("proxy", "--config", "/nowhere.conf")
+        #expect(missing.line == "xmpptap: --config: cannot read /nowhere.conf: No such file or directory")
+        #expect(missing.ending == .exited(3))
     }
 
     @Test func `Doctor tells every check in a line, or in JSON`() async throws {

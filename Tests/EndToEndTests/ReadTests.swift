@@ -29,6 +29,9 @@ struct ReadTests {
         #expect(info.output == "17:22:42.102 info [1] net: hello\n17:22:43.102 info [2] SEND presence 11 B\n")
         let second = try await XMPPTapBinary.run(["read", file, "--session", "2", "--log", "off,send"])
         #expect(second.output == "17:22:43.102 [2] SEND: <presence/>\n")
+        let ninth = try await XMPPTapBinary.run(["read", file, "--session", "9"])
+        #expect(ninth.ending == .exited(0) && ninth.output.isEmpty)
+        #expect(ninth.error == "xmpptap: --session 9: there is no such session; the first is 1, the last 2\n")
         let json = try await XMPPTapBinary.run(
             ["read", "-", "--json"],
             input: ([Self.header] + Self.records).joined(separator: "\n") + "\n"
@@ -48,6 +51,20 @@ struct ReadTests {
         #expect(rest.ending == .exited(3))
         #expect(rest.output == "17:22:42.102 info [1] net: hello\n")
         #expect(rest.error.hasPrefix("xmpptap: line 2 of \(damaged) is skipped: "))
+    }
+
+    @Test func `Lines of two sessions that changed places are no loss`() async throws {
+        let swapped = [Self.header, Self.records[1], Self.records[0]]
+        let file = try capture(swapped)
+        let read = try await XMPPTapBinary.run(["read", file])
+        #expect(read.ending == .exited(0))
+        #expect(read.error.isEmpty, "\(read.error)")
+        #expect(read.output == "17:22:43.102 info [2] SEND presence 11 B\n17:22:42.102 info [1] net: hello\n")
+        let json = try await XMPPTapBinary.run(["read", file, "--json"])
+        #expect(json.error.isEmpty)
+        #expect(json.output.split(separator: "\n").map(String.init) == swapped, "still complete, nothing added")
+        let first = try await XMPPTapBinary.run(["read", file, "--session", "1"])
+        #expect(first.output == "17:22:42.102 info [1] net: hello\n")
     }
 
     @Test func `What was recorded at info has no XML, and that is said`() async throws {

@@ -114,6 +114,25 @@ struct LogRecord: Decodable {
 }
 
 extension [LogRecord] {
+    /// Checks that a log at verbose holds each number of its run once, and those of one session in order.
+    ///
+    /// Sessions run beside each other, so a line of one may stand before an earlier one of another.
+    func checkEveryNumberIsThere(sourceLocation: SourceLocation = #_sourceLocation) {
+        #expect(
+            map(\.sequence).sorted() == (0..<count).map { UInt64($0) + 1 },
+            "a number is missing or twice there",
+            sourceLocation: sourceLocation
+        )
+        for (session, lines) in Dictionary(grouping: self, by: \.session) where session != nil {
+            let numbers = lines.map(\.sequence)
+            #expect(
+                numbers == numbers.sorted(),
+                "lines of session \(session ?? 0) are not in order",
+                sourceLocation: sourceLocation
+            )
+        }
+    }
+
     /// Checks that the items of each stream follow each other without a gap, and that each item is as long as it says.
     func checkNoByteIsMissing(sourceLocation: SourceLocation = #_sourceLocation) {
         var positions: [String: UInt64] = [:]

@@ -14,6 +14,8 @@ public final class ProsodyServer: Sendable {
     public let port: UInt16
 
     private let folder: TemporaryFolder
+    /// Held as long as the server may read its files: a certificate goes with the last reference to it.
+    private let encryption: Encryption
     private let process: ToolProcess
 
     /// Starts a server and waits until it accepts connections.
@@ -28,6 +30,7 @@ public final class ProsodyServer: Sendable {
         settings: String = ""
     ) async throws {
         folder = try TemporaryFolder()
+        self.encryption = encryption
         port = try FreePort.next()
         let domain = accounts.first?.domain ?? "localhost"
         let configuration = try folder.write(

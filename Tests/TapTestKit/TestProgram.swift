@@ -1,6 +1,6 @@
 import Foundation
 
-/// The servers and clients that end-to-end tests need; `.ci/packages test` installs them.
+/// The servers, clients and tools that end-to-end tests need; `.ci/packages test` installs them.
 public enum TestProgram: String, Sendable {
     /// The XMPP server, and its account tool.
     case prosody = "/usr/bin/prosody"
@@ -10,6 +10,8 @@ public enum TestProgram: String, Sendable {
     case profanity = "/usr/bin/profanity"
     /// The command-line client, which always wants TLS.
     case goSendxmpp = "/usr/bin/go-sendxmpp"
+    /// Asks questions of JSON.
+    case jq = "/usr/bin/jq"
     /// Makes certificates.
     case openssl = "/usr/bin/openssl"
 

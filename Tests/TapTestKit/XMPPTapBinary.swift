@@ -47,8 +47,9 @@ public struct XMPPTapBinary: Sendable {
 
     /// The port of a line `listening on HOST:PORT`, whatever follows it.
     public static func port(in line: String) -> UInt16? {
-        guard let start = line.firstRange(of: "listening on ")?.upperBound else { return nil }
-        let address = line[start...].prefix { !$0.isWhitespace && $0 != "," }
+        let words = "listening on "
+        guard line.hasPrefix(words) else { return nil }
+        let address = line.dropFirst(words.count).prefix { !$0.isWhitespace && $0 != "," }
         return address.lastIndex(of: ":").flatMap { UInt16(address[address.index(after: $0)...]) }
     }
 }

@@ -35,6 +35,10 @@ public struct Record: Sendable {
     }
 
     /// Number within the run, the same in every log, so that gaps show what a filter left out. From 1.
+    ///
+    /// Records of one session are written in this order. Sessions run beside each other: a line of one may stand before
+    /// a line of another with a smaller number. To order a whole log, sort it by this; missing is only a number that
+    /// stands nowhere in it.
     public var sequence: UInt64
     /// Wall clock.
     public var time: Timestamp

@@ -45,6 +45,12 @@ final class OpenLogs: Sendable {
         let watch = Watch()
         let rotation = plan.rotateSize.map { RecordWriter.Rotation(size: $0, keep: plan.rotateKeep) }
         for (place, log) in plan.logs.enumerated() {
+            do throws(Failure) {
+                try Self.refuseForeign(log)
+            } catch {
+                for (_, sink) in sinks { sink.close() }
+                throw error
+            }
             do throws(WriterFault) {
                 let sink = try LogSink(Self.configuration(log, rotation: rotation), run: run) { event in
                     Self.tell(event, of: log)
@@ -63,6 +69,21 @@ final class OpenLogs: Sendable {
         self.sinks = sinks
         self.watch = watch
         recorder = Recorder(sinks.map(\.1))
+    }
+
+    /// Refuses to add JSON to a file that holds something else: nothing could read it back.
+    private static func refuseForeign(_ log: LogPlan.Log) throws(Failure) {
+        guard log.form == .json, let path = log.path, TextFile.isRegular(path) else { return }
+        do throws(ReaderFault) {
+            _ = try RecordReader([path])
+        } catch {
+            switch error.code {
+            case .notOurs, .newerVersion:
+                throw .file("\(log.flag): \(path) holds something else than JSON of this xmpptap; choose another name")
+            // Whether it can be written is seen when it is.
+            case .cannotOpen, .cannotRead, .empty: return
+            }
+        }
     }
 
     /// Calls `tell` with true as soon as a log cannot be written, also where that has happened already, and with false

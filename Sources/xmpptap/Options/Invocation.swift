@@ -20,12 +20,20 @@ enum Invocation {
     static func command(_ arguments: [String]) throws -> any ParsableCommand {
         let command = try XMPPTap.parseAsRoot(arguments)
         guard let path = (command as? any Configurable)?.config.config else { return command }
-        let file = try ConfigFile(path: path, text: TextFile.read(path))
+        let file = try ConfigFile(path: path, text: text(of: path))
         let lines = file.lines(beside: arguments)
         do {
             return try XMPPTap.parseAsRoot(ConfigFile.arguments(arguments, with: lines))
         } catch {
             throw try blame(error, on: lines, of: path, beside: arguments)
+        }
+    }
+
+    private static func text(of path: String) throws(Failure) -> String {
+        do throws(Failure) {
+            return try TextFile.read(path)
+        } catch {
+            throw Failure(status: error.status, message: "--config: \(error.message)")
         }
     }
 

@@ -27,7 +27,7 @@ struct LogOptions: ParsableArguments {
     var logTo: [LogDestination] = []
 
     @Option(
-        help: ArgumentHelp("Record everything to a file that can be read and replayed later.", valueName: "path"),
+        help: ArgumentHelp("Record everything to a file that can be read later.", valueName: "path"),
         completion: .file()
     )
     var capture: String?

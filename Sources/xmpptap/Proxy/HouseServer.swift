@@ -44,7 +44,13 @@ struct HouseServer {
             let padding = String(repeating: " ", count: width - account.name.count)
             return "  \(account.name)@\(domain)\(padding)  password \(account.password)"
         }
-        let host = ["127.0.0.1", "::1"].contains(endpoint.host) ? "localhost" : endpoint.host
+        let host =
+            switch endpoint.host {
+            case "127.0.0.1", "::1": "localhost"
+            // Every address of this machine, none of which a client can be told.
+            case "0.0.0.0", "::": "this machine's address,"
+            default: endpoint.host
+            }
         let first = accounts.first.map { "\($0.name)@\(domain)" } ?? domain
         return ["no --upstream: the built-in server serves clients, without TLS, with these accounts:"] + people + [
             "point the client at \(host) port \(endpoint.port); its JID stays \(first)"

@@ -47,11 +47,13 @@ struct ReadRun {
     ///   nothing could be written. That whoever reads the output has seen enough is no failure.
     func run(_ reader: RecordReader) throws {
         var hasDamage = false
+        var sessions = SessionsFound()
         do {
             while trouble.fault == nil, let entry = try reader.next() {
                 switch entry {
-                case .header: break
+                case .header(let header): sessions.note(run: header.run)
                 case .record(let record):
+                    sessions.note(session: record.record.session)
                     if plan.sessions.isEmpty || plan.sessions.contains(record.record.session) { sink.write(record) }
                 case .damage(let line):
                     Console.complain("\(line)")
@@ -63,6 +65,7 @@ struct ReadRun {
             throw error
         }
         let lost = sink.close(within: .seconds(3600))
+        if trouble.fault == nil, let remark = sessions.remark(on: plan.sessions) { Console.complain(remark) }
         if let fault = trouble.fault {
             guard fault.code != .brokenPipe else { return }
             throw Failure.file("\(fault)")

@@ -30,5 +30,11 @@ enum TextFile {
         return text
     }
 
+    /// Whether there is a file of that name, which is no folder, pipe or device.
+    static func isRegular(_ path: String) -> Bool {
+        var status = stat()
+        return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+    }
+
     private static var reason: String { String(cString: strerror(errno)) }
 }

@@ -74,6 +74,16 @@ import Testing
         #expect(try read([folder.file("x.xtap")]) == ["h", "1", "2", "h", "5"])
     }
 
+    @Test func numbersOutOfOrderAreNoLoss() throws {
+        let folder = try Folder()
+        try folder.write(header() + record(2) + record(1) + record(4), "x.xtap.1")
+        try folder.write(header(1) + record(3) + record(5), "x.xtap")
+        let reader = try RecordReader([folder.file("x.xtap"), folder.file("x.xtap.1")])
+        while try reader.next() != nil {}
+        #expect(reader.isComplete)
+        #expect(try read([folder.file("x.xtap"), folder.file("x.xtap.1")]) == ["h", "2", "1", "4", "h", "3", "5"])
+    }
+
     @Test func aTornLastLineIsToldAndSkipped() throws {
         let folder = try Folder()
         let text = header() + record(1)

@@ -127,12 +127,14 @@ public enum SecretCatalogue {
             secrets: ["b913a602c7eda7a495b4e6e7334d3890"]
         ),
         Item(sasl: "GSSAPI", .send, "YIICBgYJKoZ9LmQw", in: auth("GSSAPI"), secrets: ["YIICBgYJKoZ9LmQw"]),
+        Item(sasl: "GSSAPI challenge", .recv, "YGwHr5TbQ2xKd", in: element("challenge"), secrets: ["YGwHr5TbQ2xKd"]),
+        Item(sasl: "GSSAPI success", .recv, "oQcwBaADCgEAVt3n", in: element("success"), secrets: ["oQcwBaADCgEAVt3n"]),
         Item(
             sasl: "EXTERNAL",
             .send,
-            "mercutio.hidden@queenmab.invalid",
+            "mercutio.hidden@queenmab.test",
             in: auth("EXTERNAL"),
-            secrets: ["mercutio.hidden@queenmab.invalid"]
+            secrets: ["mercutio.hidden@queenmab.test"]
         ),
         Item(sasl: "ANONYMOUS", .send, "trace-ZqLk84", in: auth("ANONYMOUS"), secrets: ["trace-ZqLk84"]),
         Item(
@@ -221,8 +223,8 @@ public enum SecretCatalogue {
             "instant resumption",
             .recv,
             "<enabled xmlns='urn:xmpp:sm:3'><isr-enabled xmlns='https://xmpp.org/extensions/isr/0' "
-                + "token='a0b9162d-0981-4c7d-9174-1f55aedd1f52' location='isr-Yy3.verona.invalid:5222'/></enabled>",
-            secrets: ["a0b9162d-0981-4c7d-9174-1f55aedd1f52", "isr-Yy3.verona.invalid:5222"]
+                + "token='a0b9162d-0981-4c7d-9174-1f55aedd1f52' location='isr-Yy3.vrn-q8x.test:9187'/></enabled>",
+            secrets: ["a0b9162d-0981-4c7d-9174-1f55aedd1f52", "isr-Yy3.vrn-q8x.test:9187"]
         ),
     ]
 

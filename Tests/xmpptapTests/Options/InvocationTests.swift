@@ -54,12 +54,12 @@ struct InvocationTests {
         #expect {
             try Invocation.command(["doctor", "--config", "/nowhere/tap.conf"])
         } throws: {
-            $0 as? Failure == .file("cannot read /nowhere/tap.conf: No such file or directory")
+            $0 as? Failure == .file("--config: cannot read /nowhere/tap.conf: No such file or directory")
         }
         #expect {
             try Invocation.command(["doctor", "--config", "/"])
         } throws: {
-            $0 as? Failure == .file("cannot read /: Is a directory")
+            $0 as? Failure == .file("--config: cannot read /: Is a directory")
         }
     }
 }

@@ -1,0 +1,120 @@
+import Foundation
+import TapCore
+import TapTestKit
+import Testing
+
+/// No secret in anything that the program writes, whatever is logged how, and however a session goes.
+@Suite(.timeLimit(.minutes(5)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
+struct SecretsTests {
+    private static let search = SecretSearch(
+        secrets: SecretCatalogue.items.flatMap(\.secrets) + [password],
+        besideTimes: true
+    )
+    /// The one that ``Conversations/plainLogin`` logs in with.
+    private static let password = Array("R0m30myr0m30".utf8)
+    private static let levels = ["error", "warn", "info", "verbose", "trace"]
+    private static let forms = ["json", "text", "pretty"]
+
+    /// Everything that a run has written, by name.
+    private typealias Outputs = [(name: String, text: String)]
+
+    @Test func `No secret is in any log, capture or message, and a placeholder is where it was`() async throws {
+        let outputs = try await run([])
+        #expect(outputs.count == 30)
+        for (name, text) in outputs {
+            let leaks = Self.search.leaks(in: text)
+            #expect(leaks.isEmpty, "\(name): \(leaks.count) leaks, as \(leaks.prefix(5))")
+        }
+        // What is hidden is named: each kind of the catalogue in each output that shows items.
+        let whole = outputs.filter { $0.name.contains("verbose") || $0.name.contains("trace") || $0.name == "capture" }
+        #expect(whole.count == 14)
+        for (name, text) in whole {
+            let missing = Self.kinds.filter { kind in
+                // Some say how large the secret was: `[redacted:omemo-key-18#1]`.
+                let name = "[redacted:\(kind.rawValue)"
+                return !text.contains("\(name)#") && !(1...64).contains { text.contains("\(name)-\($0)#") }
+            }
+            #expect(missing.isEmpty, "\(name) has no placeholder of \(missing)")
+        }
+        let trace = try #require(outputs.first { $0.name == "trace.json" })
+        // The sessions were what they should be: read in pieces, too large, torn, unreadable, open.
+        for word in [
+            #""kind":"chunk""#, #""truncated":true"#, #""code":"torn""#, #""code":"not-xml""#,
+            #""code":"session-ready""#,
+        ] {
+            #expect(trace.text.contains(word), "there is no \(word)")
+        }
+    }
+
+    @Test func `Without redaction each secret is there, so that looking for it means something`() async throws {
+        let outputs = try await run(["--no-redact"])
+        let placeholders = outputs.filter { $0.text.contains("[redacted:") }.map(\.name)
+        #expect(placeholders.isEmpty)
+        for name in ["verbose.json", "verbose.text", "capture", "read verbose", "read verbose --json"] {
+            let output = try #require(outputs.first { $0.name == name })
+            let found = Self.search.secrets(in: Array(output.text.utf8))
+            for item in SecretCatalogue.items {
+                #expect(
+                    item.secrets.contains { found.contains(String(decoding: $0, as: UTF8.self)) },
+                    "\(name) has nothing of \(item)"
+                )
+            }
+            #expect(found.contains(String(decoding: Self.password, as: UTF8.self)))
+        }
+    }
+
+    /// The kinds of secret that the catalogue has: all but what cannot be taken apart.
+    private static let kinds = SecretKind.allCases.filter { $0 != .item }
+
+    // MARK: One run
+
+    /// Plays the sessions through a proxy that logs in every way, and reads its capture in every way.
+    private func run(_ flags: [String]) async throws -> Outputs {
+        let folder = try TemporaryFolder()
+        let listener = try RawListener()
+        var arguments = ["--log", "trace", "--capture", folder.path(of: "capture")] + flags
+        for level in Self.levels {
+            for form in Self.forms {
+                arguments += ["--log-to", "\(folder.path(of: "\(level).\(form)")),format=\(form),\(level)"]
+            }
+        }
+        let proxy = try XMPPTapBinary(proxyTo: listener.port, arguments)
+        let port = try await proxy.port()
+        // With the first it looks whether the server is up.
+        try await listener.accept().close()
+        for play in SecretSessions.all {
+            let client = try RawConnection(port: port)
+            try await play(client, listener.accept())
+        }
+        let deadline = ContinuousClock.now + .seconds(20)
+        let end = "\"session-ended\""
+        while folder.read("info.json").components(separatedBy: end).count <= SecretSessions.all.count {
+            guard ContinuousClock.now < deadline else { throw proxy.process.failure("sessions go on") }
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        #expect(try await proxy.process.terminate() == .exited(0))
+
+        var outputs: Outputs = [("capture", folder.read("capture"))]
+        for level in Self.levels {
+            for form in Self.forms { outputs.append(("\(level).\(form)", folder.read("\(level).\(form)"))) }
+        }
+        outputs.append(("standard output, trace", proxy.process.text(of: .standardOutput)))
+        outputs.append(("standard error", proxy.process.text(of: .standardError)))
+        for level in Self.levels {
+            for json in [[], ["--json"]] {
+                let command = ["read", folder.path(of: "capture"), "--log", level] + json
+                let read = try await XMPPTapBinary.run(command)
+                #expect(read.ending == .exited(0), "\(read.error)")
+                let name = (["read", level] + json).joined(separator: " ")
+                outputs.append((name, read.output + read.error))
+            }
+        }
+        for json in [[], ["--json"]] {
+            let read = try await XMPPTapBinary.run(["read", folder.path(of: "trace.json"), "--log", "trace"] + json)
+            let name = (["read trace.json"] + json).joined(separator: " ")
+            outputs.append((name, read.output + read.error))
+        }
+        for (name, text) in outputs where name != "standard error" { #expect(!text.isEmpty, "\(name) is empty") }
+        return outputs
+    }
+}

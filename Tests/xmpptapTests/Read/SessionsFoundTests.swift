@@ -1,0 +1,29 @@
+import Testing
+
+@testable import xmpptap
+
+struct SessionsFoundTests {
+    private func remark(_ wanted: Set<UInt64>, sessions: [UInt64], runs: [String] = ["a"]) -> String? {
+        var found = SessionsFound()
+        for run in runs { found.note(run: run) }
+        for session in sessions { found.note(session: session) }
+        return found.remark(on: wanted)
+    }
+
+    @Test func `Who asks for a session that is not there is told which are`() {
+        #expect(
+            remark([9], sessions: [0, 1, 1, 2]) == "--session 9: there is no such session; the first is 1, the last 2"
+        )
+        #expect(remark([3, 9], sessions: [3]) == "--session 9: there is no such session; the only one is 3")
+        #expect(remark([1], sessions: [0]) == "--session 1: there are no sessions")
+    }
+
+    @Test func `Nothing is said to who gets what was asked for`() {
+        #expect(remark([2], sessions: [1, 2, 1]) == nil)
+        #expect(remark([], sessions: [], runs: ["a", "b"]) == nil)
+    }
+
+    @Test func `A number that several runs have is no name of one session`() {
+        #expect(remark([1], sessions: [1], runs: ["a", "b", "a"])?.hasPrefix("--session: 2 runs of xmpptap ") == true)
+    }
+}
