@@ -121,12 +121,15 @@ struct CheckedSession: ~Copyable {
         guard case .tap = harness.session.facts.ending else { return bytes }
         let text = String(decoding: bytes, as: UTF8.self)
         guard text.hasSuffix("</stream:stream>") else { return bytes }
-        guard direction == .recv else { return bytes.dropLast("</stream:stream>".utf8.count) }
+        let error = text.ranges(of: "<stream:error>").last
+        guard direction == .recv else {
+            return error.map { Array(text[..<$0.lowerBound].utf8) } ?? bytes.dropLast("</stream:stream>".utf8.count)
+        }
         // Where the server's header had not come, the answer begins with one.
         let header = "<?xml version='1.0'?><stream:stream xmlns='jabber:client'"
         let own =
             [text.ranges(of: header).last { text[$0.lowerBound...].contains("id='xmpptap-") }]
-            + [text.ranges(of: "<stream:error>").last]
+            + [error]
         guard let start = own.compactMap({ $0?.lowerBound }).first else { return bytes }
         return Array(text[..<start].utf8)
     }
