@@ -90,7 +90,7 @@ public struct Session: ~Copyable {
     /// Ends the session from this side, telling both ends why.
     public mutating func abort(_ condition: StreamErrorCondition, _ text: String, at now: Run.Instant) {
         self.now = now
-        guard !isFinished else { return }
+        guard !isFinished, !isRefusing else { return }
         note(.error, .error, code: "aborted", text, condition: condition, part: .session)
         refuse(condition, text)
     }
@@ -162,6 +162,9 @@ public struct Session: ~Copyable {
 
     /// Holds a direction: items that follow wait, and so does the leg once enough waits.
     public mutating func hold(_ direction: Direction) { pipes[direction].isHeld = true }
+
+    /// Whether the session is open, or passes bytes that it cannot follow: what it is waiting for has come to an end.
+    public var isPastLogin: Bool { facts.opened != nil || pipes.send.isOpaque || pipes.recv.isOpaque }
 
     /// Whether the leg may be read: false while what it brought has to wait.
     public func wantsBytes(from leg: Leg) -> Bool {

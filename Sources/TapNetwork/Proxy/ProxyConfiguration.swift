@@ -9,6 +9,8 @@ public struct ProxyConfiguration: Sendable {
     public var upstream: Endpoint
     /// How sessions are watched; ``SessionOptions/level`` is what the sinks want at most.
     public var session: SessionOptions
+    /// How many clients are served, and how long they may take.
+    public var limits: ProxyLimits
     /// Listen on addresses that other machines reach. Default false.
     public var allowRemote: Bool
     /// How long sessions may take to end when the proxy stops. Default 10 s.
@@ -21,6 +23,7 @@ public struct ProxyConfiguration: Sendable {
         listeners: [ListenSpec] = [ListenSpec()],
         upstream: Endpoint,
         session: SessionOptions = SessionOptions(),
+        limits: ProxyLimits = ProxyLimits(),
         allowRemote: Bool = false,
         grace: TimeAmount = .seconds(10),
         connectTimeout: TimeAmount = .seconds(10)
@@ -28,6 +31,7 @@ public struct ProxyConfiguration: Sendable {
         self.listeners = listeners
         self.upstream = upstream
         self.session = session
+        self.limits = limits
         self.allowRemote = allowRemote
         self.grace = grace
         self.connectTimeout = connectTimeout

@@ -49,6 +49,8 @@ public final class ProxyService: Service {
             run: run,
             clock: clock,
             options: configuration.session,
+            limits: configuration.limits,
+            admission: Admission(configuration.limits),
             recorder: recorder,
             metrics: metrics
         )

@@ -7,6 +7,8 @@ struct RelayContext: Sendable {
     let run: Run
     let clock: RunClock
     let options: SessionOptions
+    let limits: ProxyLimits
+    let admission: Admission
     let recorder: Recorder
     let metrics: ProxyMetrics
 }
@@ -26,6 +28,7 @@ final class RelayLoop {
     private var due: [SessionDriver] = []
     /// Sessions that do not read because a sink has no room.
     private var stalled: [SessionDriver] = []
+    private var isWatching = false
     private var whenEmpty: EventLoopPromise<Void>?
     private(set) var isStopping = false
     /// Why no session is served any more, where that is so.
@@ -49,6 +52,20 @@ final class RelayLoop {
     func add(_ driver: SessionDriver) {
         drivers[ObjectIdentifier(driver)] = driver
         context.metrics.sessionBegan()
+        if drivers.count == 1 { watch() }
+    }
+
+    /// Looks after the sessions' time as long as there are any: one timer for all of them, which is never set anew for a
+    /// stanza.
+    private func watch() {
+        guard let interval = context.limits.interval, !isWatching else { return }
+        isWatching = true
+        eventLoop.assumeIsolated().scheduleTask(in: interval) { [self] in
+            isWatching = false
+            let now = context.clock.now()
+            for driver in drivers.values { driver.checkTime(now) }
+            if !drivers.isEmpty { watch() }
+        }
     }
 
     func remove(_ driver: SessionDriver) {

@@ -30,6 +30,7 @@ final class SessionDriver {
     }
 
     private let loop: RelayLoop
+    private let remote: SocketAddress?
     private let dialer: Dialer
     private var session: Session
     private var stage = Stage.connecting
@@ -40,11 +41,15 @@ final class SessionDriver {
     private var isStalled = false
     /// Something was read, and ``look()`` will be called.
     private var isDue = false
+    private var isAdmitted = false
+    /// When bytes came last, in nanoseconds of the run; 0 before the first.
+    private var lastRead: Int64 = 0
 
     /// A driver for a client that has just connected from `remote`; ``accept(_:)`` begins.
     init(loop: RelayLoop, dialer: Dialer, remote: SocketAddress?) {
         self.loop = loop
         self.dialer = dialer
+        self.remote = remote
         let context = loop.context
         session = Session(
             run: context.run,
@@ -72,10 +77,8 @@ final class SessionDriver {
             return client.close()
         }
         loop.add(self)
-        if let refusal = loop.refusal {
-            stage = .relaying
-            return refuse(refusal)
-        }
+        if let refusal = loop.refusal ?? loop.context.admission.admit(remote?.ipAddress) { return refuse(refusal) }
+        isAdmitted = true
         perform()
         dialer.connect(on: loop.eventLoop).assumeIsolated().whenComplete { [self] result in
             switch result {
@@ -165,6 +168,8 @@ final class SessionDriver {
     private func take(_ leg: Leg, _ buffer: ByteBuffer) -> Disposition {
         let direction = leg.inbound
         loop.context.metrics.count(direction, buffer.readableBytes)
+        let now = now
+        lastRead = now.monotonic
         let disposition = session.receive(direction, buffer.readableBytesUInt8Span, at: now)
         if disposition == .relay { handler(leg.other).write(buffer) }
         return disposition
@@ -247,9 +252,25 @@ final class SessionDriver {
     func refuse(_ refusal: RelayLoop.Refusal) {
         guard stage == .connecting || stage == .relaying else { return }
         if stage == .connecting { stage = .relaying }
+        // What has passed already decides whether an error may follow it.
+        perform()
+        guard stage == .relaying else { return }
         session.abort(refusal.condition, refusal.text, at: now)
         perform()
         awaitHeader()
+    }
+
+    /// Ends a session that takes too long.
+    func checkTime(_ now: Run.Instant) {
+        guard stage == .connecting || stage == .relaying else { return }
+        let limits = loop.context.limits
+        let began = session.facts.began.monotonic
+        if let limit = limits.login, !session.isPastLogin, now.monotonic - began > limit.nanoseconds {
+            return refuse(.tooLong("No session within \(limit.words) (limit login)."))
+        }
+        if let limit = limits.idle, now.monotonic - max(began, lastRead) > limit.nanoseconds {
+            refuse(.tooLong("No byte for \(limit.words) (limit idle)."))
+        }
     }
 
     /// Ends the session because the proxy stops: both connections end after what has been read is written, without an
@@ -292,6 +313,7 @@ final class SessionDriver {
         guard stage != .over, stage != .connecting, !client.isOpen, !server.isOpen else { return }
         stage = .over
         deferred.removeAll()
+        if isAdmitted { loop.context.admission.leave(remote?.ipAddress) }
         session.closed(at: now)
         while let command = session.next() {
             if case .record(let record) = command {
@@ -304,4 +326,17 @@ final class SessionDriver {
     private var now: Run.Instant { loop.context.clock.now() }
 
     private func handler(_ leg: Leg) -> LegHandler { leg == .client ? client : server }
+}
+
+extension RelayLoop.Refusal {
+    /// A session that took too long.
+    fileprivate static func tooLong(_ text: String) -> Self { Self(condition: .connectionTimeout, text: text) }
+}
+
+extension TimeAmount {
+    /// Seconds, as short as they can be told.
+    fileprivate var words: String {
+        let (seconds, rest) = nanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
+        return rest == 0 ? "\(seconds) s" : "\(nanoseconds / 1_000_000) ms"
+    }
 }

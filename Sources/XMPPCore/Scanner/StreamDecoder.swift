@@ -130,8 +130,9 @@ public struct StreamDecoder: ~Copyable {
         return event
     }
 
-    /// Whether all bytes so far belong to whole items: another could stand here.
-    public var isBetweenItems: Bool { pendingCount == 0 && !hasOversize }
+    /// Whether all bytes so far belong to whole items or stand between them: another item could stand here. Asked for
+    /// when ``next()`` gives nothing more.
+    public var isBetweenItems: Bool { !hasOversize && !storage[consumed...].contains(UInt8(ascii: "<")) }
 
     /// Appends the URI of a name in the head of the last event.
     public func appendURI(of name: NamespaceName, to output: inout [UInt8]) {

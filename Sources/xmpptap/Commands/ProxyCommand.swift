@@ -64,10 +64,13 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         let nobody = Endpoint(host: "127.0.0.1", port: 5222)
         var session = tap.options
         session.onUnparsable = proxy.onUnparsable ?? (logs.logRequired ? .close : .relay)
+        var limits = ProxyLimits(connections: ProcessLimits.sessions)
+        for flag in proxy.limit { flag.apply(to: &session, &limits) }
         let configuration = ProxyConfiguration(
             listeners: plan.listeners,
             upstream: plan.upstream ?? server?.endpoint ?? nobody,
             session: session,
+            limits: limits,
             allowRemote: proxy.allowRemote,
             grace: .seconds(Int64(proxy.grace))
         )

@@ -76,8 +76,7 @@ enum Doctor {
     }
 
     static func descriptors(hard: UInt64) -> Finding {
-        // Two sockets a session, and some for logs, listeners and libraries.
-        let sessions = hard > 64 ? (hard - 64) / 2 : 0
+        let sessions = ProcessLimits.sessions(descriptors: hard)
         let text = "\(hard) allowed, enough for \(sessions) sessions"
         if sessions < 8 { return .stop("descriptors", "\(text); raise the limit (ulimit -Hn 4096)") }
         if sessions < 400 { return .note("descriptors", "\(text); raise the limit for more (ulimit -Hn 4096)") }

@@ -51,6 +51,21 @@ struct ProxyOptions: ParsableArguments {
     )
     var onUnparsable: UnparsablePolicy?
 
+    @Option(
+        help: ArgumentHelp(
+            "What clients and servers may ask for at most; can be repeated.",
+            discussion: """
+                Bytes: item=1MiB (a stanza), login-item=64KiB (before the session is open), tag=64KiB, name=1KiB, \
+                waiting=256KiB (kept until the server is there). Numbers: depth=256, attributes=256, namespaces=256, \
+                connections (half of the descriptors), connections-per-address=0. Seconds: login=60, idle=0. \
+                0 is no limit.
+                """,
+            valueName: "name=value"
+        ),
+        transform: LimitFlag.init
+    )
+    var limit: [LimitFlag] = []
+
     @Flag(help: "Let other machines in, where --listen names an address that they reach.")
     var allowRemote = false
 

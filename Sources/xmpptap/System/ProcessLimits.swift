@@ -18,6 +18,14 @@ enum ProcessLimits {
         return (UInt64(limit.rlim_cur), UInt64(limit.rlim_max))
     }
 
+    /// How many sessions the descriptors are enough for: two sockets each, beside those of logs, listeners, libraries.
+    static var sessions: Int { sessions(descriptors: descriptors.soft) }
+
+    /// How many sessions so many descriptors are enough for.
+    static func sessions(descriptors: UInt64) -> Int {
+        descriptors > 64 ? Int(clamping: (descriptors - 64) / 2) : 1
+    }
+
     private static func raiseDescriptors() {
         var limit = rlimit()
         let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)

@@ -275,6 +275,8 @@ struct ProxyServiceTests {
             run: Run(),
             clock: RunClock(),
             options: SessionOptions(),
+            limits: ProxyLimits(),
+            admission: Admission(ProxyLimits()),
             recorder: Recorder([]),
             metrics: ProxyMetrics()
         )

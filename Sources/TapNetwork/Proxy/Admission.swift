@@ -1,0 +1,49 @@
+internal import Synchronization
+internal import XMPPCore
+
+/// Who may come in: counts the connections of a whole proxy and of each address.
+final class Admission: Sendable {
+    private struct State {
+        var total = 0
+        var byAddress: [String: Int] = [:]
+    }
+
+    private let limits: ProxyLimits
+    private let state = Mutex(State())
+
+    init(_ limits: ProxyLimits) { self.limits = limits }
+
+    /// Counts a connection from an IP address in, unless that would be too many: then tells the client why not.
+    func admit(_ address: String?) -> RelayLoop.Refusal? {
+        state.withLock { state in
+            if let limit = limits.connections, state.total >= limit {
+                return refusal(.resourceConstraint, "More than \(limit) connections at once (limit connections).")
+            }
+            if let limit = limits.connectionsPerAddress, let address {
+                let count = state.byAddress[address, default: 0]
+                guard count < limit else {
+                    return refusal(
+                        .policyViolation,
+                        "More than \(limit) connections at once from \(address) (limit connections-per-address)."
+                    )
+                }
+                state.byAddress[address] = count + 1
+            }
+            state.total += 1
+            return nil
+        }
+    }
+
+    /// Counts a connection out that was counted in.
+    func leave(_ address: String?) {
+        state.withLock { state in
+            state.total -= 1
+            guard limits.connectionsPerAddress != nil, let address, let count = state.byAddress[address] else { return }
+            state.byAddress[address] = count > 1 ? count - 1 : nil
+        }
+    }
+
+    private func refusal(_ condition: StreamErrorCondition, _ text: String) -> RelayLoop.Refusal {
+        RelayLoop.Refusal(condition: condition, text: text)
+    }
+}

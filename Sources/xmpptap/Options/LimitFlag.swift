@@ -1,0 +1,93 @@
+internal import NIOCore
+internal import TapCore
+internal import TapNetwork
+internal import XMPPCore
+
+/// `--limit NAME=VALUE`: one bound on what clients and servers may ask of the proxy.
+struct LimitFlag: Equatable {
+    /// What is bounded. The raw value is the name that is typed, and that errors show.
+    enum Name: String, CaseIterable {
+        case item, tag, depth, attributes, name, namespaces
+        case loginItem = "login-item"
+        case waiting
+        case connections
+        case connectionsPerAddress = "connections-per-address"
+        case login, idle
+
+        /// What the value counts.
+        var unit: Unit {
+            switch self {
+            case .item, .tag, .name, .loginItem, .waiting: .bytes
+            case .depth, .attributes, .namespaces, .connections, .connectionsPerAddress: .count
+            case .login, .idle: .seconds
+            }
+        }
+    }
+
+    /// What a value counts.
+    enum Unit {
+        case bytes, count, seconds
+
+        /// The largest value: offsets into an item and timers hold no more.
+        var largest: UInt64 { self == .bytes ? 1 << 30 : 1_000_000_000 }
+    }
+
+    let name: Name
+    let value: Int
+
+    /// Reads what was typed.
+    init(_ text: String) throws(Failure) {
+        let parts = text.split(separator: "=", maxSplits: 1)
+        let names = Name.allCases.map(\.rawValue).joined(separator: ", ")
+        guard parts.count == 2 else { throw .usage("write NAME=VALUE, as in --limit depth=100; the names: \(names)") }
+        guard let name = Name(rawValue: String(parts[0])) else {
+            throw .usage("no limit is named '\(parts[0])'; the names: \(names)")
+        }
+        let value: UInt64
+        switch name.unit {
+        case .bytes: value = try ByteSize(String(parts[1])).bytes
+        case .count, .seconds: value = UInt64(try Number.parse(String(parts[1]), in: 0...Int(name.unit.largest)))
+        }
+        guard value <= name.unit.largest else { throw .usage("\(name.rawValue) can be \(name.unit.largest) at most") }
+        // 0 has a meaning only where it says that there is no limit.
+        guard value > 0 || name.mayBeNone else { throw .usage("\(name.rawValue) has to be 1 at least") }
+        self.name = name
+        self.value = Int(value)
+    }
+
+    /// Sets the limit where it belongs; the last of several of one name counts.
+    func apply(to session: inout SessionOptions, _ proxy: inout ProxyLimits) {
+        switch name {
+        case .item: session.limits.itemBytes = value
+        case .loginItem: session.unauthenticatedLimits.itemBytes = value
+        case .waiting: session.waitingBytes = value
+        case .tag: session.setBoth(\.tagBytes, value)
+        case .depth: session.setBoth(\.depth, value)
+        case .attributes: session.setBoth(\.attributes, value)
+        case .name: session.setBoth(\.nameBytes, value)
+        case .namespaces: session.setBoth(\.namespaces, value)
+        case .connections: proxy.connections = value == 0 ? nil : value
+        case .connectionsPerAddress: proxy.connectionsPerAddress = value == 0 ? nil : value
+        case .login: proxy.login = value == 0 ? nil : .seconds(Int64(value))
+        case .idle: proxy.idle = value == 0 ? nil : .seconds(Int64(value))
+        }
+    }
+}
+
+extension LimitFlag.Name {
+    /// Whether 0 means that there is no limit.
+    fileprivate var mayBeNone: Bool {
+        switch self {
+        case .connections, .connectionsPerAddress, .login, .idle: true
+        default: false
+        }
+    }
+}
+
+extension SessionOptions {
+    /// Sets a limit that is the same before and after authentication.
+    fileprivate mutating func setBoth(_ limit: WritableKeyPath<StreamLimits, Int>, _ value: Int) {
+        limits[keyPath: limit] = value
+        unauthenticatedLimits[keyPath: limit] = value
+    }
+}

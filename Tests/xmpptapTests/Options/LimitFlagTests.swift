@@ -1,0 +1,61 @@
+import NIOCore
+import TapCore
+import TapNetwork
+import Testing
+import XMPPCore
+
+@testable import xmpptap
+
+struct LimitFlagTests {
+    @Test func `Every limit is set where it belongs`() throws {
+        var session = SessionOptions()
+        var proxy = ProxyLimits()
+        for text in [
+            "item=2MiB", "login-item=1KiB", "tag=2000", "name=100", "waiting=1MiB", "depth=9", "attributes=8",
+            "namespaces=7", "connections=6", "connections-per-address=5", "login=4", "idle=3",
+        ] { try LimitFlag(text).apply(to: &session, &proxy) }
+        let same = StreamLimits(
+            itemBytes: 2 << 20,
+            tagBytes: 2000,
+            depth: 9,
+            attributes: 8,
+            nameBytes: 100,
+            namespaces: 7
+        )
+        #expect(session.limits == same)
+        var before = same
+        before.itemBytes = 1024
+        #expect(session.unauthenticatedLimits == before)
+        #expect(session.waitingBytes == 1 << 20)
+        let expected = ProxyLimits(connections: 6, connectionsPerAddress: 5, login: .seconds(4), idle: .seconds(3))
+        #expect(proxy == expected)
+    }
+
+    @Test func `Zero takes a limit away where that can be`() throws {
+        var session = SessionOptions()
+        var proxy = ProxyLimits(connections: 1, connectionsPerAddress: 1, login: .seconds(1), idle: .seconds(1))
+        for name in ["connections", "connections-per-address", "login", "idle"] {
+            try LimitFlag("\(name)=0").apply(to: &session, &proxy)
+        }
+        #expect(proxy == ProxyLimits(login: nil))
+    }
+
+    @Test(
+        arguments: [
+            ("depth", "write NAME=VALUE, as in --limit depth=100; the names: item, tag, depth, "),
+            ("deepness=1", "no limit is named 'deepness'; the names: item, tag, depth, "),
+            ("depth=many", "write a whole number from 0 to 1000000000"),
+            ("depth=0", "depth has to be 1 at least"),
+            ("item=5GB", "item can be 1073741824 at most"),
+            ("item=large", "write a whole number and a unit, as in 100MB, 64KiB or 2GB"),
+        ]
+    )
+    func `Everything else is refused with the way out`(text: String, message: String) {
+        #expect(refusal { try LimitFlag(text) }.hasPrefix(message))
+    }
+
+    @Test func `Half of the descriptors are for sessions, but for some`() {
+        #expect(ProcessLimits.sessions(descriptors: 1024) == 480)
+        #expect(ProcessLimits.sessions(descriptors: 10) == 1)
+    }
+}
