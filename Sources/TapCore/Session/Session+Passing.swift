@@ -30,6 +30,7 @@ extension Session {
     /// Passes bytes as they come from now on, beginning with those of an item that is not complete yet.
     mutating func cutThrough(_ direction: Direction) {
         guard pipes[direction].mode == .store else { return }
+        if pipes[direction].isHeld { release(direction) }
         pipes[direction].mode = .cutThrough
         note(
             .note,
