@@ -101,7 +101,9 @@ extension Session {
                 default: .unknown
                 }
         case .recv:
-            facts.streams.append(.init(epoch: event.epoch, id: text(head.id, direction)))
+            if facts.streams.count < SessionFacts.mostStreams {
+                facts.streams.append(.init(epoch: event.epoch, id: text(head.id, direction)))
+            }
         }
         recordItem(event, direction, .streamOpen, level: .info)
         if event.epoch > 1, !isRestartDue(direction) {
