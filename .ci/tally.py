@@ -1,8 +1,8 @@
 """Builds and runs every test, and ends with one line: N passed, N failed, N skipped.
 
-Two runs: all tests in debug, then those whose type ends in LongTests in release, which are too slow in debug. A test
-is a function: one with many arguments counts once. Each run is read from Swift Testing's event stream, and from the
-printed lines of XCTest. A run that crashes, hangs, fails without a failed test, or runs nothing counts as a failure.
+First all tests in debug, then those whose type ends in LongTests in release, which are too slow in debug. A test is a
+function: one with many arguments counts once. Each run is read from Swift Testing's event stream, and from the printed
+lines of XCTest. A run that crashes, hangs, fails without a failed test, or runs nothing counts as a failure.
 """
 
 import json
@@ -135,17 +135,21 @@ def end_session(session):
             continue  # not a process, or one that has just gone
 
 
-def run(tally, name, build, select):
-    """Builds and runs tests; whatever goes wrong ends up in the tally. Gives whether they were built."""
-    code, _ = call(["swift", "build", "--build-tests", *build])
+def build(tally, name, flags):
+    """Builds the tests; gives whether that worked."""
+    code, _ = call(["swift", "build", "--build-tests", *flags])
     if code != 0:
         tally.failed.append(f"the {name} tests do not build")
-        return False
+    return code == 0
+
+
+def run(tally, name, flags, select):
+    """Runs tests that are built; whatever goes wrong ends up in the tally."""
     with tempfile.TemporaryDirectory() as folder:
         events = os.path.join(folder, "events.jsonl")
         failures = len(tally.failed)
         code, lines = call(
-            ["swift", "test", "--skip-build", *build, *select,
+            ["swift", "test", "--skip-build", *flags, *select,
              "--event-stream-output-path", events])
         others = tally.read_xctest(lines)
         ended = tally.read_events(events, name)
@@ -155,12 +159,10 @@ def run(tally, name, build, select):
             tally.failed.append(f"the {name} run ran no test")
         elif code != 0 and len(tally.failed) == failures:
             tally.failed.append(f"the {name} run failed with code {code} and no failed test")
-    return True
 
 
-def has_long_tests():
-    listed = subprocess.run(["swift", "test", "list", "--skip-build"], stdout=subprocess.PIPE, text=True, check=False)
-    return LONG in listed.stdout
+def skip(*names):
+    return [word for name in names for word in ("--skip", name)]
 
 
 def main():
@@ -168,12 +170,13 @@ def main():
     # What talks over sockets and waits for other programs runs by itself and in order: beside the tests that use both
     # cores it would be judged by the machine's load.
     apart = ["TapNetworkTests", "EndToEndTests"]
-    skipped = [word for name in [LONG, *apart] for word in ("--skip", name)]
-    if run(tally, "debug", build=[], select=skipped):
+    if build(tally, "debug", []):
+        run(tally, "debug", [], skip(LONG, *apart))
         for name in apart:
-            run(tally, name, build=[], select=["--no-parallel", "--filter", name])
-        if os.environ.get("XMPPTAP_LONG") == "1" and has_long_tests():
-            run(tally, "release", build=RELEASE, select=["--filter", LONG])
+            run(tally, f"debug {name}", [], ["--no-parallel", "--filter", name, *skip(LONG)])
+    if build(tally, "release", RELEASE):
+        run(tally, "release", RELEASE, ["--filter", LONG, *skip(*apart)])
+        run(tally, "release EndToEndTests", RELEASE, ["--no-parallel", "--filter", f"EndToEndTests.*{LONG}"])
     return tally.report()
 
 

@@ -60,6 +60,21 @@ final class Tap: Sendable {
     /// The records of the JSON log.
     func records() throws -> [LogRecord] { try LogRecord.all(in: json) }
 
+    /// How many records with a code the JSON log has, also in the parts that were put aside.
+    func count(code: String) throws -> Int {
+        let wanted = Data("\"code\":\"\(code)\"".utf8)
+        var count = 0
+        for file in [json] + (1...10).map({ "\(json).\($0)" }) where FileManager.default.fileExists(atPath: file) {
+            let data = try Data(contentsOf: URL(filePath: file), options: .mappedIfSafe)
+            var start = data.startIndex
+            while let found = data.range(of: wanted, in: start..<data.endIndex) {
+                count += 1
+                start = found.upperBound
+            }
+        }
+        return count
+    }
+
     /// The lines of the text log at verbose.
     func lines() -> [String] { Self.read(text).split(separator: "\n").filter { !$0.hasPrefix("#") }.map(String.init) }
 

@@ -74,6 +74,32 @@ func parseAll(_ input: String, _ parser: StanzaParser = StanzaParser()) throws -
         #expect(throws: Never.self) { try parser.parse(Array("<a/>".utf8).span, root: root) }
     }
 
+    @Test(
+        "What stands behind an item's end is refused, and does not get into the next item",
+        arguments: [
+            "x", "\n", "\r", " ", "&amp;", "&", "<", "</", "<b", "<b ", "<b/", "<b></b", "<![CDATA[", "<![CDATA[x]]>",
+            "<!",
+            "<!--", "<?", "]]>", "\u{E9}", String(repeating: "x", count: 5000), "</stream", "</stream>",
+        ]
+    )
+    func behindTheEnd(_ rest: String) throws {
+        let parser = StanzaParser()
+        let root = Array(" xmlns='jabber:client'".utf8)
+        for item in ["<a/>", "<a>text</a>"] {
+            #expect(throws: StanzaParser.Failure.self) { try parser.parse(Array((item + rest).utf8).span, root: root) }
+            let next = try parser.parse(Array("<iq id='1'>y</iq>".utf8).span, root: root)
+            #expect(next.matches("iq", .client) && next.attribute("id") == "1" && next.text == "y")
+            #expect(throws: StanzaParser.Failure.self) { try parser.parse(Array((rest + item).utf8).span, root: root) }
+        }
+    }
+
+    @Test("Declarations that are more than that are refused", arguments: [">", ">x", "><a", " x", "/", "/><a"])
+    func declarations(_ root: String) {
+        #expect(throws: StanzaParser.Failure.self) {
+            try StanzaParser().parse(Array("<a/>".utf8).span, root: Array(root.utf8))
+        }
+    }
+
     @Test func whatIsSharedIsSafe() async throws {
         let elements = try parseAll(header + "<iq id='1'><a>text</a></iq>")
         let element = try #require(elements.first)

@@ -8,6 +8,8 @@ struct IQTracker {
     /// Requests kept in each direction; beyond it the oldest is given up, so that a peer that never answers costs
     /// little.
     static let capacity = 1024
+    /// Bytes of ids and addresses kept in each direction: 256 for each of as many requests as there may be.
+    static let byteCapacity = 256 << 10
 
     /// A request that has no answer yet.
     struct Request {
@@ -28,12 +30,42 @@ struct IQTracker {
         case registration
     }
 
-    private var requests: (send: [Request], recv: [Request]) = ([], [])
+    /// Requests in the order in which they came.
+    private struct Waiting {
+        var requests: [Request] = []
+        /// Of all of them together.
+        var bytes = 0
+
+        /// Adds a request; gives how many were given up for it.
+        mutating func add(_ request: Request) -> Int {
+            guard request.bytes.count <= byteCapacity else { return 1 }
+            var spare = 0
+            while spare < requests.count,
+                requests.count - spare >= capacity || bytes + request.bytes.count > byteCapacity
+            {
+                bytes -= requests[spare].bytes.count
+                spare += 1
+            }
+            requests.removeFirst(spare)
+            requests.append(request)
+            bytes += request.bytes.count
+            return spare
+        }
+
+        mutating func remove(at index: Int) -> Request {
+            bytes -= requests[index].bytes.count
+            return requests.remove(at: index)
+        }
+    }
+
+    private var requests: (send: Waiting, recv: Waiting) = (Waiting(), Waiting())
     /// Requests given up because there were too many.
     private(set) var forgotten = 0
 
     /// Requests waiting for an answer.
-    var count: Int { requests.send.count + requests.recv.count }
+    var count: Int { requests.send.requests.count + requests.recv.requests.count }
+    /// Bytes of their ids and addresses.
+    var byteCount: Int { requests.send.bytes + requests.recv.bytes }
 
     mutating func note(
         _ direction: Direction,
@@ -56,17 +88,9 @@ struct IQTracker {
             purpose: purpose
         )
         switch direction {
-        case .send: Self.add(request, to: &requests.send, &forgotten)
-        case .recv: Self.add(request, to: &requests.recv, &forgotten)
+        case .send: forgotten += requests.send.add(request)
+        case .recv: forgotten += requests.recv.add(request)
         }
-    }
-
-    private static func add(_ request: Request, to list: inout [Request], _ forgotten: inout Int) {
-        if list.count >= capacity {
-            list.removeFirst()
-            forgotten += 1
-        }
-        list.append(request)
     }
 
     /// Takes the request that an answer going in `direction` belongs to; nil where there is none.
@@ -84,20 +108,20 @@ struct IQTracker {
     }
 
     private static func take(
-        from list: inout [Request],
+        from waiting: inout Waiting,
         id: Span<UInt8>,
         address: Span<UInt8>,
         jid: String?,
         domain: String?
     ) -> Request? {
         let hash = hash(id)
-        for index in list.indices {
-            guard list[index].hash == hash, list[index].idCount == id.count else { continue }
-            let bytes = list[index].bytes
+        for (index, request) in waiting.requests.enumerated() where request.hash == hash {
+            guard request.idCount == id.count else { continue }
+            let bytes = request.bytes
             guard bytes.span.extracting(0..<id.count).equals(id),
                 isAnswerer(address, of: bytes.span.extracting(id.count..<bytes.count), jid: jid, domain: domain)
             else { continue }
-            return list.remove(at: index)
+            return waiting.remove(at: index)
         }
         return nil
     }

@@ -29,7 +29,9 @@ extension Session {
 
     /// Passes bytes as they come from now on, beginning with those of an item that is not complete yet.
     mutating func cutThrough(_ direction: Direction) {
-        guard pipes[direction].mode == .store, options.onUnparsable == .relay else { return }
+        guard pipes[direction].mode == .store else { return }
+        if pipes[direction].isHeld { release(direction) }
+        guard options.onUnparsable == .relay else { return }
         pipes[direction].mode = .cutThrough
         note(
             .note,

@@ -132,6 +132,9 @@ public struct Session: ~Copyable {
         guard pipes[direction].end == nil else { return }
         pipes[direction].end = end
         pipes[direction].hasInput = true
+        // What waits for the answer to a request for TLS waits in vain: who sends no more cannot begin TLS. The server
+        // learns of the end behind it, or it might never answer and the session never end.
+        if direction == .send, end == .finished, pipes.send.isHeld { release(.send) }
         // A client that is gone before its server is reached has nobody to pass the end on to.
         if direction == .send, !isConnected, end != .finished { finish(reset: true) }
     }
@@ -160,8 +163,11 @@ public struct Session: ~Copyable {
         pipes[direction].hasInput = true
     }
 
-    /// Holds a direction: items that follow wait, and so does the leg once enough waits.
-    public mutating func hold(_ direction: Direction) { pipes[direction].isHeld = true }
+    /// Holds a direction whose items are stored: those that follow wait, and so does the leg once enough waits. Nothing
+    /// happens to one whose bytes pass as they come: they would pile up here, already passed.
+    public mutating func hold(_ direction: Direction) {
+        if pipes[direction].mode == .store { pipes[direction].isHeld = true }
+    }
 
     /// Whether the session is open, or passes bytes that it cannot follow: what it is waiting for has come to an end.
     public var isPastLogin: Bool { facts.opened != nil || pipes.send.isOpaque || pipes.recv.isOpaque }

@@ -63,8 +63,10 @@ public struct SessionFacts: Sendable {
     public var domain: String?
     /// The `version` of the initiator's header; nil is a pre-1.0 stream.
     public var version: String?
-    /// Each stream the server opened.
+    /// The streams the server opened, the first ``mostStreams`` of them.
     public var streams: [Stream] = []
+    /// A login has three or four streams; a peer that begins one after the other is not followed for ever.
+    static let mostStreams = 16
     /// Mechanisms offered last.
     public var mechanisms: [String] = []
     /// The mechanism the initiator chose.

@@ -111,7 +111,9 @@ extension Session {
                 default: .unknown
                 }
         case .recv:
-            facts.streams.append(.init(epoch: event.epoch, id: text(head.id, direction)))
+            if facts.streams.count < SessionFacts.mostStreams {
+                facts.streams.append(.init(epoch: event.epoch, id: text(head.id, direction)))
+            }
         }
         recordItem(event, direction, .streamOpen, level: .info)
         if event.epoch > 1, !isRestartDue(direction) {
@@ -187,16 +189,19 @@ extension Session {
         recordItem(event, direction, .element, level: .info, part: .tls)
         switch direction {
         case .send where isNamed("starttls", event, direction):
+            // There is nothing to wait for once authentication has succeeded (RFC 6120 §5.3.1).
+            guard phase.isBeforeAuthentication else { return }
             phase = .startingTLS
-            // What follows belongs to TLS or, if the server declines, to this stream: it waits for the answer.
-            if !pipes[.recv].hasPassedEnd { hold(.send) }
+            // What follows belongs to TLS or, if the server declines, to this stream: it waits for the answer, unless
+            // none can come, or the client has sent all it will and TLS cannot begin.
+            if !pipes.recv.hasPassedEnd, pipes.send.end == nil { hold(.send) }
         case .recv where isNamed("proceed", event, direction):
             if options.holdsProceed { return }
             noteEarlyBytes()
             beginTLS(directly: false)
         case .recv:
-            phase = .opening
-            release(.send)
+            if case .startingTLS = phase { phase = .opening }
+            if pipes.send.isHeld { release(.send) }
         default: break
         }
     }

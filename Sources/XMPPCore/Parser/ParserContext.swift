@@ -49,7 +49,7 @@ final class ParserContext {
         var header: [UInt8] = Array("<stream".utf8)
         header += root
         header.append(0x3E)
-        guard feed(header.span) == nil, state.pointee.depth == 1 else { return nil }
+        guard feed(header.span) == nil, state.pointee.depth == 1, hasTakenAll else { return nil }
     }
 
     deinit {
@@ -94,7 +94,14 @@ final class ParserContext {
     }
 
     /// Whether the item has come to its end, and nothing but it.
-    var isFinished: Bool { state.pointee.depth == 1 && state.pointee.finishedItems == 1 }
+    var isFinished: Bool { state.pointee.depth == 1 && state.pointee.finishedItems == 1 && hasTakenAll }
+
+    /// Whether libxml2 holds nothing back: it keeps text, and tags that are not whole, for the next piece, and remembers
+    /// that a CDATA section has begun. After an item's end that would be the next item's beginning.
+    private var hasTakenAll: Bool {
+        guard let context = state.pointee.context, let input = context.pointee.input else { return false }
+        return input.pointee.cur == input.pointee.end && context.pointee.instate == XML_PARSER_CONTENT
+    }
 
     // MARK: Callbacks
 

@@ -70,6 +70,41 @@ import XMPPCore
         session.finish()
     }
 
+    @Test func `A server that never answers a request for TLS is told when the client ends, after all it said`() {
+        for behind in ["", " \n", "<a xmlns='u'/>", "<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>", "<half"] {
+            var session = CheckedSession()
+            for turn in Conversations.startTLS.prefix(4) { session.say(turn.direction, Array(turn.text.utf8)) }
+            session.say(.send, Array(behind.utf8))
+            session.end(.client)
+            let told = session.harness.finished
+            #expect(told == [.server])
+            let passed = session.harness.text(.send)
+            #expect(passed == Conversations.text(Conversations.startTLS, .send) + behind)
+            // Its answer, late as it is, reaches the client.
+            session.say(.recv, Array(Conversations.startTLS[4].text.utf8))
+            session.finish()
+        }
+    }
+
+    /// Bytes that have passed and wait to be looked at would pile up without a bound.
+    @Test func `A request for TLS in an open session, or while one is opened, keeps nothing waiting`() {
+        let message = "<message><body>" + String(repeating: "x", count: 90) + "</body></message>"
+        let much = Array(String(repeating: message, count: 30_000).utf8)
+        let request = Array(Conversations.startTLS[3].text.utf8)
+        var open = CheckedSession(level: .info)
+        for turn in Conversations.plainLogin { open.say(turn.direction, Array(turn.text.utf8)) }
+        open.say(.recv, Array("<failure xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>".utf8))
+        open.say(.send, request)
+        open.say(.send, much, piece: 65_536)
+        open.finish()
+
+        var opening = CheckedSession(level: .info)
+        for turn in Conversations.startTLS.prefix(4) { opening.say(turn.direction, Array(turn.text.utf8)) }
+        opening.say(.recv, Array("<resumed xmlns='urn:xmpp:sm:3' h='0' previd='1'/>".utf8))
+        opening.say(.send, much, piece: 65_536)
+        opening.finish()
+    }
+
     @Test("Every conversation cut anywhere ends, however either leg ends", arguments: [LegEnd.finished, .reset])
     func cutAnywhere(end: LegEnd) { Self.cut(every: 17, end) }
 
