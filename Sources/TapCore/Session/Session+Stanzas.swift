@@ -14,7 +14,10 @@ extension Session {
             note(request, in: &record)
             emit(record)
             if let request { handleResult(event, direction, request) }
-        default: recordItem(event, direction, .stanza, level: .info)
+            noteRoster(event, direction, isPush: false)
+        default:
+            recordItem(event, direction, .stanza, level: .info)
+            if head.kind == .presence, head.type != nil { noteSubscription(event, direction) }
         }
     }
 
@@ -43,6 +46,7 @@ extension Session {
             )
         }
         emit(record)
+        noteRoster(event, direction, isPush: true)
     }
 
     private mutating func takeRequest(_ event: StreamEvent, _ direction: Direction) -> IQTracker.Request? {

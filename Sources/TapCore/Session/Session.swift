@@ -25,6 +25,7 @@ public struct Session: ~Copyable {
     var phase = Phase.opening
     var now: Run.Instant
     var requests = IQTracker()
+    var roster = Roster()
     var sasl: SASLDecoder
     /// Reads what a client that begins TLS says in clear, until it has said it.
     var hello: ClientHelloReader?

@@ -42,31 +42,15 @@ struct RosterItem: Sendable {
     let jid: JID
     var name: String?
     var groups: [String] = []
-    /// The account sees the contact's presence.
-    var to = false
-    /// The contact sees the account's presence.
-    var from = false
-    /// The account has asked to see the contact's presence.
-    var isAsking = false
-    /// The contact has asked to see the account's presence, and has no answer yet.
-    var isAsked = false
+    var state = SubscriptionState()
     /// It stands in the roster; an item of a request alone does not.
     var isListed = true
 
-    var subscription: String {
-        switch (to, from) {
-        case (true, true): "both"
-        case (true, false): "to"
-        case (false, true): "from"
-        case (false, false): "none"
-        }
-    }
-
     func write(to xml: inout XMLWriter) {
-        let ask = isAsking ? "subscribe" : nil
+        let ask = state.isPendingOut ? "subscribe" : nil
         xml.element(
             "item",
-            ["jid": jid.description, "name": name, "subscription": subscription, "ask": ask]
+            ["jid": jid.description, "name": name, "subscription": state.subscription, "ask": ask]
         ) {
             for group in groups { $0.element("group", text: group) }
         }

@@ -1,3 +1,4 @@
+internal import TapCore
 internal import XMPPCore
 
 /// Presence (RFC 6121 §4).
@@ -36,8 +37,8 @@ extension ServerDirectory {
         }
         guard isFirst, let entry = accounts[account] else { return }
         for item in entry.roster.values.sorted(by: { $0.jid < $1.jid }) {
-            if item.to { tellPresence(of: item.jid, to: sender, &output) }
-            if item.isAsked {
+            if item.state.to { tellPresence(of: item.jid, to: sender, &output) }
+            if item.state.isPendingIn {
                 output.append(.write(sender.connection, plain("subscribe", from: item.jid, to: account)))
             }
         }
@@ -120,7 +121,7 @@ extension ServerDirectory {
     /// Sends to all who see the account's presence: subscribed contacts and its own resources.
     private func broadcast(of account: JID, _ output: inout [ServerCommand], _ stanza: (JID) -> [UInt8]) {
         guard let entry = accounts[account] else { return }
-        for item in entry.roster.values.sorted(by: { $0.jid < $1.jid }) where item.from {
+        for item in entry.roster.values.sorted(by: { $0.jid < $1.jid }) where item.state.from {
             guard accounts[item.jid] != nil else { continue }
             deliver(stanza(item.jid), to: item.jid, &output)
         }
@@ -137,7 +138,7 @@ extension ServerDirectory {
 
     /// Whether `viewer` is subscribed to the presence of `account`.
     private func sees(_ viewer: JID, _ account: JID) -> Bool {
-        accounts[account]?.roster[viewer]?.from == true
+        accounts[account]?.roster[viewer]?.state.from == true
     }
 }
 

@@ -1,3 +1,4 @@
+internal import TapCore
 internal import XMPPCore
 
 /// Rosters (RFC 6121 §2).
@@ -49,8 +50,8 @@ extension ServerDirectory {
     /// Takes a contact out of the roster and ends the subscriptions of both.
     mutating func removeContact(_ contact: JID, of account: JID, _ effects: inout [ServerCommand]) {
         guard let item = accounts[account]?.roster[contact] else { return }
-        if item.to || item.isAsking { unsubscribe(account, from: contact, nil, &effects) }
-        if item.from || item.isAsked { refuse(account, to: contact, nil, &effects) }
+        if item.state.to || item.state.isPendingOut { unsubscribe(account, from: contact, nil, &effects) }
+        if item.state.from || item.state.isPendingIn { refuse(account, to: contact, nil, &effects) }
         accounts[account]?.roster[contact] = nil
         guard item.isListed else { return }
         push(to: account, &effects) {

@@ -1,3 +1,4 @@
+internal import TapCore
 internal import XMPPCore
 
 /// Presence subscriptions between accounts of this server (RFC 6121 §3, appendix A).
@@ -27,21 +28,21 @@ extension ServerDirectory {
         _ sender: ServerSender,
         _ output: inout [ServerCommand]
     ) {
-        guard accounts[account]?.roster[contact]?.to != true else { return }
+        guard accounts[account]?.roster[contact]?.state.to != true else { return }
         let count = max(accounts[account]?.roster.count ?? 0, accounts[contact]?.roster.count ?? 0)
         guard count < settings.rosterLimit || accounts[account]?.roster[contact] != nil else {
             return refuse(presence, .resourceConstraint, sender, &output)
         }
         changeItem(contact, of: account, &output) {
-            $0.isAsking = true
+            $0.state.apply(sent: .subscribe)
             $0.isListed = true
         }
         guard let other = accounts[contact] else { return }
-        if other.roster[account]?.from == true {
+        if other.roster[account]?.state.from == true {
             // The contact has agreed before: the server answers in its name.
             return complete(account, sees: contact, nil, &output)
         }
-        changeItem(account, of: contact, &output) { $0.isAsked = true }
+        changeItem(account, of: contact, &output) { $0.state.apply(received: .subscribe) }
         deliver(signed(presence, "subscribe", account, contact), to: contact, &output)
     }
 
@@ -52,13 +53,12 @@ extension ServerDirectory {
         _ presence: Element,
         _ output: inout [ServerCommand]
     ) {
-        guard accounts[account]?.roster[contact]?.isAsked == true else { return }
+        guard accounts[account]?.roster[contact]?.state.isPendingIn == true else { return }
         changeItem(contact, of: account, &output) {
-            $0.isAsked = false
-            $0.from = true
+            $0.state.apply(sent: .subscribed)
             $0.isListed = true
         }
-        guard accounts[contact]?.roster[account]?.isAsking == true else { return }
+        guard accounts[contact]?.roster[account]?.state.isPendingOut == true else { return }
         complete(contact, sees: account, presence, &output)
     }
 
@@ -68,10 +68,7 @@ extension ServerDirectory {
         _ presence: Element?,
         _ output: inout [ServerCommand]
     ) {
-        changeItem(contact, of: account, &output) {
-            $0.isAsking = false
-            $0.to = true
-        }
+        changeItem(contact, of: account, &output) { $0.state.apply(received: .subscribed) }
         deliver(signed(presence, "subscribed", contact, account), to: account, &output)
         exchangePresence(from: contact, to: account, isGone: false, &output)
     }
@@ -83,18 +80,12 @@ extension ServerDirectory {
         _ presence: Element?,
         _ output: inout [ServerCommand]
     ) {
-        guard let item = accounts[account]?.roster[contact], item.to || item.isAsking else { return }
-        changeItem(contact, of: account, &output) {
-            $0.to = false
-            $0.isAsking = false
-        }
-        guard let other = accounts[contact]?.roster[account], other.from || other.isAsked else { return }
-        changeItem(account, of: contact, &output) {
-            $0.from = false
-            $0.isAsked = false
-        }
+        guard let item = accounts[account]?.roster[contact], item.state.to || item.state.isPendingOut else { return }
+        changeItem(contact, of: account, &output) { $0.state.apply(sent: .unsubscribe) }
+        guard let other = accounts[contact]?.roster[account], other.state.from || other.state.isPendingIn else { return }
+        changeItem(account, of: contact, &output) { $0.state.apply(received: .unsubscribe) }
         deliver(signed(presence, "unsubscribe", account, contact), to: contact, &output)
-        if item.to { exchangePresence(from: contact, to: account, isGone: true, &output) }
+        if item.state.to { exchangePresence(from: contact, to: account, isGone: true, &output) }
         forgetRequest(account, of: contact)
     }
 
@@ -105,18 +96,12 @@ extension ServerDirectory {
         _ presence: Element?,
         _ output: inout [ServerCommand]
     ) {
-        guard let item = accounts[account]?.roster[contact], item.from || item.isAsked else { return }
-        changeItem(contact, of: account, &output) {
-            $0.from = false
-            $0.isAsked = false
-        }
+        guard let item = accounts[account]?.roster[contact], item.state.from || item.state.isPendingIn else { return }
+        changeItem(contact, of: account, &output) { $0.state.apply(sent: .unsubscribed) }
         forgetRequest(contact, of: account)
-        guard let other = accounts[contact]?.roster[account], other.to || other.isAsking else { return }
-        if item.from { exchangePresence(from: account, to: contact, isGone: true, &output) }
-        changeItem(account, of: contact, &output) {
-            $0.to = false
-            $0.isAsking = false
-        }
+        guard let other = accounts[contact]?.roster[account], other.state.to || other.state.isPendingOut else { return }
+        if item.state.from { exchangePresence(from: account, to: contact, isGone: true, &output) }
+        changeItem(account, of: contact, &output) { $0.state.apply(received: .unsubscribed) }
         deliver(signed(presence, "unsubscribed", account, contact), to: contact, &output)
     }
 

@@ -29,9 +29,9 @@ struct ServerDirectory: Sendable {
             try setPassword(account.password, of: jid)
             var entry = ServerAccount(jid: jid)
             for other in addresses where other != jid {
-                entry.roster[other] = RosterItem(jid: other, name: other.local, to: true, from: true)
+                entry.roster[other] = RosterItem(jid: other, name: other.local, state: .both)
             }
-            entry.roster[absent] = RosterItem(jid: absent, name: "Nurse", groups: ["Household"], to: true, from: true)
+            entry.roster[absent] = RosterItem(jid: absent, name: "Nurse", groups: ["Household"], state: .both)
             accounts[jid] = entry
         }
     }

@@ -1,0 +1,51 @@
+import XMPPCore
+
+/// What a session has shown of its account's roster: for each contact the state of both subscriptions.
+struct Roster {
+    /// Contacts that are followed; of further ones changes are told as if nothing had been known of them.
+    static let capacity = 10_000
+
+    /// A change of one contact's state, to be told.
+    struct Change {
+        var contact: String
+        var before: SubscriptionState
+        /// Nil where the contact was removed.
+        var after: SubscriptionState?
+    }
+
+    private var contacts: [String: SubscriptionState] = [:]
+
+    /// A presence about a subscription goes by. Nil where it is about none, or names nobody.
+    mutating func apply(_ kind: Presence.Kind, _ direction: Direction, contact: String) -> Change {
+        let before = contacts[contact] ?? SubscriptionState()
+        var after = before
+        switch direction {
+        case .send: after.apply(sent: kind)
+        case .recv: after.apply(received: kind)
+        }
+        set(contact, after)
+        return Change(contact: contact, before: before, after: after)
+    }
+
+    /// The server tells one item of the roster, in a push or in the roster itself.
+    mutating func apply(_ item: Element) -> Change? {
+        guard item.matches("item", .roster), let contact = item.attribute("jid").map(Self.key) else { return nil }
+        let before = contacts[contact] ?? SubscriptionState()
+        guard item.attribute("subscription") != "remove" else {
+            contacts[contact] = nil
+            return Change(contact: contact, before: before, after: nil)
+        }
+        var after = SubscriptionState(subscription: item.attribute("subscription"), ask: item.attribute("ask"))
+        after.isPendingIn = before.isPendingIn && !after.from
+        set(contact, after)
+        return Change(contact: contact, before: before, after: after)
+    }
+
+    private mutating func set(_ contact: String, _ state: SubscriptionState) {
+        guard contacts.count < Self.capacity || contacts[contact] != nil else { return }
+        contacts[contact] = state
+    }
+
+    /// A contact by its bare address, as it is compared; what is no address stands for itself.
+    static func key(_ address: String) -> String { Address(address).jid?.bare.description ?? address }
+}

@@ -1,0 +1,81 @@
+import XMPPCore
+
+// Contacts: every change of a subscription is told in words (RFC 6121 §2, §3).
+extension Session {
+    /// A presence that asks for, grants or ends a subscription.
+    mutating func noteSubscription(_ event: StreamEvent, _ direction: Direction) {
+        guard options.level >= .info, !event.isTruncated, let type = text(event.head.type, direction),
+            let kind = Presence.Kind(rawValue: type), kind.isSubscription,
+            let address = text(direction == .send ? event.head.to : event.head.from, direction)
+        else { return }
+        let change = roster.apply(kind, direction, contact: Roster.key(address))
+        tell(change, cause: .presence(kind), direction)
+    }
+
+    /// A roster, or a change of one.
+    mutating func noteRoster(_ event: StreamEvent, _ direction: Direction, isPush: Bool) {
+        guard options.level >= .info, direction == .recv, !event.isTruncated,
+            event.head.payloadNamespace.namespace == .roster, let query = parse(direction)?.child("query", .roster)
+        else { return }
+        var contacts: [String] = []
+        for item in query.children {
+            guard let change = roster.apply(item) else { continue }
+            if isPush { tell(change, cause: .push, direction) }
+            if let after = change.after, contacts.count < Self.mostContacts {
+                contacts.append("\(change.contact) \(after)")
+            }
+        }
+        guard !isPush, options.level >= .verbose else { return }
+        var record = makeRecord(.note, .verbose, part: .session)
+        record.direction = direction
+        record.code = "roster"
+        let count = query.children.count
+        record.message = "the roster has \(count) contact\(count == 1 ? "" : "s")"
+        record.details = ["contacts": .strings(contacts)]
+        emit(record)
+    }
+
+    /// Contacts that one record names.
+    private static let mostContacts = 1000
+
+    private enum Cause {
+        case presence(Presence.Kind)
+        case push
+    }
+
+    private mutating func tell(_ change: Roster.Change, cause: Cause, _ direction: Direction) {
+        var record = makeRecord(.note, .info, part: .session)
+        record.direction = direction
+        record.code = SubscriptionChange.code
+        record.message = "\(SubscriptionChange(contact: change.contact, from: change.before, to: change.after))"
+        let reason =
+            switch cause {
+            case .push: "told by the server"
+            case .presence(let kind): kind.words(direction)
+            }
+        record.details = ["because": .string(reason)]
+        emit(record)
+    }
+}
+
+extension Presence.Kind {
+    /// Whether it is about a subscription (RFC 6121 §3).
+    fileprivate var isSubscription: Bool {
+        switch self {
+        case .subscribe, .subscribed, .unsubscribe, .unsubscribed: true
+        case .available, .unavailable, .probe, .error: false
+        }
+    }
+
+    /// What the account or the contact does by it.
+    fileprivate func words(_ direction: Direction) -> String {
+        let isOwn = direction == .send
+        return switch self {
+        case .subscribe: isOwn ? "asks to see their presence" : "they ask to see this account's presence"
+        case .subscribed: isOwn ? "lets them see this account's presence" : "they let this account see their presence"
+        case .unsubscribe: isOwn ? "no longer wants their presence" : "they no longer want this account's presence"
+        default:
+            isOwn ? "does not let them see this account's presence" : "they do not let this account see their presence"
+        }
+    }
+}

@@ -1,0 +1,138 @@
+import TapTestKit
+import Testing
+import XMPPCore
+
+@testable import TapCore
+
+@Suite struct SubscriptionTests {
+    /// The nine states of RFC 6121 appendix A.1.
+    private static let states: [SubscriptionState] = [
+        ("none", false, false), ("none", true, false), ("none", false, true), ("none", true, true),
+        ("to", false, false), ("to", false, true), ("from", false, false), ("from", true, false),
+        ("both", false, false),
+    ].map { subscription, out, into in
+        var state = SubscriptionState(subscription: subscription, ask: out ? "subscribe" : nil)
+        state.isPendingIn = into
+        return state
+    }
+
+    /// Appendix A.2 and A.3: for each state in the order above its successor, by number.
+    @Test(
+        arguments: [
+            (true, Presence.Kind.subscribe, [1, 1, 3, 3, 4, 5, 7, 7, 8]),
+            (true, .unsubscribe, [0, 0, 2, 2, 0, 2, 6, 6, 6]),
+            (true, .subscribed, [0, 1, 6, 7, 4, 8, 6, 7, 8]),
+            (true, .unsubscribed, [0, 1, 0, 1, 4, 4, 0, 1, 4]),
+            (false, .subscribe, [2, 3, 2, 3, 5, 5, 6, 7, 8]),
+            (false, .unsubscribe, [0, 1, 0, 1, 4, 4, 0, 1, 4]),
+            (false, .subscribed, [0, 4, 2, 5, 4, 5, 6, 8, 8]),
+            (false, .unsubscribed, [0, 0, 2, 2, 0, 2, 6, 6, 6]),
+        ]
+    ) func theTableOfTheStandardIsFollowed(isSent: Bool, kind: Presence.Kind, successors: [Int]) {
+        for (state, successor) in zip(Self.states, successors) {
+            var after = state
+            if isSent { after.apply(sent: kind) } else { after.apply(received: kind) }
+            #expect(after == Self.states[successor], "\(state), \(isSent ? "sent" : "received") \(kind)")
+        }
+    }
+
+    @Test func everyStateHasWordsOfItsOwn() {
+        let words = Self.states.map(\.description)
+        let expected = [
+            "none", "pending out", "pending in", "pending out and in", "to", "to, pending in", "from",
+            "from, pending out", "both",
+        ]
+        #expect(words == expected)
+        #expect(Self.states.map(\.subscription) == ["none", "none", "none", "none", "to", "to", "from", "from", "both"])
+    }
+
+    @Test func aChangeIsReadBackFromItsWords() {
+        for before in Self.states {
+            for after in Self.states.map(Optional.some) + [nil] {
+                let change = SubscriptionChange(contact: "juliet@example.net", from: before, to: after)
+                #expect(SubscriptionChange(change.description) == change)
+            }
+        }
+        #expect(SubscriptionChange("the roster has 2 contacts") == nil)
+        #expect(SubscriptionChange("juliet@example.net: something else") == nil)
+    }
+
+    // MARK: In a session
+
+    /// What was told of subscriptions, without what stands behind it.
+    private static func changes(_ harness: borrowing SessionHarness) -> [String] {
+        harness.told(code: SubscriptionChange.code).compactMap(\.record.message)
+    }
+
+    private static func open() -> SessionHarness {
+        var harness = SessionHarness()
+        harness.say(Array(Conversations.plainLogin.prefix(10)))
+        return harness
+    }
+
+    private static func push(_ id: Int, _ attributes: String) -> String {
+        "<iq type='set' id='\(id)'><query xmlns='jabber:iq:roster'><item jid='romeo@example.net' \(attributes)/>"
+            + "</query></iq>"
+    }
+
+    @Test func twoPeopleBecomeContactsAndPart() {
+        var harness = Self.open()
+        harness.send("<presence to='romeo@example.net/orchard' type='subscribe'/>")
+        harness.recv(Self.push(1, "subscription='none' ask='subscribe'"))
+        harness.recv("<presence from='Romeo@example.net' type='subscribe'/>")
+        harness.recv("<presence from='romeo@example.net' type='subscribed'/>")
+        harness.recv(Self.push(2, "subscription='to'"))
+        harness.send("<presence to='romeo@example.net' type='subscribed'/>")
+        harness.recv(Self.push(3, "subscription='both'"))
+        harness.recv(Self.push(4, "subscription='remove'"))
+        #expect(
+            Self.changes(harness) == [
+                "romeo@example.net: none → pending out",
+                "romeo@example.net: pending out as before",
+                "romeo@example.net: pending out → pending out and in",
+                "romeo@example.net: pending out and in → to, pending in",
+                "romeo@example.net: to, pending in as before",
+                "romeo@example.net: to, pending in → both",
+                "romeo@example.net: both as before",
+                "romeo@example.net: both → removed",
+            ]
+        )
+        let first = harness.told(code: SubscriptionChange.code).first?.record
+        #expect(first?.details == ["because": "asks to see their presence"])
+        #expect(first?.level == .info)
+    }
+
+    @Test func theRosterIsWhereChangesStartFrom() throws {
+        var harness = Self.open()
+        harness.send("<iq type='get' id='r'><query xmlns='jabber:iq:roster'/></iq>")
+        harness.recv(
+            "<iq type='result' id='r'><query xmlns='jabber:iq:roster'><item jid='romeo@example.net' subscription='both'/>"
+                + "<item jid='nurse@example.net' subscription='none' ask='subscribe'/></query></iq>"
+        )
+        #expect(Self.changes(harness).isEmpty)
+        let roster = try #require(harness.told(code: "roster").first?.record)
+        #expect(roster.details?["contacts"] == .strings(["romeo@example.net both", "nurse@example.net pending out"]))
+        harness.recv("<presence from='nurse@example.net' type='unsubscribed'/>")
+        harness.recv("<presence from='romeo@example.net/x' type='unsubscribe'/>")
+        #expect(
+            Self.changes(harness) == ["nurse@example.net: pending out → none", "romeo@example.net: both → to"]
+        )
+    }
+
+    @Test func whatIsNoSubscriptionIsNotToldAsOne() {
+        var harness = Self.open()
+        for type in ["unavailable", "probe", "error", "nonsense"] {
+            harness.recv("<presence from='romeo@example.net' type='\(type)'/>")
+        }
+        harness.send("<iq type='set' id='1'><query xmlns='jabber:iq:roster'><item jid='a@b'/></query></iq>")
+        harness.send("<presence type='subscribe'/>")
+        #expect(Self.changes(harness).isEmpty)
+    }
+
+    @Test func noRosterGrowsWithoutBound() {
+        var roster = Roster()
+        for number in 0..<(Roster.capacity + 5) { _ = roster.apply(.subscribe, .recv, contact: "\(number)@example.net") }
+        #expect(roster.apply(.subscribe, .recv, contact: "1@example.net").before.isPendingIn)
+        #expect(!roster.apply(.subscribe, .recv, contact: "\(Roster.capacity + 1)@example.net").before.isPendingIn)
+    }
+}
