@@ -7,7 +7,10 @@ struct DomainName {
     /// The mappings are those of RFC 5895, but leave a character that is valid in labels as it is: the small letters of
     /// Cherokee are not valid, their capitals are.
     func prepared(_ text: [Unicode.Scalar]) throws(PreparationFault) -> [Unicode.Scalar] {
-        var mapped = tables.composed(text.flatMap(map))
+        var mapped: [Unicode.Scalar] = []
+        mapped.reserveCapacity(text.count)
+        for scalar in text { appendMapped(scalar, to: &mapped) }
+        mapped = tables.composed(mapped)
         if mapped.last == "." { mapped.removeLast() }
 
         var labels: [[Unicode.Scalar]] = []
@@ -38,15 +41,14 @@ struct DomainName {
     }
 
     /// Width, lower case, and the ideographic full stop, for one character (RFC 5895 §2).
-    private func map(_ scalar: Unicode.Scalar) -> [Unicode.Scalar] {
-        guard !tables[scalar].isLabelCharacter else { return [scalar] }
+    private func appendMapped(_ scalar: Unicode.Scalar, to mapped: inout [Unicode.Scalar]) {
+        guard !tables[scalar].isLabelCharacter else { return mapped.append(scalar) }
         let narrow = tables.width[scalar] ?? scalar
         switch narrow.value {
-        case 0x130: return ["i", "\u{307}"]
-        case 0x3002: return ["."]
+        case 0x130: mapped += ["i", "\u{307}"]
+        case 0x3002: mapped.append(".")
         default:
-            guard !tables[narrow].isLabelCharacter else { return [narrow] }
-            return [tables.lowerCase[narrow] ?? narrow]
+            mapped.append(tables[narrow].isLabelCharacter ? narrow : tables.lowerCase[narrow] ?? narrow)
         }
     }
 
@@ -91,8 +93,10 @@ struct DomainName {
         var context: ContextRules?
         for (position, scalar) in label.enumerated() {
             let properties = tables[scalar]
-            guard properties.precisClass != .unassigned else { throw .unassigned(scalar) }
-            guard properties.isLabelCharacter else { throw .disallowed(scalar, why: "no label holds it") }
+            guard properties.isLabelCharacter else {
+                throw properties.precisClass == .unassigned
+                    ? .unassigned(scalar) : .disallowed(scalar, why: "no label holds it")
+            }
             if properties.precisClass == .contextJ || properties.precisClass == .contextO {
                 let rules = context ?? ContextRules(label, tables)
                 context = rules

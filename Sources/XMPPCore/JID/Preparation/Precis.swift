@@ -8,7 +8,7 @@ struct Precis {
     /// UsernameCaseMapped (RFC 8265 §3.3): width, lower case, NFC, Bidi rule, IdentifierClass.
     func usernameCaseMapped(_ text: [Unicode.Scalar]) throws(PreparationFault) -> [Unicode.Scalar] {
         try settled(text) { text throws(PreparationFault) in
-            let mapped = tables.composed(tables.lowerCased(text.map { tables.width[$0] ?? $0 }))
+            let mapped = tables.composed(tables.lowerCased(tables.narrowed(text)))
             if BidiRule.applies(to: mapped, tables), let condition = BidiRule.brokenCondition(by: mapped, tables) {
                 throw .bidi(condition: condition, label: nil)
             }
@@ -63,6 +63,12 @@ struct Precis {
 }
 
 extension UnicodeTables {
+    /// Half-width and full-width characters replaced by the usual ones (RFC 8264 §5.2.1).
+    func narrowed(_ text: [Unicode.Scalar]) -> [Unicode.Scalar] {
+        // All of them lie there.
+        text.map { $0.value >= 0x3000 ? width[$0] ?? $0 : $0 }
+    }
+
     /// The Unicode operation toLowercase (the Unicode Standard §3.13, R2), of no language in particular.
     func lowerCased(_ text: [Unicode.Scalar]) -> [Unicode.Scalar] {
         var result: [Unicode.Scalar] = []
@@ -72,7 +78,9 @@ extension UnicodeTables {
             // The two of SpecialCasing.txt that hold in every language.
             case 0x130: result += ["i", "\u{307}"]
             case 0x3a3: result.append(isFinalSigma(text, at: position) ? "\u{3c2}" : "\u{3c3}")
-            default: result.append(lowerCase[scalar] ?? scalar)
+            case 0x41...0x5a: result.append(Unicode.Scalar(UInt8(truncatingIfNeeded: scalar.value | 0x20)))
+            case ..<0x80: result.append(scalar)
+            default: result.append(self[scalar].isMapped ? lowerCase[scalar] ?? scalar : scalar)
             }
         }
         return result
