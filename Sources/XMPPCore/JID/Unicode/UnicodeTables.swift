@@ -1,6 +1,6 @@
 /// What the preparation of addresses asks about code points, unpacked from ``UnicodeData`` when first asked.
 ///
-/// Addresses of ASCII alone never come here. The tables take about 75 KB.
+/// Addresses of ASCII alone never come here. The tables take about 90 KB.
 struct UnicodeTables: Sendable {
     /// The one instance; unpacking takes well under a millisecond.
     static let shared = UnicodeTables()
