@@ -34,7 +34,12 @@ let package = Package(
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
 
         // The core: no socket, no clock, no file, no thread, no Foundation.
-        .target(name: "XMPPCore", dependencies: ["CLibXML2"], swiftSettings: settings),
+        .target(
+            name: "XMPPCore",
+            dependencies: ["CLibXML2"],
+            exclude: ["JID/Unicode/generate.py"],
+            swiftSettings: settings
+        ),
         .target(name: "TapCore", dependencies: ["XMPPCore"], swiftSettings: settings),
 
         // One target per foreign library.

@@ -66,11 +66,14 @@ public struct LogFilter: Sendable, Hashable {
     }
 
     private func override(_ text: String) -> Level? {
-        guard let jid = JID(text) else { return nil }
+        // What is bound may be no JID by the letter; its parts still say whose session it is.
+        let address = Address(text)
         var best: (particularity: Int, level: Level)?
         for entry in spec.jids {
             let parts: JID.Parts = entry.jid.isFull ? .full : entry.jid.isServer ? .domain : .bare
-            guard jid.matches(entry.jid, in: parts), parts.rawValue.nonzeroBitCount > best?.particularity ?? 0 else {
+            guard address.matches(Address(entry.jid), in: parts),
+                parts.rawValue.nonzeroBitCount > best?.particularity ?? 0
+            else {
                 continue
             }
             best = (parts.rawValue.nonzeroBitCount, entry.level)

@@ -46,7 +46,7 @@ extension Session {
             $0.isNamed("bound") && ($0.namespace == .bind2 || $0.namespace == .bind2Legacy)
         }
         let isResumed = success.firstChild { $0.isNamed("resumed") && $0.namespace == .streamManagement }
-        if let identifier, JID(identifier)?.resource != nil { facts.jid = identifier }
+        if let identifier, Address(identifier).resource != nil { facts.jid = identifier }
         if isBound != nil { return becomeOpen(event, "bound") }
         if isResumed != nil { becomeOpen(event, "the session is resumed") }
     }

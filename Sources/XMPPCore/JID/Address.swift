@@ -1,7 +1,8 @@
 /// An address as it stood on the wire, right or wrong.
 ///
-/// A tap must show what a peer sent also where it is no JID, and say what is wrong with it. So nothing here throws: the raw
-/// text is kept, and beside it either the parsed address or the fault.
+/// A tap must show what a peer sent also where it is no JID, say what is wrong with it, and go on following who talks to
+/// whom: servers differ in what they let pass. So nothing here throws: the raw text is kept, and beside it either the JID
+/// or the fault. What is no JID still has the parts into which RFC 7622 §3.2 splits it.
 public struct Address: Hashable, Sendable, CustomStringConvertible {
     /// The text as it was sent; bytes that are not UTF-8 are replaced by U+FFFD. Escape it before showing it.
     public let raw: String
@@ -36,8 +37,73 @@ public struct Address: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
+    /// Takes an address that is one.
+    public init(_ jid: JID) {
+        raw = jid.description
+        self.jid = jid
+        fault = nil
+    }
+
     /// The text as it was sent.
     public var description: String { raw }
+
+    // MARK: Parts
+
+    /// The part before the `@`, as written; `nil` where there is none.
+    public var local: String? {
+        if let jid { return jid.local }
+        return split.localLength.map { String(decoding: raw.utf8.prefix($0), as: UTF8.self) }
+    }
+
+    /// The domain, as written; empty where it is missing.
+    public var domain: String {
+        if let jid { return jid.domain }
+        let split = split
+        return String(decoding: raw.utf8.dropFirst(split.domainStart).prefix(split.domainLength), as: UTF8.self)
+    }
+
+    /// The part after the first `/`, as written; `nil` where there is none.
+    public var resource: String? {
+        if let jid { return jid.resource }
+        return split.resourceLength.map { String(decoding: raw.utf8.suffix($0), as: UTF8.self) }
+    }
+
+    /// The address without its resource.
+    public var bare: Address {
+        if let jid { return Address(jid.bare) }
+        let split = split
+        guard split.resourceLength != nil else { return self }
+        return Address(String(decoding: raw.utf8.prefix(split.domainEnd), as: UTF8.self))
+    }
+
+    private var split: AddressSplit {
+        var text = raw
+        text.makeContiguousUTF8()
+        return AddressSplit(text.utf8.span)
+    }
+
+    // MARK: Comparison
+
+    /// Whether both addresses agree in the given parts; a part that both lack counts as agreeing.
+    ///
+    /// Parts are compared as JIDs compare them; a part that cannot be prepared is compared as it is written.
+    public func matches(_ other: Address, in parts: JID.Parts = .full) -> Bool {
+        if let jid, let other = other.jid { return jid.matches(other, in: parts) }
+        if parts.contains(.domain), comparedDomain != other.comparedDomain { return false }
+        if parts.contains(.local), comparedLocal != other.comparedLocal { return false }
+        if parts.contains(.resource), comparedResource != other.comparedResource { return false }
+        return true
+    }
+
+    private var comparedLocal: String? {
+        local.map { text in (try? JID(local: text, domain: "domain"))?.normalized.local ?? text }
+    }
+
+    private var comparedDomain: String { (try? JID(domain: domain))?.normalized.domain ?? domain }
+
+    private var comparedResource: String? {
+        resource.map { text in (try? JID(domain: "domain", resource: text))?.normalized.resource ?? text }
+    }
 
     /// Two parsed addresses are equal as JIDs are; otherwise only the same text is equal.
     public static func == (left: Address, right: Address) -> Bool {

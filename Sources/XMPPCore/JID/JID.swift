@@ -1,8 +1,12 @@
 /// An XMPP address: `local@domain/resource`, of which only the domain is mandatory.
 ///
-/// A value exists only for text that RFC 7622 accepts at the level of syntax (``init(parsing:)``). It keeps the text as it
-/// was written, for showing, and beside it a prepared form, in which case and the domain's trailing dot make no
-/// difference; equality, hashing and order use the prepared form alone. What could not be parsed is kept by ``Address``.
+/// A value exists only for text that RFC 7622 accepts (``init(parsing:)``). It keeps the text as it was written, for
+/// showing, and beside it a prepared form, which is what two addresses are compared by; equality, hashing and order use the
+/// prepared form alone. What is no address is kept by ``Address``.
+///
+/// In the prepared form the local part is as UsernameCaseMapped makes it (RFC 8265 §3.3: width, lower case, NFC), the
+/// resource as OpaqueString does (§4.2: spaces, NFC; case counts), and the domain consists of U-labels in lower case
+/// without a dot at the end (RFC 5890 §2.3.2.1, RFC 5895). Preparing it again changes nothing.
 ///
 /// Bare, full and domain JIDs are one type, as they are on the wire: ``isBare``, ``isFull`` and ``isServer`` tell them
 /// apart.
@@ -58,8 +62,12 @@ public struct JID: Sendable {
         try JID(local: local, domain: domain, resource: resource)
     }
 
-    /// The address in its compared form: the domain without trailing dot, local part and domain in lower case.
+    /// The address in its compared form.
     public var normalized: JID { JID(written: prepared, prepared: prepared) }
+
+    /// The domain as DNS, TLS and certificates have it: prepared, and each U-label as its A-label, `xn--…` (RFC 5890
+    /// §2.3.2.1).
+    public var asciiDomain: String { DomainName.ascii(prepared.domain) }
 
     // MARK: Comparison
 

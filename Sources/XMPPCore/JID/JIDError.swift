@@ -11,6 +11,15 @@ public struct JIDError: Error, Sendable {
         public static let tooLong = Code(description: "too-long")
         /// A character that no part, or not this part, may hold (RFC 7622 §3.2 to §3.4).
         public static let forbiddenCharacter = Code(description: "forbidden-character")
+        /// A character that Unicode, in the version that xmpptap knows, does not assign (RFC 8264 §9.10).
+        public static let unassignedCharacter = Code(description: "unassigned-character")
+        /// A character that is allowed only beside certain others (RFC 5892 appendix A).
+        public static let contextRule = Code(description: "context-rule")
+        /// Characters written from right to left, mixed in a way that could not be read (RFC 5893 §2).
+        public static let bidiRule = Code(description: "bidi-rule")
+        /// A label of the domain that IDNA does not allow: hyphens, Punycode, a mark at its beginning, its length (RFC
+        /// 5891 §4.2).
+        public static let badLabel = Code(description: "bad-label")
         /// The domain begins with `[` and is no IPv6 address in brackets (RFC 6874 for the zone).
         public static let badAddressLiteral = Code(description: "bad-address-literal")
         /// The bytes are not UTF-8.

@@ -203,6 +203,9 @@ import XMPPCore
         #expect(try level(1, "juliet@example.com/x") == .error)
         #expect(try level(1, "not a jid@@") == .error)
         #expect(try level(7, "juliet@example.org/x") == .trace)
+        // A server may bind what is no JID by the letter.
+        #expect(try level(1, "♚@Example.org/x") == .off)
+        #expect(try level(1, "ROMEO@example.org/\u{378}") == .verbose)
     }
 
     @Test func theFilterTellsHowMuchItMayEverShow() throws {

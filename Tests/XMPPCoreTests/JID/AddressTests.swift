@@ -24,4 +24,37 @@ import XMPPCore
         #expect(address.fault?.code == .notUTF8)
         #expect(Address(utf8: Array("a@b".utf8).span).jid == JID("a@b"))
     }
+
+    @Test(
+        arguments: [
+            ("♚@Host/r/s@t", "♚", "Host", "r/s@t", "♚@Host"), ("user@@host", "user", "@host", nil, "user@@host"),
+            ("@host/", "", "host", "", "@host"), ("/x", nil, "", "x", ""), ("", nil, "", nil, ""),
+            ("a@b/c", "a", "b", "c", "a@b"),
+        ] as [(String, String?, String, String?, String)]
+    )
+    func `right or wrong, it has the parts it is split into`(
+        text: String,
+        local: String?,
+        domain: String,
+        resource: String?,
+        bare: String
+    ) {
+        let address = Address(text)
+        #expect(address.local == local)
+        #expect(address.domain == domain)
+        #expect(address.resource == resource)
+        #expect(address.bare.raw == bare)
+    }
+
+    @Test func `parts of what is no JID compare as far as they can be prepared`() {
+        let faulty = Address("♚@Example.com/r")
+        #expect(faulty.jid == nil)
+        #expect(faulty.matches(Address("♚@example.COM./r")))
+        #expect(faulty.matches(Address("example.com"), in: .domain))
+        #expect(faulty.matches(Address("♚@EXAMPLE.com/s"), in: .bare))
+        #expect(!faulty.matches(Address("♛@example.com/r"), in: .bare))
+        #expect(!faulty.matches(Address("♚@example.com/R")))
+        #expect(Address("Juliet@x/\u{378}").matches(Address("juliet@X"), in: .bare))
+        #expect(Address("A@b/c").matches(Address("a@B/c")))
+    }
 }

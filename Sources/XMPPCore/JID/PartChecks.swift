@@ -1,0 +1,126 @@
+/// What must be done to an address until it is in the form in which it is compared; nothing, for most.
+struct Mappings: OptionSet {
+    let rawValue: UInt8
+
+    /// The local part has capitals of ASCII.
+    static let localCase = Mappings(rawValue: 1)
+    /// The domain has capitals of ASCII or ends with a dot.
+    static let domainCase = Mappings(rawValue: 2)
+    /// The local part has characters beyond ASCII.
+    static let localUnicode = Mappings(rawValue: 4)
+    /// The domain has characters beyond ASCII, or A-labels.
+    static let domainUnicode = Mappings(rawValue: 8)
+    /// The resource has characters beyond ASCII. What it has of ASCII stays as it is.
+    static let resourceUnicode = Mappings(rawValue: 16)
+}
+
+/// Checks what concerns bytes: lengths, empty parts, ASCII that a part may not hold, IPv6 literals, plain labels. What is
+/// beyond ASCII is left to preparation.
+func checkParts(_ split: AddressSplit, _ bytes: Span<UInt8>) throws(JIDError) -> Mappings {
+    var mappings: Mappings = []
+    if let localLength = split.localLength {
+        try checkLength(localLength, of: .local)
+        mappings = try checkLocal(bytes.extracting(0..<localLength))
+    }
+    try checkLength(split.domainLength, of: .domain)
+    mappings.formUnion(try checkDomain(bytes.extracting(split.domainStart..<split.domainEnd)))
+    if let resourceLength = split.resourceLength {
+        try checkLength(resourceLength, of: .resource)
+        mappings.formUnion(try checkResource(bytes.extracting(split.resourceStart..<bytes.count)))
+    }
+    return mappings
+}
+
+private func checkLength(_ length: Int, of part: JIDError.Part) throws(JIDError) {
+    guard length > 0 else {
+        throw JIDError(.empty, in: part, part == .domain ? "there is none" : "it is empty")
+    }
+    guard length <= JID.maximumPartLength else {
+        throw JIDError(.tooLong, in: part, "\(length) bytes, \(JID.maximumPartLength) are allowed")
+    }
+}
+
+/// RFC 7622 §3.3.1 names eight characters; the space and all controls are out by the class the local part is made of.
+func isExcludedFromLocal(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "\""), UInt8(ascii: "&"), UInt8(ascii: "'"), UInt8(ascii: "/"), UInt8(ascii: ":"),
+        UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "@"), 0...0x20, 0x7f:
+        true
+    default: false
+    }
+}
+
+private func checkLocal(_ bytes: Span<UInt8>) throws(JIDError) -> Mappings {
+    var mappings: Mappings = []
+    for position in bytes.indices {
+        let byte = bytes[position]
+        guard !isExcludedFromLocal(byte) else { throw forbidden(bytes, at: position, in: .local) }
+        if UInt8(ascii: "A")...UInt8(ascii: "Z") ~= byte { mappings.insert(.localCase) }
+        if byte >= 0x80 { mappings.insert(.localUnicode) }
+    }
+    return mappings
+}
+
+/// A resource may hold all of ASCII but controls (RFC 7622 §3.4.1, the FreeformClass).
+private func checkResource(_ bytes: Span<UInt8>) throws(JIDError) -> Mappings {
+    var mappings: Mappings = []
+    for position in bytes.indices {
+        switch bytes[position] {
+        case 0..<0x20, 0x7f: throw forbidden(bytes, at: position, in: .resource)
+        case 0x80...: mappings.insert(.resourceUnicode)
+        default: break
+        }
+    }
+    return mappings
+}
+
+/// Names are NR-LDH labels (RFC 5890 §2.3.2.2) as far as they are ASCII; why not the underscore says ``DomainName``.
+private func checkDomain(_ bytes: Span<UInt8>) throws(JIDError) -> Mappings {
+    guard bytes[0] != UInt8(ascii: "[") else {
+        try checkAddressLiteral(bytes)
+        return bytes.indices.contains { UInt8(ascii: "A")...UInt8(ascii: "F") ~= bytes[$0] } ? .domainCase : []
+    }
+    var mappings: Mappings = []
+    var labelStart = 0
+    var number = 1
+    for position in bytes.indices {
+        switch bytes[position] {
+        case UInt8(ascii: "."):
+            guard position > labelStart else {
+                throw JIDError(.empty, in: .domain, "byte \(position) ends a label that is empty")
+            }
+            try checkHyphens(bytes.extracting(labelStart..<position), number, &mappings)
+            labelStart = position + 1
+            number += 1
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"),
+            UInt8(ascii: "_"):
+            break
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"): mappings.insert(.domainCase)
+        case 0x80...: mappings.insert(.domainUnicode)
+        default: throw forbidden(bytes, at: position, in: .domain)
+        }
+    }
+    if labelStart == bytes.count {
+        mappings.insert(.domainCase)
+    } else {
+        try checkHyphens(bytes.extracting(labelStart..<bytes.count), number, &mappings)
+    }
+    return mappings
+}
+
+/// Checks the hyphens of a plain label, and notes an A-label. One with characters beyond ASCII is checked when mapped.
+private func checkHyphens(_ label: Span<UInt8>, _ number: Int, _ mappings: inout Mappings) throws(JIDError) {
+    let hyphen = UInt8(ascii: "-")
+    guard label.count < 4 || label[2] != hyphen || label[3] != hyphen else {
+        // An A-label, or what a label beyond ASCII must not have either: both are seen to there.
+        return mappings.formUnion(.domainUnicode)
+    }
+    guard label[0] != hyphen, label[label.count - 1] != hyphen else {
+        throw JIDError(.badLabel, in: .domain, "label \(number) begins or ends with a hyphen")
+    }
+}
+
+private func forbidden(_ bytes: Span<UInt8>, at position: Int, in part: JIDError.Part) -> JIDError {
+    let codePoint = Unicode.Scalar(bytes[position]).codePoint
+    return JIDError(.forbiddenCharacter, in: part, "\(codePoint) at byte \(position) is not allowed there")
+}

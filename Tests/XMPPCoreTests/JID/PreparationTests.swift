@@ -1,0 +1,159 @@
+import TapTestKit
+import Testing
+
+@testable import XMPPCore
+
+/// Preparation of the parts: UsernameCaseMapped, IDNA, OpaqueString (RFC 7622 §3.2 to §3.4).
+@Suite struct PreparationTests {
+    @Test(arguments: [
+        ("Ｊｕｌｉｅｔ@x", "juliet@x"), ("ΒόλοΣ@x", "βόλος@x"), ("ΣΑΣ@x", "σας@x"), ("İ@x", "i\u{307}@x"),
+        ("E\u{301}@x", "é@x"), ("fußball@x", "fußball@x"), ("\u{212a}@x", "k@x"), ("ﾊﾟ@x", "パ@x"),
+        ("l·l@x", "l·l@x"), ("שלום@x", "שלום@x"),
+        ("x/a\u{3000}b\u{a0}c", "x/a b c"), ("x/Ⅳ♚", "x/Ⅳ♚"), ("x/ E\u{301}", "x/ É"), ("x/ｗｉｄｅ", "x/ｗｉｄｅ"),
+        ("MÜNCHEN.example", "münchen.example"), ("xn--mnchen-3ya.example", "münchen.example"),
+        ("XN--MNCHEN-3YA.Example.", "münchen.example"), ("bücher。example．org｡", "bücher.example.org"),
+        ("ｅｘａｍｐｌｅ.com", "example.com"), ("faß.de", "faß.de"), ("ΒόλοΣ.example", "βόλοσ.example"),
+        ("\u{13a0}.example", "\u{13a0}.example"), ("u\u{308}.example", "ü.example"), ("パ.example", "パ.example"),
+        ("my_host.bücher.example", "my_host.bücher.example"), ("אבג.example", "אבג.example"),
+        ("نامه\u{200c}ای.example", "نامه\u{200c}ای.example"), ("क्\u{200d}ष.example", "क्\u{200d}ष.example"),
+        ("l·l.example", "l·l.example"), ("L·L.example", "l·l.example"), ("xn--ll-0ea.example", "l·l.example"),
+        ("ｘｎ－－mnchen-3ya.example", "münchen.example"),
+    ])
+    func `addresses are brought into the form they are compared in`(written: String, prepared: String) throws {
+        let jid = try JID(parsing: written)
+        #expect(Array(jid.normalized.description.unicodeScalars) == Array(prepared.unicodeScalars))
+        #expect(jid.description == written)
+        #expect(try jid == JID(parsing: prepared))
+    }
+
+    @Test(arguments: [
+        (
+            "henryⅣ@x", JIDError.Code.forbiddenCharacter, JIDError.Part.local,
+            "U+2163 at byte 5, mapped to U+2173, is not"
+        ),
+        ("♚@x", .forbiddenCharacter, .local, "it is a symbol"),
+        ("a＠b@x", .forbiddenCharacter, .local, "U+FF20 at byte 1, mapped to U+0040, is not"),
+        ("a\u{e0001}@x", .forbiddenCharacter, .local, "U+E0001 at byte 1"),
+        ("x/\u{1115}", .forbiddenCharacter, .resource, "Hangul"),
+        ("x/\u{378}", .unassignedCharacter, .resource, "U+0378 at byte 0 is not assigned in Unicode 15.0"),
+        ("a·b@x", .contextRule, .local, "U+00B7 at byte 1"),
+        ("x/\u{200d}", .contextRule, .resource, "U+200D at byte 0"),
+        ("1\u{5d0}@x", .bidiRule, .local, "it breaks condition 1"), ("\u{5d0}a@x", .bidiRule, .local, "condition 2"),
+        ("\u{627}1\u{661}@x", .bidiRule, .local, "condition 4"),
+        ("3com.אבג", .bidiRule, .domain, "label 1 breaks condition 1"),
+        ("☃.com", .forbiddenCharacter, .domain, "U+2603 at byte 0"),
+        ("\u{301}a.com", .badLabel, .domain, "label 1 begins with a mark"),
+        ("a.xn--!.com", .forbiddenCharacter, .domain, "U+0021"),
+        ("a.xn--99999999.com", .badLabel, .domain, "label 2 begins with xn-- and is no Punycode"),
+        ("xn--abc-.com", .badLabel, .domain, "label 1"), ("xn--.com", .badLabel, .domain, "label 1"),
+        ("xn--i-7iq.ws", .forbiddenCharacter, .domain, "U+2764 is not"),
+        ("-a.com", .badLabel, .domain, "label 1 begins or ends"),
+        ("b.a-.com", .badLabel, .domain, "label 2 begins or ends"),
+        ("ab--cd.com", .badLabel, .domain, "two hyphens"), ("-ü.com", .badLabel, .domain, "begins or ends"),
+        ("üa--b.com", .badLabel, .domain, ""), ("ü。。com", .empty, .domain, "label 2 is empty"),
+        ("。", .empty, .domain, "label 1 is empty"),
+        ("ü..com", .empty, .domain, ""), ("_ü.com", .forbiddenCharacter, .domain, "U+005F"),
+        ("［a］", .forbiddenCharacter, .domain, "U+FF3B at byte 0, mapped to U+005B, is not"),
+        ("a／b.com", .forbiddenCharacter, .domain, "U+002F"),
+        ("ا٠۰.com", .contextRule, .domain, "U+0660 at byte 2"),
+        ("\u{200c}a.com", .contextRule, .domain, "U+200C at byte 0"),
+    ])
+    func `an error names the part, the rule and the culprit`(
+        text: String,
+        code: JIDError.Code,
+        part: JIDError.Part,
+        words: String
+    ) {
+        let error = #expect(throws: JIDError.self) { try JID(parsing: text) }
+        #expect(error?.code == code)
+        #expect(error?.part == part)
+        #expect(error.map { words.isEmpty || $0.reason.contains(words) } == true, "\(error?.reason ?? "")")
+    }
+
+    @Test func `what grows beyond the limit, or fits into no label, is refused`() {
+        // Lower-casing makes three bytes of two, composition six of seven.
+        let grown = String(repeating: "\u{23a}", count: 400)
+        #expect(Address("\(grown)@x").fault?.code == .tooLong)
+        #expect(Address("x/\(grown)").fault == nil)
+        #expect(Address(String(repeating: "ü", count: 57) + ".com").fault == nil)
+        #expect(Address(String(repeating: "ü", count: 60) + ".com").fault?.code == .badLabel)
+    }
+
+    @Test func `a domain has a form for DNS`() throws {
+        for (written, ascii) in [
+            ("a@MÜNCHEN.example./r", "xn--mnchen-3ya.example"), ("Example.COM", "example.com"), ("[::1]", "[::1]"),
+            ("xn--mnchen-3ya.faß", "xn--mnchen-3ya.xn--fa-hia"),
+        ] {
+            let jid = try JID(parsing: written)
+            #expect(jid.asciiDomain == ascii)
+            #expect(try JID(domain: jid.asciiDomain) == jid.domainJID)
+        }
+    }
+
+    @Test func `every code point has properties and is taken or refused, and what is taken stays`() {
+        let tables = UnicodeTables.shared
+        var counts: [CodePointProperties.Class: Int] = [:]
+        var last: UInt32?
+        for value in 0...0x10ffff as ClosedRange<UInt32> {
+            guard let scalar = Unicode.Scalar(value) else { continue }
+            let properties = tables[scalar]
+            counts[properties.precisClass, default: 0] += 1
+            // Of neighbours of the same properties, as ideographs are, one is enough unless there is time for all.
+            let isLikeItsNeighbour = properties.bits == last && !properties.isMapped && !properties.mayChangeInNFC
+            last = properties.bits
+            if BuildMode.isRelease || !isLikeItsNeighbour { expectStable([scalar]) }
+        }
+        // Unicode 15.0 assigns 149,186 characters, of which the PRECIS registry's rules make these.
+        #expect(counts.values.reduce(0, +) == 0x110000 - 0x800)
+        #expect(counts[.contextJ] == 2)
+        #expect(counts[.contextO] == 25)
+        #expect(counts[.exception] == 10)
+        #expect(counts[.control] == 65)
+        #expect(counts[.unassigned] == 0x110000 - 149_186 - 65 - 66 - 137_468 - 2_048)
+    }
+
+    @Test func `no text traps, and a prepared one stays as it is`() {
+        var generator = SeededGenerator(seed: 7622)
+        // Letters, marks, joiners and digits that rules are about, so that many texts pass.
+        let lively = Array(
+            "aAlLßΣσς·ÉéİıǄǅ\u{301}\u{307}\u{323}\u{345}Ωกअ्कष\u{200c}\u{200d}אבج١۱1-.。ー・カﾊﾟＡ한\u{1100}\u{1161}\u{11a8}Ꭰꭰ\u{3000}"
+                .unicodeScalars
+        )
+        var prepared = 0
+        for round in 0..<40_000 {
+            let count = Int.random(in: 1...12, using: &generator)
+            let text =
+                round % 2 == 0
+                ? (0..<count).map { _ in lively[Int.random(in: lively.indices, using: &generator)] }
+                : Array(generator.hostileText(count: count).unicodeScalars)
+            prepared += expectStable(text)
+            let address = Address(String(String.UnicodeScalarView(text)))
+            guard let jid = address.jid else { continue }
+            #expect(Address(jid.normalized.description).jid?.normalized.description == jid.normalized.description)
+        }
+        #expect(prepared > 5_000)
+    }
+
+    @Test func `long texts of one kind take no long time`() {
+        // What rules look for in the whole text, or marks that must be sorted, 1023 bytes of it.
+        for unit in ["\u{344}", "・", "ー・", "٠", "Σ\u{301}", "ب\u{200c}", "\u{323}\u{301}", "\u{1100}", "क्\u{200d}"] {
+            let text = String(repeating: unit, count: 1023 / unit.utf8.count)
+            let start = ContinuousClock.now
+            for _ in 0..<10 { _ = [Address("\(text)@\(text)/\(text)"), Address("x/\(text)"), Address(text)] }
+            #expect(ContinuousClock.now - start < .seconds(2), "\(unit)")
+        }
+    }
+
+    /// Prepares a text as each part twice; the number of profiles that accept it.
+    @discardableResult
+    private func expectStable(_ text: [Unicode.Scalar]) -> Int {
+        let precis = Precis(tables: .shared)
+        var accepted = 0
+        for rules in [precis.usernameCaseMapped, precis.opaqueString, DomainName(tables: .shared).prepared] {
+            guard let once = try? rules(text) else { continue }
+            accepted += 1
+            if (try? rules(once)) != once { Issue.record("\(text.map(\.codePoint)) becomes \(once.map(\.codePoint))") }
+        }
+        return accepted
+    }
+}
