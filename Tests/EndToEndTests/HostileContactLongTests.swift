@@ -70,7 +70,8 @@ struct HostileContactLongTests {
         func stop() async throws {
             try await tap.stop()
             try await server.stop()
-            let (begun, ended) = (try tap.count(code: "session-began"), try tap.count(code: "session-ended"))
+            let begun = try await tap.count(code: "session-began")
+            let ended = try await tap.count(code: "session-ended")
             #expect(begun > 0 && ended == begun)
             let errors = tap.binary.process.text(of: .standardError)
             #expect(!errors.contains("Fatal error") && !errors.contains("internal"), "\(errors)")
