@@ -134,19 +134,19 @@ struct IQTracker {
         domain: String?
     ) -> Bool {
         if address.equals(target) { return true }
-        guard let from = address.isEmpty ? nil : JID(address.string()) else {
+        // A server that lets pass what is no JID by the letter answers to it as well.
+        let own = jid.map { Address($0) }
+        guard !address.isEmpty else {
             // No `from`: the account itself, whichever way the request named it (§8.1.2.1).
-            guard let own = jid.flatMap({ JID($0) }), let to = JID(target.string()) else {
-                return address.isEmpty && (target.isEmpty || jid == nil || target.string() == domain)
-            }
-            return to.matches(own, in: .bare) || to.isServer && to.domain == own.domain
+            guard let own, !target.isEmpty else { return true }
+            let to = Address(utf8: target)
+            return to.matches(own, in: .bare) || to.local == nil && to.matches(own, in: .domain)
+                || to.raw == domain
         }
-        guard target.isEmpty else {
-            guard let to = JID(target.string()) else { return false }
-            return to == from
-        }
-        guard let own = jid.flatMap({ JID($0) }) else { return true }
-        return from.isServer ? from.matches(own, in: .domain) : from == own || from == own.bare
+        let from = Address(utf8: address)
+        guard target.isEmpty else { return Address(utf8: target) == from }
+        guard let own else { return true }
+        return from.local == nil ? from.matches(own, in: .domain) : from == own || from == own.bare
     }
 
     private static func hash(_ bytes: Span<UInt8>) -> UInt64 {

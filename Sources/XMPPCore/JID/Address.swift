@@ -105,6 +105,12 @@ public struct Address: Hashable, Sendable, CustomStringConvertible {
         resource.map { text in (try? JID(domain: "domain", resource: text))?.normalized.resource ?? text }
     }
 
+    /// The bare address as it is compared, to look things up by; where it is none the text itself.
+    public var comparableBare: String {
+        let bare = bare
+        return bare.jid?.normalized.description ?? bare.raw
+    }
+
     /// Two parsed addresses are equal as JIDs are; otherwise only the same text is equal.
     public static func == (left: Address, right: Address) -> Bool {
         switch (left.jid, right.jid) {

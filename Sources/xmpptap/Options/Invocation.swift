@@ -18,6 +18,7 @@ enum Invocation {
     ///
     /// - Throws: The parser's errors, and for a line of the file a ``Failure`` that begins `FILE:LINE:`.
     static func command(_ arguments: [String]) throws -> any ParsableCommand {
+        let arguments = ExplainCommand.complete(arguments)
         let command = try XMPPTap.parseAsRoot(arguments)
         guard let path = (command as? any Configurable)?.config.config else { return command }
         let file = try ConfigFile(path: path, text: text(of: path))

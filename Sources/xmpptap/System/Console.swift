@@ -8,11 +8,18 @@ enum Console {
         write(text, to: STDOUT_FILENO)
     }
 
+    /// Writes one line to standard output; what could steer a terminal is escaped.
+    static func show(_ line: String) { write(escaped(line), to: STDOUT_FILENO) }
+
     /// Writes one line to standard error; what could steer a terminal is escaped.
     static func tell(_ line: String) {
+        write(escaped(line), to: STDERR_FILENO)
+    }
+
+    private static func escaped(_ line: String) -> String {
         var buffer = LineBuffer(capacity: line.utf8.count + 1)
         buffer.appendEscaped(line)
-        write(String(decoding: buffer.bytes, as: UTF8.self), to: STDERR_FILENO)
+        return String(decoding: buffer.bytes, as: UTF8.self)
     }
 
     /// Writes one line to standard error after the program's name, as every warning and error is.

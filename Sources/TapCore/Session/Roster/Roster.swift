@@ -29,7 +29,7 @@ struct Roster {
 
     /// The server tells one item of the roster, in a push or in the roster itself.
     mutating func apply(_ item: Element) -> Change? {
-        guard item.matches("item", .roster), let contact = item.attribute("jid").map(Self.key) else { return nil }
+        guard item.matches("item", .roster), let contact = item.attribute("jid").map({ Address($0).comparableBare }) else { return nil }
         let before = contacts[contact] ?? SubscriptionState()
         guard item.attribute("subscription") != "remove" else {
             contacts[contact] = nil
@@ -45,7 +45,4 @@ struct Roster {
         guard contacts.count < Self.capacity || contacts[contact] != nil else { return }
         contacts[contact] = state
     }
-
-    /// A contact by its bare address, as it is compared; what is no address stands for itself.
-    static func key(_ address: String) -> String { Address(address).jid?.bare.description ?? address }
 }

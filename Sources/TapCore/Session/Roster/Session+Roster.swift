@@ -8,7 +8,7 @@ extension Session {
             let kind = Presence.Kind(rawValue: type), kind.isSubscription,
             let address = text(direction == .send ? event.head.to : event.head.from, direction)
         else { return }
-        let change = roster.apply(kind, direction, contact: Roster.key(address))
+        let change = roster.apply(kind, direction, contact: Address(address).comparableBare)
         tell(change, cause: .presence(kind), direction)
     }
 
