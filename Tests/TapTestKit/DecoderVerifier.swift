@@ -45,11 +45,14 @@ public struct DecoderTranscript: Equatable, CustomStringConvertible {
             case .fragment: break
             }
             line += Self.describe(event, decoder)
-            if event.isTruncated {
+            if case .fault = event.kind {
+                // Whether the beginning of its item is still there depends on the reads.
+            } else if event.isTruncated {
                 line += " truncated \(fragments)"
-                fragments = 0
+            } else {
+                line += " " + decoder.bytes.string()
             }
-            if case .fault = event.kind {} else if !event.isTruncated { line += " " + decoder.bytes.string() }
+            if event.isTruncated { fragments = 0 }
             lines.append(line)
         }
 
