@@ -9,44 +9,6 @@ import Testing
     .enabled(if: TestProgram.areInstalled(.prosody, .slixmpp), "Prosody or slixmpp is missing")
 )
 struct SubscriptionsTests {
-    /// A client that does nothing by itself, so that each step is the test's.
-    private struct Person {
-        let socket: PlainSocket
-        let account: Account
-
-        init(_ account: Account, _ tap: Tap) throws {
-            self.account = account
-            socket = try PlainSocket(port: tap.port)
-            try socket.openStream()
-            let secret = Data("\0\(account.user)\0\(account.password)".utf8).base64EncodedString()
-            try socket.write("<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>\(secret)</auth>")
-            try socket.read(until: "<success")
-            // Beyond the features of the first stream.
-            try socket.write(
-                "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='localhost' "
-                    + "version='1.0'>"
-            )
-            try socket.read(until: "urn:ietf:params:xml:ns:xmpp-bind")
-            try socket.write("<iq type='set' id='bind'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></iq>")
-            try socket.read(until: "</jid>")
-            try socket.write("<iq type='get' id='roster'><query xmlns='jabber:iq:roster'/></iq>")
-            try socket.read(until: "jabber:iq:roster")
-            try socket.write("<presence/>")
-        }
-
-        func presence(_ type: String, to other: Account) throws {
-            try socket.write("<presence type='\(type)' to='\(other.jid)'/>")
-        }
-
-        /// Waits for a contact's presence of a type.
-        func expect(_ type: String) throws { try socket.read(until: "type='\(type)'") }
-
-        func leave() throws {
-            try socket.write("</stream:stream>")
-            try socket.read()
-        }
-    }
-
     private func told(_ tap: Tap, _ account: Account) -> [String] {
         Tap.read(tap.story).split(separator: "\n")
             .filter { $0.contains(" \(account.jid)/") && $0.contains("session: ") && $0.contains("(because ") }
@@ -64,11 +26,11 @@ struct SubscriptionsTests {
     @Test func `One is offline when asked, agrees at the next login, and both see how it came about`() async throws {
         let server = try await ProsodyServer()
         let tap = try await Tap(upstream: server.port)
-        let romeo = try Person(.romeo, tap)
+        let romeo = try PlainClient(.romeo, tap)
         try romeo.presence("subscribe", to: .juliet)
         try romeo.socket.read(until: "ask='subscribe'")
 
-        let juliet = try Person(.juliet, tap)
+        let juliet = try PlainClient(.juliet, tap)
         try juliet.expect("subscribe")
         try juliet.presence("subscribed", to: .romeo)
         try romeo.expect("subscribed")
@@ -115,8 +77,8 @@ struct SubscriptionsTests {
     @Test func `Both ask at once, and one rejects`() async throws {
         let server = try await ProsodyServer()
         let tap = try await Tap(upstream: server.port)
-        let romeo = try Person(.romeo, tap)
-        let juliet = try Person(.juliet, tap)
+        let romeo = try PlainClient(.romeo, tap)
+        let juliet = try PlainClient(.juliet, tap)
         try romeo.presence("subscribe", to: .juliet)
         try juliet.presence("subscribe", to: .romeo)
         try romeo.expect("subscribe")
@@ -146,7 +108,7 @@ struct SubscriptionsTests {
         // slixmpp agrees to whoever asks, and asks in turn.
         let juliet = try ScriptedClient(.slixmpp, as: .juliet, port: tap.port, .init(receive: 1))
         try await juliet.event("ready")
-        let romeo = try Person(.romeo, tap)
+        let romeo = try PlainClient(.romeo, tap)
         try romeo.presence("subscribe", to: .juliet)
         try romeo.expect("subscribed")
         try romeo.expect("subscribe")

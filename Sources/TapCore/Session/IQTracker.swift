@@ -25,6 +25,8 @@ struct IQTracker {
     /// What the session wants to be told of an answer.
     enum Purpose: Sendable {
         case ordinary
+        /// It asks for nothing but a sign of life (XEP-0199).
+        case ping
         case bind
         case legacyAuthentication(jid: String?)
         case registration
@@ -91,6 +93,14 @@ struct IQTracker {
         case .send: forgotten += requests.send.add(request)
         case .recv: forgotten += requests.recv.add(request)
         }
+    }
+
+    /// When the ping was sent, in this direction, that has waited longest for its answer; in nanoseconds of the run.
+    func oldestPing(_ direction: Direction) -> Int64? {
+        let waiting = direction == .send ? requests.send : requests.recv
+        return waiting.requests.first {
+            if case .ping = $0.purpose { true } else { false }
+        }?.monotonic
     }
 
     /// Takes the request that an answer going in `direction` belongs to; nil where there is none.

@@ -86,6 +86,7 @@ extension Session {
         _ direction: Direction,
         _ record: inout Record
     ) -> IQTracker.Purpose {
+        if event.head.payloadNamespace.namespace == .ping { return .ping }
         guard direction == .send, facts.opened == nil, !event.isTruncated else { return .ordinary }
         switch event.head.payloadNamespace.namespace {
         case .bind: return .bind
@@ -104,7 +105,7 @@ extension Session {
 
     private mutating func handleResult(_ event: StreamEvent, _ direction: Direction, _ request: IQTracker.Request) {
         switch request.purpose {
-        case .ordinary, .registration: break
+        case .ordinary, .ping, .registration: break
         case .bind:
             guard let jid = parse(direction)?.child("bind", .bind)?.childText("jid", .bind) else { return }
             facts.jid = jid
@@ -138,7 +139,7 @@ extension Session {
                 "the server refused the resource: \(record.condition ?? "no condition")",
                 direction: direction
             )
-        case .registration, .ordinary: break
+        case .registration, .ping, .ordinary: break
         }
     }
 }
