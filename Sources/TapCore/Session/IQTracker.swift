@@ -20,6 +20,8 @@ struct IQTracker {
         var bytes: [UInt8]
         var idCount: Int
         var purpose: Purpose
+        /// What it asks for, in words.
+        var summary: String?
     }
 
     /// What the session wants to be told of an answer.
@@ -75,7 +77,8 @@ struct IQTracker {
         to: Span<UInt8>,
         sequence: UInt64,
         at monotonic: Int64,
-        purpose: Purpose
+        purpose: Purpose,
+        summary: String?
     ) {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(id.count + to.count)
@@ -87,7 +90,8 @@ struct IQTracker {
             hash: Self.hash(id),
             bytes: bytes,
             idCount: id.count,
-            purpose: purpose
+            purpose: purpose,
+            summary: summary
         )
         switch direction {
         case .send: forgotten += requests.send.add(request)
