@@ -221,8 +221,8 @@ private final class NamespaceTable: Sendable {
     private static func hash(_ uri: Span<UInt8>) -> Int {
         let count = uri.count
         let last = count &- 1
-        var hash = count &* 45 &+ Int(uri[last]) &* 14 &+ Int(uri[count / 2]) &* 45
-        hash = hash &+ Int(uri[last &- min(3, last)]) &* 2 &+ Int(uri[count / 4 &* 3]) &* 15
+        var hash = count &* 19 &+ Int(uri[last]) &* 92 &+ Int(uri[count / 2]) &* 39
+        hash = hash &+ Int(uri[last &- min(3, last)]) &* 227 &+ Int(uri[count / 4 &* 3]) &* 91
         return hash & 255
     }
 }

@@ -7,7 +7,7 @@ extension TextForm {
         PrettyForm.append(xml, to: &line) { appendWire($0, to: &$1) }
     }
 
-    /// ` iq result 192.168.1.1 → iOS_V1.0 id=7 roster 1.2 kB 38 ms`
+    /// ` iq result 192.168.1.1 → iOS_V1.0 id=7 roster: 1 contact: a@b; 1.2 kB 38 ms`
     func appendHead(
         _ record: borrowing Record,
         _ content: Span<UInt8>,
@@ -31,13 +31,14 @@ extension TextForm {
             line.append(" id=")
             appendWire(content.slice(id), to: &line)
         }
-        appendSummary(record, content, to: &line)
+        let isToldInWords = appendSummary(record, content, to: &line)
         append(record.sasl, to: &line)
         append(record.tls, to: &line)
         append(record.sm, to: &line)
         // Details are told in words where there are words for them.
         if record.message == nil { append(record.details, to: &line) }
-        line.append(0x20)
+        // Set apart: a summary may end with a size of its own.
+        line.append(isToldInWords ? "; " : " ")
         line.append(size: record.length)
         if record.kind == .chunk || record.kind == .bytes {
             line.append(" at ")
@@ -109,20 +110,22 @@ extension TextForm {
     }
 
     /// What the item says; of a record that holds no summary, as those of older captures, what its payload is.
-    private func appendSummary(_ record: borrowing Record, _ content: Span<UInt8>, to line: inout LineBuffer) {
-        if let summary = record.summary {
-            line.append(0x20)
-            return appendWire(summary.utf8.span, to: &line)
-        }
-        guard record.kind == .stanza, let name = record.payloadName,
-            let words = Summary.words(
-                name: content.slice(name),
-                namespace: record.payloadNamespace,
-                uri: content.slice(record.payloadURI ?? .empty)
-            )
-        else { return }
+    ///
+    /// - Returns: whether there was something to say.
+    private func appendSummary(_ record: borrowing Record, _ content: Span<UInt8>, to line: inout LineBuffer) -> Bool {
+        guard let words = record.summary ?? payload(record, content) else { return false }
         line.append(0x20)
         appendWire(words.utf8.span, to: &line)
+        return true
+    }
+
+    private func payload(_ record: borrowing Record, _ content: Span<UInt8>) -> String? {
+        guard record.kind == .stanza, let name = record.payloadName else { return nil }
+        return Summary.words(
+            name: content.slice(name),
+            namespace: record.payloadNamespace,
+            uri: content.slice(record.payloadURI ?? .empty)
+        )
     }
 
     private func append(_ facts: Facts?, to line: inout LineBuffer) {

@@ -1,6 +1,6 @@
 public import XMPPCore
 
-/// What an item says, in a line for people: `2 contacts`, `joins the room`, `publishes avatar metadata: image/png 2.1 kB`.
+/// What an item says, in a line for people: `roster: 2 contacts`, `joins the room`, `publishes avatar metadata: image/png 2.1 kB`.
 ///
 /// Made of what may be shown of the item, so that nothing that redaction hides can come into it; bodies, subjects and
 /// other texts that people write are told by their size. At most ``longest`` bytes, whatever the item holds. Texts of
@@ -50,7 +50,7 @@ public enum Summary {
     static func presence(_ type: Span<UInt8>) -> String? {
         switch type.count {
         case 0: "available"
-        case 11 where type.equals("unavailable"): "goes offline"
+        case 11 where type.equals("unavailable"): "no longer available"
         case 9 where type.equals("subscribe"): "asks to subscribe"
         case 10 where type.equals("subscribed"): "approves the subscription"
         case 11 where type.equals("unsubscribe"): "unsubscribes"

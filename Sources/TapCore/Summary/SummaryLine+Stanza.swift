@@ -28,6 +28,14 @@ extension SummaryLine {
         }
     }
 
+    /// `ok: enables carbons`, of an answer that holds nothing.
+    mutating func done() {
+        phrase("ok")
+        guard let request = context.request else { return }
+        append(": ")
+        append(words: request)
+    }
+
     private mutating func appendIQ(_ iq: Element) {
         let payload = iq.firstChild { !($0.isNamed("error") && $0.namespace == iq.namespace) }
         if iq.attribute("type", is: "error") {
@@ -41,11 +49,7 @@ extension SummaryLine {
             return append(name: payload)
         }
         guard let payload else {
-            if iq.attribute("type", is: "result") { phrase("ok") }
-            if let request = context.request {
-                append(": ")
-                append(words: request)
-            }
+            if iq.attribute("type", is: "result") { done() }
             return
         }
         append(payload: payload)

@@ -8,7 +8,7 @@ import XMPPCore
         #expect(
             try Sample.roster.text("info")
                 == "17:22:44.262 info [3 1024@192.168.1.1/iOS_V1.0] RECV iq result 192.168.1.1 → iOS_V1.0 id=7 "
-                + "roster: 2 contacts: a@b, c@d 1.2 kB 38 ms\n"
+                + "roster: 2 contacts: a@b, c@d; 1.2 kB 38 ms\n"
         )
     }
 
@@ -90,18 +90,18 @@ import XMPPCore
         sample.record.payloadName = sample.put(name)
         sample.record.payloadNamespace = namespace
         sample.record.payloadURI = sample.put(uri)
-        #expect(try sample.text("info") == "17:22:44.262 info [3] SEND iq \(word) 5 B\n")
+        #expect(try sample.text("info") == "17:22:44.262 info [3] SEND iq \(word); 5 B\n")
     }
 
     @Test func anErrorIsToldWithItsCondition() throws {
         var sample = Sample.roster
         sample.record.level = .warn
         sample.record.condition = "item-not-found"
-        #expect(try sample.text("warn").hasSuffix(" roster: 2 contacts: a@b, c@d 1.2 kB 38 ms item-not-found\n"))
+        #expect(try sample.text("warn").hasSuffix(" roster: 2 contacts: a@b, c@d; 1.2 kB 38 ms item-not-found\n"))
         sample.record.message = "no\nsuch item"
         #expect(
             try sample.text("warn").hasSuffix(
-                " roster: 2 contacts: a@b, c@d 1.2 kB 38 ms item-not-found: no\\nsuch item\n"
+                " roster: 2 contacts: a@b, c@d; 1.2 kB 38 ms item-not-found: no\\nsuch item\n"
             )
         )
     }

@@ -27,7 +27,7 @@ import XMPPCore
 
     @Test func itStandsInTextAndJSONAndIsReadBack() throws {
         var sample = Sample.roster
-        #expect(try sample.text("info").hasSuffix(" id=7 roster: 2 contacts: a@b, c@d 1.2 kB 38 ms\n"))
+        #expect(try sample.text("info").hasSuffix(" id=7 roster: 2 contacts: a@b, c@d; 1.2 kB 38 ms\n"))
         let json = sample.json()
         #expect(json.contains(#""summary":"roster: 2 contacts: a@b, c@d""#))
         let line = try RecordLine(json: Array(json.utf8).span.bytes)
@@ -36,7 +36,7 @@ import XMPPCore
         sample.record.summary = nil
         let old = try RecordLine(json: Array(sample.json().utf8).span.bytes)
         #expect(old.record.summary == nil)
-        #expect(try sample.text("info").hasSuffix(" id=7 {jabber:iq:roster}query 1.2 kB 38 ms\n"))
+        #expect(try sample.text("info").hasSuffix(" id=7 {jabber:iq:roster}query; 1.2 kB 38 ms\n"))
     }
 
     @Test func anItemTooLargeToBeReadIsToldByItsHead() {

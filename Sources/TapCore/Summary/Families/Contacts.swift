@@ -9,6 +9,9 @@ extension SummaryFamily {
                 line.phrase("asks for the roster")
             } else if line.isType("set"), let item = items.first {
                 change(item, &line)
+            } else if line.context.direction == .send, items.isEmpty {
+                // slixmpp answers a push with an empty query.
+                line.done()
             } else {
                 line.phrase("roster: ")
                 line.append(items, "contact", "contacts") { $0.attribute("jid") }
@@ -30,10 +33,11 @@ extension SummaryFamily {
         let subscription = item.attribute("subscription")
         let isPush = line.context.direction == .recv
         if subscription == "remove" {
-            line.phrase(isPush ? "contact removed:" : "removes contact")
-            return line.append(after: " ", text: item.attribute("jid"))
+            line.phrase(isPush ? "roster push:" : "removes contact")
+            line.append(after: " ", text: item.attribute("jid"))
+            return line.append(isPush ? " removed" : "")
         }
-        line.phrase(isPush ? "contact:" : "sets contact")
+        line.phrase(isPush ? "roster push:" : "sets contact")
         line.append(after: " ", text: item.attribute("jid"))
         line.append(after: ", subscription ", text: subscription)
         if item.attribute("ask") == "subscribe" { line.append(", asked") }

@@ -51,9 +51,10 @@ extension SummaryFamily {
         case "items":
             line.separate()
             if line.isRequest {
-                line.append("asks for items")
+                let item = action.child("item", .pubsub)?.attribute("id")
+                line.append(item == nil ? "asks for items" : "asks for item")
                 line.append(after: ", at most ", text: action.attribute("max_items"))
-                line.append(after: " ", text: action.child("item", .pubsub)?.attribute("id"))
+                line.append(after: " ", text: item)
                 node(" of ", action, &line)
             } else {
                 items(action, &line)

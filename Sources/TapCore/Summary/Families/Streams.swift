@@ -5,8 +5,8 @@ extension SummaryFamily {
     static let streams: [SummaryFamily] = [
         SummaryFamily("XEP-0198", .streamManagement, .streamManagement2) { element, line in
             switch element.name {
-            case "r": line.phrase("asks how many stanzas have come")
-            case "a": came(element, "have come", &line)
+            case "r": line.phrase("asks how many stanzas were handled")
+            case "a": handled(element, &line)
             case "enable", "enabled":
                 line.phrase(element.isNamed("enable") ? "asks for stream management" : "stream management on")
                 if ["true", "1"].contains(element.attribute("resume")) {
@@ -18,13 +18,13 @@ extension SummaryFamily {
             case "resume", "resumed":
                 line.phrase(element.isNamed("resume") ? "asks to resume a session" : "session resumed")
                 line.append(", ")
-                came(element, "had come", &line)
+                handled(element, &line)
             case "failed":
                 line.phrase("stream management failed")
                 line.append(after: ": ", text: element.firstChild?.name)
                 if element.attribute("h") == nil { return }
                 line.append(", ")
-                came(element, "had come", &line)
+                handled(element, &line)
             default: line.appendName(element)
             }
         },
@@ -37,9 +37,8 @@ extension SummaryFamily {
         },
     ]
 
-    private static func came(_ element: Element, _ words: StaticString, _ line: inout SummaryLine) {
+    private static func handled(_ element: Element, _ line: inout SummaryLine) {
         line.append(text: element.attribute("h") ?? "?")
-        line.append(element.attribute("h") == "1" ? " stanza " : " stanzas ")
-        line.append(words)
+        line.append(element.attribute("h", is: "1") ? " stanza handled" : " stanzas handled")
     }
 }
