@@ -84,7 +84,7 @@ extension SummaryFamily {
         }
         for code in codes {
             line.separate()
-            line.append(words: statuses[code] ?? "status")
+            line.append(words(ofStatus: code))
             line.append(" (")
             line.append(text: code)
             line.append(")")
@@ -115,14 +115,30 @@ extension SummaryFamily {
         line.append(after: ", really ", text: item.attribute("jid"))
     }
 
-    /// The status codes in words (XEP-0045 §15.6).
-    private static let statuses: [String: String] = [
-        "100": "everybody sees real addresses", "101": "affiliation changed while away", "102": "shows who is away",
-        "103": "does not show who is away", "104": "settings changed", "110": "your own presence",
-        "170": "the room is logged", "171": "the room is no longer logged", "172": "the room is not anonymous now",
-        "173": "the room is semi-anonymous now", "174": "the room is fully anonymous now", "201": "room created",
-        "210": "nickname given by the room", "301": "banned", "303": "new nickname", "307": "kicked",
-        "321": "affiliation changed", "322": "the room is for members only now", "332": "the service shuts down",
-        "333": "connection lost",
-    ]
+    /// A status code in words (XEP-0045 §15.6).
+    private static func words(ofStatus code: String) -> StaticString {
+        switch Int(code) {
+        case 100: "everybody sees real addresses"
+        case 101: "affiliation changed while away"
+        case 102: "shows who is away"
+        case 103: "does not show who is away"
+        case 104: "settings changed"
+        case 110: "your own presence"
+        case 170: "the room is logged"
+        case 171: "the room is no longer logged"
+        case 172: "the room is not anonymous now"
+        case 173: "the room is semi-anonymous now"
+        case 174: "the room is fully anonymous now"
+        case 201: "room created"
+        case 210: "nickname given by the room"
+        case 301: "banned"
+        case 303: "new nickname"
+        case 307: "kicked"
+        case 321: "affiliation changed"
+        case 322: "the room is for members only now"
+        case 332: "the service shuts down"
+        case 333: "connection lost"
+        default: "status"
+        }
+    }
 }
