@@ -67,9 +67,9 @@ extension Session {
     }
 
     private mutating func refuseOversize(_ event: StreamEvent, _ direction: Direction) {
-        let isOpen = facts.opened != nil
-        let limit = isOpen ? options.limits.itemBytes : options.unauthenticatedLimits.itemBytes
-        let words = "\(limit) bytes, the limit \(isOpen ? "of a session" : "before authentication")"
+        let limit = pipes[direction].decoder.limits.itemBytes
+        let isStranger = limit == options.unauthenticatedLimits.itemBytes
+        let words = "\(limit) bytes, the limit \(isStranger ? "before authentication" : "of a session")"
         note(
             .error,
             .error,
