@@ -33,9 +33,12 @@ struct DrivenSession: ~Copyable {
 
     private mutating func drain(_ write: (borrowing Record, Span<UInt8>) -> Void) {
         while let command = session.next() {
-            guard case .record(let record) = command else { continue }
-            recordCount += 1
-            write(record, session.content)
+            switch consume command {
+            case .record(let record):
+                recordCount += 1
+                write(record, session.content)
+            default: break
+            }
         }
     }
 
