@@ -63,7 +63,10 @@ public struct Session: ~Copyable {
         number = run.nextSession()
         facts = SessionFacts(began: now)
         liveness = Liveness(at: now.monotonic)
-        pipes = PipePair(limits: options.unauthenticatedLimits)
+        pipes = PipePair(
+            limits: options.unauthenticatedLimits,
+            outline: options.level >= .info ? tools.outline : nil
+        )
         note(
             .session,
             .info,
