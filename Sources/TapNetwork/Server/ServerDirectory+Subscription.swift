@@ -82,7 +82,9 @@ extension ServerDirectory {
     ) {
         guard let item = accounts[account]?.roster[contact], item.state.to || item.state.isPendingOut else { return }
         changeItem(contact, of: account, &output) { $0.state.apply(sent: .unsubscribe) }
-        guard let other = accounts[contact]?.roster[account], other.state.from || other.state.isPendingIn else { return }
+        guard let other = accounts[contact]?.roster[account], other.state.from || other.state.isPendingIn else {
+            return
+        }
         changeItem(account, of: contact, &output) { $0.state.apply(received: .unsubscribe) }
         deliver(signed(presence, "unsubscribe", account, contact), to: contact, &output)
         if item.state.to { exchangePresence(from: contact, to: account, isGone: true, &output) }

@@ -43,7 +43,9 @@ import XMPPCore
             "from, pending out", "both",
         ]
         #expect(words == expected)
-        #expect(Self.states.map(\.subscription) == ["none", "none", "none", "none", "to", "to", "from", "from", "both"])
+        #expect(
+            Self.states.map(\.subscription) == ["none", "none", "none", "none", "to", "to", "from", "from", "both"]
+        )
     }
 
     @Test func aChangeIsReadBackFromItsWords() {
@@ -131,7 +133,9 @@ import XMPPCore
 
     @Test func noRosterGrowsWithoutBound() {
         var roster = Roster()
-        for number in 0..<(Roster.capacity + 5) { _ = roster.apply(.subscribe, .recv, contact: "\(number)@example.net") }
+        for number in 0..<(Roster.capacity + 5) {
+            _ = roster.apply(.subscribe, .recv, contact: "\(number)@example.net")
+        }
         #expect(roster.apply(.subscribe, .recv, contact: "1@example.net").before.isPendingIn)
         #expect(!roster.apply(.subscribe, .recv, contact: "\(Roster.capacity + 1)@example.net").before.isPendingIn)
     }

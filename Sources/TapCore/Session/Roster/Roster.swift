@@ -29,7 +29,8 @@ struct Roster {
 
     /// The server tells one item of the roster, in a push or in the roster itself.
     mutating func apply(_ item: Element) -> Change? {
-        guard item.matches("item", .roster), let contact = item.attribute("jid").map({ Address($0).comparableBare }) else { return nil }
+        guard item.matches("item", .roster), let contact = item.attribute("jid").map({ Address($0).comparableBare })
+        else { return nil }
         let before = contacts[contact] ?? SubscriptionState()
         guard item.attribute("subscription") != "remove" else {
             contacts[contact] = nil
