@@ -46,6 +46,7 @@ extension Session {
             if kind == .element, event.isTruncated, pipes[direction].mode == .store {
                 return refuseOversize(event, direction)
             }
+            if kind == .header, direction == .send, refuseOtherDomain(event) { return }
             if shouldHold(event, direction) { holdItem(event, direction) } else { forward(event, direction) }
             switch kind {
             case .declaration: recordItem(event, direction, .declaration, level: .verbose)
