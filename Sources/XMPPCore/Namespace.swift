@@ -21,6 +21,13 @@ public enum Namespace: UInt8, Sendable, CaseIterable, BitwiseCopyable {
     case jingle, jingleICE, jingleRawUDP, httpAuth, omemo, scramUpgrade, search, preauth
     case serviceDiscoveryExternal1, omemo1, omemoLegacy, encryptedFiles, oauth, httpBind
     case sasl2Legacy, saslUpgrade
+    case avatarData, avatarMetadata, vCardUpdate, vCard4, nick, mood, activity, tune, location, idle
+    case reactions, reply, retraction, retractionLegacy, fastening, fallback, occupantID, attention, xhtml
+    case encryptionHint, openPGP, openPGPLegacy, delayLegacy, moderation, spoiler
+    case resultSets, archive1, archive0, pubsubOwner, pubsubErrors, commands, rosterExchange, timeLegacy
+    case blockingErrors, reporting, privacy
+    case jingleMessage, jingleErrors, jingleRTP, jingleRTPInfo, jingleFiles, jingleIBB, jingleBytestreams
+    case byteStreams, inBandByteStreams, streamInitiation, fileSharing, bitsOfBinary
 
     /// The namespace name as it stands in an `xmlns` attribute; empty for ``none`` and ``other``.
     public var uri: StaticString {
@@ -107,6 +114,54 @@ public enum Namespace: UInt8, Sendable, CaseIterable, BitwiseCopyable {
         case .sasl2Legacy: "urn:xmpp:sasl:1"
         case .saslUpgrade: "urn:xmpp:sasl:upgrade:0"
         case .httpBind: "http://jabber.org/protocol/httpbind"
+        case .avatarData: "urn:xmpp:avatar:data"
+        case .avatarMetadata: "urn:xmpp:avatar:metadata"
+        case .vCardUpdate: "vcard-temp:x:update"
+        case .vCard4: "urn:ietf:params:xml:ns:vcard-4.0"
+        case .nick: "http://jabber.org/protocol/nick"
+        case .mood: "http://jabber.org/protocol/mood"
+        case .activity: "http://jabber.org/protocol/activity"
+        case .tune: "http://jabber.org/protocol/tune"
+        case .location: "http://jabber.org/protocol/geoloc"
+        case .idle: "urn:xmpp:idle:1"
+        case .reactions: "urn:xmpp:reactions:0"
+        case .reply: "urn:xmpp:reply:0"
+        case .retraction: "urn:xmpp:message-retract:1"
+        case .retractionLegacy: "urn:xmpp:message-retract:0"
+        case .fastening: "urn:xmpp:fasten:0"
+        case .fallback: "urn:xmpp:fallback:0"
+        case .occupantID: "urn:xmpp:occupant-id:0"
+        case .attention: "urn:xmpp:attention:0"
+        case .xhtml: "http://jabber.org/protocol/xhtml-im"
+        case .encryptionHint: "urn:xmpp:eme:0"
+        case .openPGP: "urn:xmpp:openpgp:0"
+        case .openPGPLegacy: "jabber:x:encrypted"
+        case .delayLegacy: "jabber:x:delay"
+        case .moderation: "urn:xmpp:message-moderate:1"
+        case .spoiler: "urn:xmpp:spoiler:0"
+        case .resultSets: "http://jabber.org/protocol/rsm"
+        case .archive1: "urn:xmpp:mam:1"
+        case .archive0: "urn:xmpp:mam:0"
+        case .pubsubOwner: "http://jabber.org/protocol/pubsub#owner"
+        case .pubsubErrors: "http://jabber.org/protocol/pubsub#errors"
+        case .commands: "http://jabber.org/protocol/commands"
+        case .rosterExchange: "http://jabber.org/protocol/rosterx"
+        case .timeLegacy: "jabber:iq:time"
+        case .blockingErrors: "urn:xmpp:blocking:errors"
+        case .reporting: "urn:xmpp:reporting:1"
+        case .privacy: "jabber:iq:privacy"
+        case .jingleMessage: "urn:xmpp:jingle-message:0"
+        case .jingleErrors: "urn:xmpp:jingle:errors:1"
+        case .jingleRTP: "urn:xmpp:jingle:apps:rtp:1"
+        case .jingleRTPInfo: "urn:xmpp:jingle:apps:rtp:info:1"
+        case .jingleFiles: "urn:xmpp:jingle:apps:file-transfer:5"
+        case .jingleIBB: "urn:xmpp:jingle:transports:ibb:1"
+        case .jingleBytestreams: "urn:xmpp:jingle:transports:s5b:1"
+        case .byteStreams: "http://jabber.org/protocol/bytestreams"
+        case .inBandByteStreams: "http://jabber.org/protocol/ibb"
+        case .streamInitiation: "http://jabber.org/protocol/si"
+        case .fileSharing: "urn:xmpp:sfs:0"
+        case .bitsOfBinary: "urn:xmpp:bob"
         }
     }
 
@@ -166,8 +221,8 @@ private final class NamespaceTable: Sendable {
     private static func hash(_ uri: Span<UInt8>) -> Int {
         let count = uri.count
         let last = count &- 1
-        var hash = count &* 45 &+ Int(uri[last]) &* 14 &+ Int(uri[count / 2]) &* 45
-        hash = hash &+ Int(uri[last &- min(3, last)]) &* 2 &+ Int(uri[count / 4 &* 3]) &* 15
+        var hash = count &* 19 &+ Int(uri[last]) &* 92 &+ Int(uri[count / 2]) &* 39
+        hash = hash &+ Int(uri[last &- min(3, last)]) &* 227 &+ Int(uri[count / 4 &* 3]) &* 91
         return hash & 255
     }
 }

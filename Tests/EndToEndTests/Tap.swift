@@ -97,6 +97,7 @@ struct LogRecord: Decodable {
     var name: String?
     var type: String?
     var payload: String?
+    var summary: String?
     var answers: UInt64?
     var roundTrip: Double?
     var truncated: Bool?

@@ -24,17 +24,19 @@ public final class ProsodyServer: Sendable {
     ///   - encryption: what its port says about TLS; none by default.
     ///   - accounts: registered before it starts, all in one domain; juliet and romeo by default.
     ///   - settings: lines added to the global section of its configuration.
+    ///   - host: lines added to the section of the domain, and behind it: modules, components.
     public init(
         encryption: Encryption = .none,
         accounts: [Account] = [.juliet, .romeo],
-        settings: String = ""
+        settings: String = "",
+        host: String = ""
     ) async throws {
         folder = try TemporaryFolder()
         self.encryption = encryption
         port = try FreePort.next()
         let domain = accounts.first?.domain ?? "localhost"
         let configuration = try folder.write(
-            Self.configuration(folder, port, domain, encryption, settings),
+            Self.configuration(folder, port, domain, encryption, settings, host),
             to: "prosody.cfg.lua"
         )
         for account in accounts {
@@ -74,7 +76,8 @@ public final class ProsodyServer: Sendable {
         _ port: UInt16,
         _ domain: String,
         _ encryption: Encryption,
-        _ settings: String
+        _ settings: String,
+        _ host: String
     ) -> String {
         let security =
             switch encryption {
@@ -109,6 +112,7 @@ public final class ProsodyServer: Sendable {
             \(security)
             \(settings)
             VirtualHost "\(domain)"
+            \(host)
 
             """
     }

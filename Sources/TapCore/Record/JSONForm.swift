@@ -95,6 +95,7 @@ public struct JSONForm: Sendable {
         append("type", record.type, content, to: &line)
         append("id", record.id, content, to: &line)
         appendPayload(record, content, to: &line)
+        if let summary = record.summary { line.field("summary", summary) }
         appendAccounts(record, content, to: &line)
         if let answers = record.answers { line.field("answers", answers) }
         if let roundTrip = record.roundTrip { line.field("round_trip", seconds: roundTrip) }

@@ -92,6 +92,9 @@ public struct Record: Sendable {
     /// The URI where ``payloadNamespace`` is ``Namespace/other``.
     public var payloadURI: ByteRange?
 
+    /// What the item says, in a line for people; see ``Summary``.
+    public var summary: String?
+
     /// Sequence number of the request that this answers.
     public var answers: UInt64?
     /// Nanoseconds between that request and this.

@@ -50,7 +50,8 @@ public struct RecordLine: Sendable {
     /// The fields of the schema.
     private enum Field: String, CaseIterable {
         case sequence, time, monotonic, level, part, kind, session, jid, user, remote, direction, leg, epoch, offset
-        case length, chunks, name, from, to, type, id, payload, account, peer, answers, verdict, rule, truncated, digest
+        case length, chunks, name, from, to, type, id, payload, summary, account, peer, answers, verdict, rule,
+            truncated, digest
         case condition, code, message, sasl, tls, sm, details, origin, xml, base64
         case roundTrip = "round_trip"
 
@@ -149,6 +150,7 @@ public struct RecordLine: Sendable {
         case .condition: record.condition = reader.string(slice)
         case .code: record.code = reader.string(slice)
         case .message: record.message = reader.string(slice)
+        case .summary: record.summary = reader.string(slice)
         case .xml: record.xml = store(slice, reader)
         case .name: record.name = store(slice, reader)
         case .from: record.from = store(slice, reader)

@@ -27,6 +27,9 @@ public final class Run: Sendable {
     /// The numbers of this run's secrets.
     public let secrets = SecretRegistry()
 
+    /// How often accounts log in.
+    let logins = LoginWatch()
+
     private let sequence = Atomic<UInt64>(0)
     private let session = Atomic<UInt64>(0)
 

@@ -7,7 +7,7 @@ extension TextForm {
         PrettyForm.append(xml, to: &line) { appendWire($0, to: &$1) }
     }
 
-    /// ` iq result 192.168.1.1 → iOS_V1.0 id=7 roster 1.2 kB 38 ms`
+    /// ` iq result 192.168.1.1 → iOS_V1.0 id=7 roster: 1 contact: a@b; 1.2 kB 38 ms`
     func appendHead(
         _ record: borrowing Record,
         _ content: Span<UInt8>,
@@ -31,13 +31,14 @@ extension TextForm {
             line.append(" id=")
             appendWire(content.slice(id), to: &line)
         }
-        if let payload = record.payloadName { appendPayload(payload, record, content, to: &line) }
+        let isToldInWords = appendSummary(record, content, to: &line)
         append(record.sasl, to: &line)
         append(record.tls, to: &line)
         append(record.sm, to: &line)
         // Details are told in words where there are words for them.
         if record.message == nil { append(record.details, to: &line) }
-        line.append(0x20)
+        // Set apart: a summary may end with a size of its own.
+        line.append(isToldInWords ? "; " : " ")
         line.append(size: record.length)
         if record.kind == .chunk || record.kind == .bytes {
             line.append(" at ")
@@ -108,24 +109,23 @@ extension TextForm {
         appendWire(bare < jid.count ? jid.extracting((bare + 1)...) : jid, to: &line)
     }
 
-    /// The first child's name; where that says nothing (`query`, `x`) the telling part of its namespace.
-    private func appendPayload(
-        _ name: ByteRange,
-        _ record: borrowing Record,
-        _ content: Span<UInt8>,
-        to line: inout LineBuffer
-    ) {
+    /// What the item says; of a record that holds no summary, as those of older captures, what its payload is.
+    ///
+    /// - Returns: whether there was something to say.
+    private func appendSummary(_ record: borrowing Record, _ content: Span<UInt8>, to line: inout LineBuffer) -> Bool {
+        guard let words = record.summary ?? payload(record, content) else { return false }
         line.append(0x20)
-        let name = content.slice(name)
-        guard name.equals("query") || name.equals("x") else { return appendWire(name, to: &line) }
-        var uri = LineBuffer(capacity: 64)
-        if record.payloadNamespace == .other {
-            uri.append(bytes: content.slice(record.payloadURI ?? .empty).bytes)
-        } else {
-            uri.append(record.payloadNamespace.uri)
-        }
-        let word = uri.bytes.span.tellingPart
-        appendWire(word.isEmpty ? name : word, to: &line)
+        appendWire(words.utf8.span, to: &line)
+        return true
+    }
+
+    private func payload(_ record: borrowing Record, _ content: Span<UInt8>) -> String? {
+        guard record.kind == .stanza, let name = record.payloadName else { return nil }
+        return Summary.words(
+            name: content.slice(name),
+            namespace: record.payloadNamespace,
+            uri: content.slice(record.payloadURI ?? .empty)
+        )
     }
 
     private func append(_ facts: Facts?, to line: inout LineBuffer) {
@@ -177,28 +177,6 @@ extension TextForm {
         if let bytes = record.bytes, !bytes.isEmpty {
             line.append(": ")
             appendWire(bytes.span, to: &line)
-        }
-    }
-}
-
-extension Span<UInt8> {
-    /// Of a namespace, what stands behind the last `/` or `:` and is no number: `roster` of `jabber:iq:roster`,
-    /// `disco#info` of `http://jabber.org/protocol/disco#info`, `mam` of `urn:xmpp:mam:2`.
-    fileprivate var tellingPart: Span<UInt8> {
-        @_lifetime(copy self)
-        get {
-            var end = count
-            while end > 0 {
-                var start = end
-                var isNumber = true
-                while start > 0, self[start - 1] != 0x2F, self[start - 1] != 0x3A {
-                    start -= 1
-                    isNumber = isNumber && (0x30...0x39).contains(self[start])
-                }
-                if !isNumber { return extracting(start..<end) }
-                end = Swift.max(0, start - 1)
-            }
-            return extracting(0..<0)
         }
     }
 }

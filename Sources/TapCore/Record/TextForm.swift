@@ -5,12 +5,12 @@ internal import XMPPCore
 /// ```
 /// 17:22:42.102 [3] SEND: <stream:stream xmlns='jabber:client' …>
 /// 17:22:44.261 [3 1024@192.168.1.1/iOS_V1.0] RECV: <iq xmlns="jabber:client" type="result" …/>
-/// 17:22:44.262 info [3 1024@192.168.1.1/iOS_V1.0] RECV iq result 192.168.1.1 → iOS_V1.0 id=7 roster 1.2 kB 38 ms
+/// 17:22:44.262 info [3 1024@192.168.1.1/iOS_V1.0] RECV iq result 192.168.1.1 → iOS_V1.0 id=7 roster: 1 contact: a@b; 1.2 kB 38 ms
 /// 17:22:45.008 warn [3 1024@192.168.1.1/iOS_V1.0] net: the server is slow to read (log-congested)
 /// ```
 ///
 /// The first two are XMPPFramework's form: the item as it went over the wire. The others tell a happening: an item by
-/// its head, or a remark of a part of the program. Every text from the wire is escaped (``LineBuffer/appendEscaped(_:)-(RawSpan)``);
+/// its head and its summary, or a remark of a part of the program. Every text from the wire is escaped (``LineBuffer/appendEscaped(_:)-(RawSpan)``);
 /// the only other escape sequences are the colours, which the form adds itself.
 public struct TextForm: Sendable {
     /// How the lines look.

@@ -8,7 +8,7 @@ struct IQTracker {
     /// Requests kept in each direction; beyond it the oldest is given up, so that a peer that never answers costs
     /// little.
     static let capacity = 1024
-    /// Bytes of ids and addresses kept in each direction: 256 for each of as many requests as there may be.
+    /// Bytes of ids, addresses and summaries kept in each direction: 256 for each of as many requests as there may be.
     static let byteCapacity = 256 << 10
 
     /// A request that has no answer yet.
@@ -20,11 +20,18 @@ struct IQTracker {
         var bytes: [UInt8]
         var idCount: Int
         var purpose: Purpose
+        /// What it asks for, in words.
+        var summary: String?
+
+        /// Bytes it keeps.
+        var size: Int { bytes.count + (summary?.utf8.count ?? 0) }
     }
 
     /// What the session wants to be told of an answer.
     enum Purpose: Sendable {
         case ordinary
+        /// It asks for nothing but a sign of life (XEP-0199).
+        case ping
         case bind
         case legacyAuthentication(jid: String?)
         case registration
@@ -38,22 +45,22 @@ struct IQTracker {
 
         /// Adds a request; gives how many were given up for it.
         mutating func add(_ request: Request) -> Int {
-            guard request.bytes.count <= byteCapacity else { return 1 }
+            guard request.size <= byteCapacity else { return 1 }
             var spare = 0
             while spare < requests.count,
-                requests.count - spare >= capacity || bytes + request.bytes.count > byteCapacity
+                requests.count - spare >= capacity || bytes + request.size > byteCapacity
             {
-                bytes -= requests[spare].bytes.count
+                bytes -= requests[spare].size
                 spare += 1
             }
             requests.removeFirst(spare)
             requests.append(request)
-            bytes += request.bytes.count
+            bytes += request.size
             return spare
         }
 
         mutating func remove(at index: Int) -> Request {
-            bytes -= requests[index].bytes.count
+            bytes -= requests[index].size
             return requests.remove(at: index)
         }
     }
@@ -64,7 +71,7 @@ struct IQTracker {
 
     /// Requests waiting for an answer.
     var count: Int { requests.send.requests.count + requests.recv.requests.count }
-    /// Bytes of their ids and addresses.
+    /// Bytes of their ids, addresses and summaries.
     var byteCount: Int { requests.send.bytes + requests.recv.bytes }
 
     mutating func note(
@@ -73,7 +80,8 @@ struct IQTracker {
         to: Span<UInt8>,
         sequence: UInt64,
         at monotonic: Int64,
-        purpose: Purpose
+        purpose: Purpose,
+        summary: String? = nil
     ) {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(id.count + to.count)
@@ -85,12 +93,21 @@ struct IQTracker {
             hash: Self.hash(id),
             bytes: bytes,
             idCount: id.count,
-            purpose: purpose
+            purpose: purpose,
+            summary: summary
         )
         switch direction {
         case .send: forgotten += requests.send.add(request)
         case .recv: forgotten += requests.recv.add(request)
         }
+    }
+
+    /// When the ping was sent, in this direction, that has waited longest for its answer; in nanoseconds of the run.
+    func oldestPing(_ direction: Direction) -> Int64? {
+        let waiting = direction == .send ? requests.send : requests.recv
+        return waiting.requests.first {
+            if case .ping = $0.purpose { true } else { false }
+        }?.monotonic
     }
 
     /// Takes the request that an answer going in `direction` belongs to; nil where there is none.

@@ -91,23 +91,6 @@ extension Session {
         }
     }
 
-    private mutating func judgeEnd(_ direction: Direction, _ end: LegEnd) {
-        guard facts.ending == nil else { return }
-        if direction == .send && pipes.send.hasClosedStream
-            || direction == .recv && pipes.recv.hasClosedStream
-        {
-            return
-        }
-        // Once the other side has closed its stream, a connection that just ends is not worth a word of its own.
-        if end == .finished, pipes.send.hasClosedStream || pipes.recv.hasClosedStream {
-            facts.ending = .clean(by: pipes.send.hasClosedStream ? .send : .recv)
-            return
-        }
-        facts.ending =
-            pipes[direction].isOpaque
-            ? .undecoded(leg: direction.source, end) : .unclean(leg: direction.source, end)
-    }
-
     /// Ends both legs after all that has been written.
     mutating func finish(reset: Bool) {
         guard !isFinished else { return }

@@ -42,7 +42,8 @@ extension Session {
         _ direction: Direction,
         _ kind: Record.Kind,
         level: Level,
-        part: Part = .session
+        part: Part = .session,
+        answering request: IQTracker.Request? = nil
     ) -> Record {
         var record = makeRecord(kind, level, part: part)
         record.direction = direction
@@ -61,7 +62,50 @@ extension Session {
         record.xml = ByteRange(0, Int(truncatingIfNeeded: event.length))
         note(event.head, in: &record)
         if event.head.mayHoldSecret || needsComposing(event.head) { compose(event, direction, &record) }
+        if isToldBySummary(event.head, kind), level <= options.level {
+            record.summary = summary(event, direction, record, answering: request)
+        }
         return record
+    }
+
+    /// Stanzas, and the elements that are not told in words of their own.
+    private func isToldBySummary(_ head: StanzaHead, _ kind: Record.Kind) -> Bool {
+        switch kind {
+        case .stanza: true
+        case .element:
+            switch head.namespace.namespace {
+            case .streams, .tls, .sasl, .sasl2, .sasl2Legacy, .compression, .dialback: false
+            default: true
+            }
+        default: false
+        }
+    }
+
+    /// Above this many bytes an item is told by its head alone.
+    private static let longestRead = 256 << 10
+
+    /// What the item says, made of what the record may show of it.
+    private func summary(
+        _ event: StreamEvent,
+        _ direction: Direction,
+        _ record: borrowing Record,
+        answering request: IQTracker.Request?
+    ) -> String? {
+        guard let xml = record.xml else { return nil }
+        let context = Summary.Context(direction: direction, jid: facts.jid, request: request?.summary)
+        let content = contentSource == .composed ? composed.span : pipes.bytes(direction)
+        // The head refers to the item as it came; where that is not shown, what is shown is read.
+        if contentSource != .composed, let words = Summary.words(of: event.head, content, context) { return words }
+        if xml.count <= Self.longestRead,
+            let element = tools.elements.read(content.slice(xml), in: pipes[direction].decoder)
+        {
+            return Summary.words(of: element, context)
+        }
+        return Summary.words(
+            name: content.slice(record.payloadName ?? .empty),
+            namespace: record.payloadNamespace,
+            uri: content.slice(record.payloadURI ?? .empty)
+        )
     }
 
     private func note(_ head: StanzaHead, in record: inout Record) {

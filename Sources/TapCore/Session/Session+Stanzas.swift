@@ -10,7 +10,7 @@ extension Session {
         case .request where head.kind == .iq: handleRequest(event, direction)
         case .result where head.kind == .iq:
             let request = takeRequest(event, direction)
-            var record = makeRecord(event, direction, .stanza, level: .info)
+            var record = makeRecord(event, direction, .stanza, level: .info, answering: request)
             note(request, in: &record)
             emit(record)
             if let request { handleResult(event, direction, request) }
@@ -42,7 +42,8 @@ extension Session {
                 to: bytes.slice(event.head.to?.range ?? .empty),
                 sequence: record.sequence,
                 at: record.monotonic,
-                purpose: purpose
+                purpose: purpose,
+                summary: record.summary
             )
         }
         emit(record)
@@ -86,6 +87,7 @@ extension Session {
         _ direction: Direction,
         _ record: inout Record
     ) -> IQTracker.Purpose {
+        if event.head.payloadNamespace.namespace == .ping { return .ping }
         guard direction == .send, facts.opened == nil, !event.isTruncated else { return .ordinary }
         switch event.head.payloadNamespace.namespace {
         case .bind: return .bind
@@ -104,7 +106,7 @@ extension Session {
 
     private mutating func handleResult(_ event: StreamEvent, _ direction: Direction, _ request: IQTracker.Request) {
         switch request.purpose {
-        case .ordinary, .registration: break
+        case .ordinary, .ping, .registration: break
         case .bind:
             guard let jid = parse(direction)?.child("bind", .bind)?.childText("jid", .bind) else { return }
             facts.jid = jid
@@ -120,7 +122,7 @@ extension Session {
         let request = event.head.kind == .iq ? takeRequest(event, direction) : nil
         let error = parse(direction)?.firstChild { $0.isNamed("error") }
         let condition = error?.firstChild { $0.namespace == .stanzaErrors && !$0.isNamed("text") }?.name
-        var record = makeRecord(event, direction, .stanza, level: .warn)
+        var record = makeRecord(event, direction, .stanza, level: .warn, answering: request)
         record.condition = condition ?? error?.attribute("code")
         record.code = "stanza-error"
         record.message = error?.childText("text", .stanzaErrors).map { tools.redactor.disclose(text: $0) }
@@ -138,7 +140,7 @@ extension Session {
                 "the server refused the resource: \(record.condition ?? "no condition")",
                 direction: direction
             )
-        case .registration, .ordinary: break
+        case .registration, .ping, .ordinary: break
         }
     }
 }

@@ -26,6 +26,7 @@ public struct Session: ~Copyable {
     var now: Run.Instant
     var requests = IQTracker()
     var roster = Roster()
+    var liveness: Liveness
     var sasl: SASLDecoder
     /// Reads what a client that begins TLS says in clear, until it has said it.
     var hello: ClientHelloReader?
@@ -63,6 +64,7 @@ public struct Session: ~Copyable {
         sasl = SASLDecoder(policy: options.redaction)
         number = run.nextSession()
         facts = SessionFacts(began: now)
+        liveness = Liveness(at: now.monotonic)
         pipes = PipePair(limits: options.unauthenticatedLimits)
         note(
             .session,
@@ -109,6 +111,7 @@ public struct Session: ~Copyable {
         guard !bytes.isEmpty, !isFinished else { return .keep }
         if options.level >= .trace { traceChunk(direction, bytes) }
         pipes[direction].received += UInt64(bytes.count)
+        liveness.lastReceived = now.monotonic
         count(direction, bytes.count)
         if pipes[direction].received == UInt64(bytes.count) {
             lookAtFirstBytes(direction, bytes)

@@ -89,6 +89,10 @@ public struct SessionFacts: Sendable {
     public var opened: Run.Instant?
     /// How it ended.
     public var ending: Ending?
+    /// Why, where what passed before allows a judgement that ``ending`` does not make.
+    public var verdict: EndingVerdict?
+    /// The same in words, where there is something to add.
+    public var reason: String?
     /// Requests that never got an answer.
     public var unanswered = 0
 

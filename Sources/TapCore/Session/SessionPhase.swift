@@ -178,7 +178,7 @@ extension Session {
         guard element.isNamed("error") else { return recordItem(event, direction, .element, level: .info) }
         let condition =
             element.firstChild { $0.namespace == .streamErrors && !$0.isNamed("text") }?.name ?? "undefined-condition"
-        facts.ending = .error(condition: condition, by: direction)
+        judge(streamError: condition, element, direction)
         var record = makeRecord(event, direction, .element, level: .error)
         record.condition = condition
         record.code = "stream-error"
@@ -237,6 +237,8 @@ extension Session {
 
     private mutating func handleStreamManagement(_ event: StreamEvent, _ direction: Direction) {
         recordItem(event, direction, .element, level: .info)
+        if isNamed("r", event, direction) { return liveness.asks(direction, at: now.monotonic) }
+        if isNamed("a", event, direction) { return liveness.acknowledges(direction) }
         guard direction == .recv, isNamed("resumed", event, direction) else { return }
         becomeOpen(event, "the session is resumed")
     }
@@ -270,6 +272,7 @@ extension Session {
             cutThrough(direction)
         }
         noteReady(words)
+        watchLogins()
     }
 
     /// The last event's element as a tree; nil when libxml2 disagrees with the scanner, which is recorded.

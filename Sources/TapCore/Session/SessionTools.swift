@@ -6,6 +6,8 @@ public import XMPPCore
 public final class SessionTools {
     /// Takes items apart for those who must look inside.
     public let parser = StanzaParser()
+    /// Reads items for those who only tell what they say.
+    var elements = ElementReader()
     /// Takes secrets out of what is told.
     public let redactor: Redactor
 

@@ -38,6 +38,17 @@ public struct Element: @unchecked Sendable {
         return nil
     }
 
+    /// Whether the attribute `name` without a prefix is there and is `value`.
+    public func attribute(_ name: StaticString, is value: StaticString) -> Bool {
+        for position in attributeIndices {
+            let attribute = arena.attribute(position)
+            if attribute.namespace == .none, arena.equals(attribute.name, name) {
+                return arena.equals(attribute.value, value)
+            }
+        }
+        return false
+    }
+
     /// An attribute with its namespace URI, empty for none.
     public struct Attribute: Sendable, Hashable {
         /// Namespace URI; empty for an attribute without a prefix.
@@ -93,6 +104,11 @@ public struct Element: @unchecked Sendable {
         return children
     }
 
+    /// Calls `body` with each child element, in order, until it returns false.
+    public func forEachElement(_ body: (Element) -> Bool) {
+        forEachChild { index, isText in isText || body(Element(arena: arena, index: index)) }
+    }
+
     /// The first child element; of an iq its payload.
     public var firstChild: Element? { firstChild { _ in true } }
 
@@ -118,6 +134,16 @@ public struct Element: @unchecked Sendable {
         children.filter { $0.matches(name, namespace) }
     }
 
+    /// Number of child elements.
+    public var elementCount: Int {
+        var count = 0
+        forEachChild { _, isText in
+            if !isText { count += 1 }
+            return true
+        }
+        return count
+    }
+
     /// The character data directly inside, joined.
     public var text: String {
         var text = ""
@@ -126,6 +152,26 @@ public struct Element: @unchecked Sendable {
             return true
         }
         return text
+    }
+
+    /// Number of bytes of ``text`` as UTF-8, without making it.
+    public var textSize: Int {
+        var size = 0
+        forEachChild { index, isText in
+            if isText { size += arena.node(index).name.count }
+            return true
+        }
+        return size
+    }
+
+    /// Number of child elements `name` of `namespace`.
+    public func count(_ name: StaticString, _ namespace: Namespace) -> Int {
+        var count = 0
+        forEachChild { index, isText in
+            if !isText, Element(arena: arena, index: index).matches(name, namespace) { count += 1 }
+            return true
+        }
+        return count
     }
 
     /// The text of the first child `name` of `namespace`; nil where there is no such child.

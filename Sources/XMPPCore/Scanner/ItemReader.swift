@@ -47,6 +47,7 @@ public struct ItemReader {
     public private(set) var tagRange = ByteRange.empty
 
     private var tag = Tag()
+    private var binding = NamespaceScope.unbound
     private var scope = NamespaceScope()
     private var open: [Open] = []
     private var rootBinding: Int32 = -1
@@ -104,6 +105,16 @@ public struct ItemReader {
             needsDecoding: attribute.needsDecoding,
             isDeclaration: attribute.isDeclaration
         )
+    }
+
+    /// Appends the URI of the current start tag's namespace; nothing where it has none.
+    func appendNamespaceURI(to output: inout [UInt8]) { scope.appendURI(of: binding, to: &output) }
+
+    /// Appends the URI of an attribute's namespace; nothing where it has none.
+    func appendNamespaceURI(ofAttribute index: Int, _ item: Span<UInt8>, to output: inout [UInt8]) {
+        let prefix = item.extracting(tag.attributes[index].prefix)
+        guard !prefix.isEmpty, let binding = scope.find(prefix) else { return }
+        scope.appendURI(of: binding, to: &output)
     }
 
     private func namespace(prefix: Span<UInt8>) -> Namespace {
@@ -165,9 +176,14 @@ public struct ItemReader {
         let ownDefault = tag.hasDeclarations ? scope.defaultBinding : inherited
         name = tag.localName
         if tag.colon < 0 {
+            binding = ownDefault
             namespace = scope.namespace(ownDefault)
+        } else if let found = scope.find(tag.prefix(in: item)) {
+            binding = found
+            namespace = scope.namespace(found)
         } else {
-            namespace = namespace(prefix: tag.prefix(in: item))
+            binding = NamespaceScope.unbound
+            namespace = .other
         }
         open.append(Open(bindings: Int32(truncatingIfNeeded: bindings), defaultBinding: ownDefault))
         hasEndPending = tag.kind == .empty

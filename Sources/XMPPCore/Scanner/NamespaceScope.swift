@@ -141,6 +141,14 @@ struct NamespaceScope {
     /// Appends the bytes of an inherited URI.
     func appendInherited(_ range: ByteRange, to output: inout [UInt8]) { output.append(arena.span.slice(range)) }
 
+    /// Appends the URI of a binding in force; nothing for none.
+    func appendURI(of binding: Int32, to output: inout [UInt8]) {
+        let namespace = namespace(binding)
+        if namespace == .other, binding >= 0 { return output.append(arena.span.slice(bindings[Int(binding)].uri)) }
+        let uri = namespace.uri
+        output.append(contentsOf: UnsafeBufferPointer(start: uri.utf8Start, count: uri.utf8CodeUnitCount))
+    }
+
     /// Calls `body` with each prefix and URI in force, outermost first.
     func forEach(_ body: (_ prefix: Span<UInt8>, _ uri: Span<UInt8>) -> Void) {
         for index in 0..<bindings.count {

@@ -15,7 +15,8 @@ import XMPPCore
                 + #""part":"session","kind":"stanza","session":3,"jid":"1024@192.168.1.1/iOS_V1.0","#
                 + #""remote":"127.0.0.1:5000","direction":"recv","leg":"server","epoch":2,"offset":100,"length":1234,"#
                 + #""chunks":[600,1234],"name":"iq","from":"192.168.1.1","to":"1024@192.168.1.1/iOS_V1.0","#
-                + #""type":"result","id":"7","payload":"{jabber:iq:roster}query","account":"1024@192.168.1.1","#
+                + #""type":"result","id":"7","payload":"{jabber:iq:roster}query","#
+                + #""summary":"roster: 2 contacts: a@b, c@d","account":"1024@192.168.1.1","#
                 + #""peer":"192.168.1.1","answers":17,"round_trip":0.038,"xml":"<iq type=\"result\"/>"}"# + "\n"
         )
     }

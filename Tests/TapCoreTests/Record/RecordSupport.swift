@@ -70,6 +70,7 @@ extension Sample {
         sample.record.to = sample.put("1024@192.168.1.1/iOS_V1.0")
         sample.record.payloadName = sample.put("query")
         sample.record.payloadNamespace = .roster
+        sample.record.summary = "roster: 2 contacts: a@b, c@d"
         sample.record.answers = 17
         sample.record.roundTrip = 38_000_000
         return sample
@@ -133,6 +134,7 @@ extension Sample {
         sample.record.condition = maybe(text())
         sample.record.code = maybe(text())
         sample.record.message = maybe(text())
+        sample.record.summary = maybe(text())
         sample.record.sasl = maybe(facts())
         sample.record.tls = maybe(facts())
         sample.record.sm = maybe(facts())

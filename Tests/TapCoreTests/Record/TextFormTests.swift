@@ -7,8 +7,8 @@ import XMPPCore
     @Test func aStanzaIsToldInOneLine() throws {
         #expect(
             try Sample.roster.text("info")
-                == "17:22:44.262 info [3 1024@192.168.1.1/iOS_V1.0] RECV iq result 192.168.1.1 → iOS_V1.0 id=7 roster "
-                + "1.2 kB 38 ms\n"
+                == "17:22:44.262 info [3 1024@192.168.1.1/iOS_V1.0] RECV iq result 192.168.1.1 → iOS_V1.0 id=7 "
+                + "roster: 2 contacts: a@b, c@d; 1.2 kB 38 ms\n"
         )
     }
 
@@ -78,29 +78,32 @@ import XMPPCore
     }
 
     @Test(arguments: [
-        ("query", Namespace.roster, "", "roster"), ("query", .discoInfo, "", "disco#info"), ("ping", .ping, "", "ping"),
-        ("query", .archive, "", "mam"), ("x", .dataForms, "", "data"), ("bind", .bind, "", "bind"),
-        ("query", .other, "jabber:iq:custom", "custom"), ("query", .other, "urn:x:y:2:3", "y"),
-        ("query", .other, "2:3", "query"), ("query", .none, "", "query"), ("x", .other, "http://a/b/", "b"),
-        ("query", .other, "plain", "plain"), ("body", .client, "", "body"),
+        ("query", Namespace.roster, "", "{jabber:iq:roster}query"), ("ping", .ping, "", "{urn:xmpp:ping}ping"),
+        ("query", .other, "jabber:iq:custom", "{jabber:iq:custom}query"), ("query", .none, "", "query"),
+        ("body", .client, "", "body"),
     ])
-    func aPayloadIsCalledByWhatTellsSomething(name: String, namespace: Namespace, uri: String, word: String) throws {
+    func withoutASummaryAPayloadIsCalledByItsName(name: String, namespace: Namespace, uri: String, word: String) throws
+    {
         var sample = Sample(.stanza)
         sample.record.session = 3
         sample.item(.send, "<iq/>", name: "iq")
         sample.record.payloadName = sample.put(name)
         sample.record.payloadNamespace = namespace
         sample.record.payloadURI = sample.put(uri)
-        #expect(try sample.text("info") == "17:22:44.262 info [3] SEND iq \(word) 5 B\n")
+        #expect(try sample.text("info") == "17:22:44.262 info [3] SEND iq \(word); 5 B\n")
     }
 
     @Test func anErrorIsToldWithItsCondition() throws {
         var sample = Sample.roster
         sample.record.level = .warn
         sample.record.condition = "item-not-found"
-        #expect(try sample.text("warn").hasSuffix(" roster 1.2 kB 38 ms item-not-found\n"))
+        #expect(try sample.text("warn").hasSuffix(" roster: 2 contacts: a@b, c@d; 1.2 kB 38 ms item-not-found\n"))
         sample.record.message = "no\nsuch item"
-        #expect(try sample.text("warn").hasSuffix(" roster 1.2 kB 38 ms item-not-found: no\\nsuch item\n"))
+        #expect(
+            try sample.text("warn").hasSuffix(
+                " roster: 2 contacts: a@b, c@d; 1.2 kB 38 ms item-not-found: no\\nsuch item\n"
+            )
+        )
     }
 
     @Test func whatTheTapDidStandsBeforeTheColon() throws {

@@ -281,6 +281,36 @@ private func steps(
         #expect(again.map(\.kind) == [.begin, .success])
     }
 
+    @Test func namesThatNobodyCanHaveAreNotToldAgainAndAgain() throws {
+        let name = String(repeating: "x", count: 1024)
+        let messages = [
+            ("PLAIN", "\0\(name)\0pw"), ("SCRAM-SHA-1", "n,,n=\(name),r=abc"), ("HT-SHA-256-ENDP", "\(name)\0mac"),
+            ("OAUTHBEARER", "n,a=\(name),\u{1}auth=Bearer tok\u{1}\u{1}"),
+        ]
+        var told = try messages.map { mechanism, message in
+            var decoder = SASLDecoder()
+            let both = try steps(
+                [(.send, element("auth", message, mechanism: mechanism)), (.send, "<abort xmlns='\(sasl)'/>")],
+                &decoder
+            )
+            #expect(both.map(\.facts["malformed"]) == [true, nil])
+            return both
+        }
+        var decoder = SASLDecoder()
+        let query = "<query xmlns='jabber:iq:auth'><username>\(name)</username></query>"
+        told.append(try steps([(.send, "<iq type='set' id='7'>\(query)</iq>")], &decoder))
+        told.append(try steps([(.send, element("auth", "x", mechanism: name))], &decoder))
+        for step in told.joined() {
+            for entry in step.facts.entries {
+                guard case .string(let text) = entry.value else { continue }
+                #expect(text.utf8.count <= 64, "\(entry.name)")
+            }
+        }
+        let longest = String(name.dropLast())
+        _ = try steps([(.send, element("auth", "\0\(longest)\0pw", mechanism: "PLAIN"))], &decoder)
+        #expect(decoder.user == longest)
+    }
+
     @Test func aComponentsHandshakeEndsInOneOfTwoWays() throws {
         let handshake = "<handshake xmlns='jabber:component:accept'>aaee83c2</handshake>"
         var decoder = SASLDecoder()

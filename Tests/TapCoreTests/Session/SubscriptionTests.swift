@@ -139,4 +139,27 @@ import XMPPCore
         #expect(roster.apply(.subscribe, .recv, contact: "1@example.net").before.isPendingIn)
         #expect(!roster.apply(.subscribe, .recv, contact: "\(Roster.capacity + 1)@example.net").before.isPendingIn)
     }
+
+    @Test func longAddressesCostNoMoreThanShortOnes() throws {
+        var roster = Roster()
+        let long = String(repeating: "x", count: 60_000)
+        for number in 0..<100 { _ = roster.apply(.subscribe, .send, contact: "\(number)@\(long)") }
+        #expect(roster.byteCount > Roster.byteCapacity / 2 && roster.byteCount <= Roster.byteCapacity)
+        #expect(roster.apply(.subscribe, .send, contact: "1@\(long)").before.isPendingOut)
+        #expect(!roster.apply(.subscribe, .send, contact: "99@\(long)").before.isPendingOut)
+
+        // Those who go make room.
+        let before = roster.byteCount
+        var decoder = StreamDecoder(limits: .authenticated)
+        decoder.append(
+            Array(
+                ("<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>"
+                    + "<item xmlns='jabber:iq:roster' jid='1@\(long)' subscription='remove'/>").utf8
+            ).span
+        )
+        _ = decoder.next()
+        _ = decoder.next()
+        #expect(roster.apply(try StanzaParser().parse(decoder)) != nil)
+        #expect(roster.byteCount == before - long.utf8.count - 2)
+    }
 }

@@ -115,10 +115,17 @@ final class MemorySink: Sink {
     let level: Level
     private let told = Mutex<[Told]>([])
     private let congested = Atomic(false)
+    private let asked = Atomic(0)
 
     init(level: Level = .trace) { self.level = level }
 
-    var isCongested: Bool { congested.load(ordering: .relaxed) }
+    var isCongested: Bool {
+        asked.add(1, ordering: .relaxed)
+        return congested.load(ordering: .relaxed)
+    }
+
+    /// How often somebody wanted to know whether there is room.
+    var timesAsked: Int { asked.load(ordering: .relaxed) }
 
     func setCongested(_ isCongested: Bool) { congested.store(isCongested, ordering: .relaxed) }
 

@@ -55,6 +55,23 @@ public enum SecretCatalogue {
     private static let sasl: [Item] = [
         Item(sasl: "PLAIN", .send, "\0romeo\0kQ7zvR2mXw9b", in: auth("PLAIN"), secrets: ["kQ7zvR2mXw9b"]),
         Item(
+            sasl: "PLAIN without its namespace",
+            .send,
+            "\0romeo\0Yb4nLs8eKc1d",
+            in: { "<auth mechanism='PLAIN' xmlns='jabber:client'>\($0)</auth>" },
+            secrets: ["Yb4nLs8eKc1d"]
+        ),
+        Item(
+            sasl: "SASL2 without its namespace",
+            .send,
+            "\0romeo\0Tg6wHp3vQz7a",
+            in: {
+                "<authenticate mechanism='PLAIN' xmlns='urn:xmpp:sasl:3'><initial-response>\($0)</initial-response>"
+                    + "</authenticate>"
+            },
+            secrets: ["Tg6wHp3vQz7a"]
+        ),
+        Item(
             sasl: "SCRAM first",
             .send,
             "n,,n=romeo,r=fJ3uH8sWqZ1x",

@@ -22,6 +22,9 @@ extension SecretRules {
         ]
 
     private static let sasl: [SecretRule] = [
+        // A client whose author forgot the namespace, or misspelt it, sends its password all the same.
+        SecretRule("auth", nil, .sasl(.initial), shown: ["mechanism"]),
+        SecretRule("initial-response", nil, .sasl(.initial)),
         SecretRule("auth", .sasl, .sasl(.initial), shown: ["mechanism"]),
         SecretRule("challenge", .sasl, .sasl(.challenge)),
         SecretRule("response", .sasl, .sasl(.response)),

@@ -41,6 +41,8 @@ public struct SASLDecoder: Sendable {
     /// Whether an authentication has begun and not ended.
     public private(set) var isUnderWay = false
 
+    private static let longestMechanism = 64
+
     private let policy: RedactionPolicy
     private var messages: SASLMessageDecoder
     private var requestID: String?
@@ -127,7 +129,8 @@ public struct SASLDecoder: Sendable {
     }
 
     private mutating func begin(_ mechanism: String?) {
-        self.mechanism = mechanism
+        // Real ones have 20 letters at most (RFC 4422 §3.1), and it is told with every step.
+        self.mechanism = mechanism.map { String($0.unicodeScalars.prefix(Self.longestMechanism)) }
         user = nil
         isUnderWay = true
         requestID = nil
@@ -183,7 +186,9 @@ public struct SASLDecoder: Sendable {
         if direction == .send, iq.attribute("type") == "set", let query = iq.child("query", .iqAuth) {
             begin("iq-auth")
             requestID = id
-            user = query.childText("username", .iqAuth)
+            user = query.childText("username", .iqAuth).flatMap {
+                $0.utf8.count <= SASLMessageDecoder.longestName ? $0 : nil
+            }
             var step = step(.begin)
             if query.child("digest", .iqAuth) != nil {
                 step.facts["method"] = "digest"

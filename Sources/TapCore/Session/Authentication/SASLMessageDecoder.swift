@@ -106,8 +106,7 @@ struct SASLMessageDecoder: Sendable {
         }
         guard case .string(let name) = facts["authzid"] else { return nil }
         facts["authzid"] = nil
-        facts["user"] = .string(name)
-        return name
+        return try Self.note(user: Array(name.utf8)[...], &facts)
     }
 
     /// The `status` of a server's error (RFC 7628 §3.2.2).
@@ -186,7 +185,12 @@ struct SASLMessageDecoder: Sendable {
 
     // MARK: Text
 
+    /// Bytes a name can have: no part of an address has more (RFC 7622 §3.3). It stands in every later record, so a
+    /// longer one would let a stranger fill logs.
+    static let longestName = 1023
+
     static func note(user: ArraySlice<UInt8>, _ facts: inout Facts) throws(Malformed) -> String {
+        guard user.count <= longestName else { throw Malformed() }
         let name = try string(user)
         facts["user"] = .string(name)
         return name

@@ -4,6 +4,8 @@ import XMPPCore
 struct Roster {
     /// Contacts that are followed; of further ones changes are told as if nothing had been known of them.
     static let capacity = 10_000
+    /// Bytes of their addresses that are kept: what no server would accept as one may be as long as a tag.
+    static let byteCapacity = 1 << 20
 
     /// A change of one contact's state, to be told.
     struct Change {
@@ -14,6 +16,8 @@ struct Roster {
     }
 
     private var contacts: [String: SubscriptionState] = [:]
+    /// Bytes of the contacts' addresses.
+    private(set) var byteCount = 0
 
     /// A presence about a subscription goes by. Nil where it is about none, or names nobody.
     mutating func apply(_ kind: Presence.Kind, _ direction: Direction, contact: String) -> Change {
@@ -33,7 +37,7 @@ struct Roster {
         else { return nil }
         let before = contacts[contact] ?? SubscriptionState()
         guard item.attribute("subscription") != "remove" else {
-            contacts[contact] = nil
+            if contacts.removeValue(forKey: contact) != nil { byteCount -= contact.utf8.count }
             return Change(contact: contact, before: before, after: nil)
         }
         var after = SubscriptionState(subscription: item.attribute("subscription"), ask: item.attribute("ask"))
@@ -43,7 +47,11 @@ struct Roster {
     }
 
     private mutating func set(_ contact: String, _ state: SubscriptionState) {
-        guard contacts.count < Self.capacity || contacts[contact] != nil else { return }
+        if contacts[contact] == nil {
+            let size = contact.utf8.count
+            guard contacts.count < Self.capacity, byteCount + size <= Self.byteCapacity else { return }
+            byteCount += size
+        }
         contacts[contact] = state
     }
 }

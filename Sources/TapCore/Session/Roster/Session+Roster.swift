@@ -9,7 +9,7 @@ extension Session {
             let address = text(direction == .send ? event.head.to : event.head.from, direction)
         else { return }
         let change = roster.apply(kind, direction, contact: Address(address).comparableBare)
-        tell(change, cause: .presence(kind), direction)
+        tell(change, kind.words(direction))
     }
 
     /// A roster, or a change of one.
@@ -20,14 +20,13 @@ extension Session {
         var contacts: [String] = []
         for item in query.children {
             guard let change = roster.apply(item) else { continue }
-            if isPush { tell(change, cause: .push, direction) }
+            if isPush { tell(change, "told by the server") }
             if let after = change.after, contacts.count < Self.mostContacts {
                 contacts.append("\(change.contact) \(after)")
             }
         }
         guard !isPush, options.level >= .verbose else { return }
         var record = makeRecord(.note, .verbose, part: .session)
-        record.direction = direction
         record.code = "roster"
         let count = query.children.count
         record.message = "the roster has \(count) contact\(count == 1 ? "" : "s")"
@@ -38,21 +37,10 @@ extension Session {
     /// Contacts that one record names.
     private static let mostContacts = 1000
 
-    private enum Cause {
-        case presence(Presence.Kind)
-        case push
-    }
-
-    private mutating func tell(_ change: Roster.Change, cause: Cause, _ direction: Direction) {
+    private mutating func tell(_ change: Roster.Change, _ reason: String) {
         var record = makeRecord(.note, .info, part: .session)
-        record.direction = direction
         record.code = SubscriptionChange.code
         record.message = "\(SubscriptionChange(contact: change.contact, from: change.before, to: change.after))"
-        let reason =
-            switch cause {
-            case .push: "told by the server"
-            case .presence(let kind): kind.words(direction)
-            }
         record.details = ["because": .string(reason)]
         emit(record)
     }

@@ -15,7 +15,23 @@ extension SessionFacts {
         }
     }
 
-    var endingWords: String {
+    var endingWords: String { reason.map { "\(plainEndingWords); \($0)" } ?? plainEndingWords }
+
+    /// Why it ended, as a word for machines.
+    var endingVerdict: EndingVerdict? {
+        if let verdict { return verdict }
+        return switch ending {
+        case .clean: .closed
+        case .error: .streamError
+        case .unclean(_, .finished), .undecoded(_, .finished): .unclean
+        case .unclean, .undecoded: .reset
+        case .tap: .tap
+        case .stopped: .stopped
+        case nil: nil
+        }
+    }
+
+    private var plainEndingWords: String {
         switch ending {
         case .clean(let direction): "closed by the \(direction.source.name)"
         case .error(let condition, let direction):
@@ -42,6 +58,7 @@ extension SessionFacts {
             summary["\(name)_message"] = .integer(Int64(clamping: counts.message))
             summary["\(name)_presence"] = .integer(Int64(clamping: counts.presence))
         }
+        summary["verdict"] = endingVerdict.map { .string($0.rawValue) }
         summary["domain"] = domain.map { .string($0) }
         summary["mechanism"] = mechanism.map { .string($0) }
         switch authentication {

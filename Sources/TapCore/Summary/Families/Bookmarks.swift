@@ -1,0 +1,23 @@
+import XMPPCore
+
+// Bookmarks, old and new, and what else is stored in private.
+extension SummaryFamily {
+    static let bookmarks: [SummaryFamily] = [
+        SummaryFamily("XEP-0402", .bookmarks) { bookmark, line in
+            line.phrase("bookmark")
+            line.append(after: " as ", text: bookmark.childText("nick", .bookmarks))
+            if bookmark.attribute("autojoin") == "true" { line.append(", joined at login") }
+        },
+        SummaryFamily("XEP-0048", .bookmarksStorage) { storage, line in
+            line.separate()
+            line.append(storage.children("conference", .bookmarksStorage), "bookmark", "bookmarks") {
+                $0.attribute("jid")
+            }
+        },
+        SummaryFamily("XEP-0049", .privateStorage) { query, line in
+            line.verb(set: "stores in private: ", get: "asks for private: ")
+            guard let payload = query.firstChild else { return line.append("nothing") }
+            if line.isType("get") { line.append(name: payload) } else { line.append(within: payload) }
+        },
+    ]
+}

@@ -1,0 +1,49 @@
+import XMPPCore
+
+// What an entity is, has and can.
+extension SummaryFamily {
+    static let discovery: [SummaryFamily] = [
+        SummaryFamily("XEP-0030", .discoInfo) { query, line in
+            if line.isRequest {
+                line.phrase("asks what it is")
+            } else {
+                line.phrase("is ")
+                let identities = query.children("identity", .discoInfo)
+                if identities.isEmpty { line.append("without identity") }
+                for (index, identity) in identities.prefix(2).enumerated() {
+                    if index > 0 { line.append(", ") }
+                    line.append(text: identity.attribute("category") ?? "?")
+                    line.append("/")
+                    line.append(text: identity.attribute("type") ?? "?")
+                }
+                line.append(", ")
+                line.append(count: query.count("feature", .discoInfo), "feature", "features")
+            }
+            line.append(after: ", node ", text: query.attribute("node"))
+        },
+        SummaryFamily("XEP-0030", .discoItems) { query, line in
+            if line.isRequest {
+                line.phrase("asks what it has")
+            } else {
+                line.phrase("has ")
+                line.append(query.children("item", .discoItems), "item", "items") {
+                    $0.attribute("jid") ?? $0.attribute("node")
+                }
+            }
+            line.append(after: ", node ", text: query.attribute("node"))
+        },
+        // Every presence has it.
+        SummaryFamily("XEP-0115", .capabilities) { _, _ in },
+        SummaryFamily("XEP-0215", .serviceDiscoveryExternal, .serviceDiscoveryExternal1) { services, line in
+            guard !line.isRequest else {
+                line.phrase("asks for services")
+                return line.append(after: " of type ", text: services.attribute("type"))
+            }
+            line.separate()
+            let list = services.children.filter { $0.isNamed("service") }
+            line.append(list, "service", "services") { service in
+                service.attribute("type").map { "\($0) \(service.attribute("host") ?? "")" }
+            }
+        },
+    ]
+}

@@ -1,0 +1,44 @@
+import XMPPCore
+
+// Messages that only their receivers can read.
+extension SummaryFamily {
+    static let encryption: [SummaryFamily] = [
+        SummaryFamily("XEP-0384", .omemo, .omemo1, .omemoLegacy) { element, line in
+            let namespace = element.namespace
+            switch element.name {
+            case "encrypted":
+                line.phrase("OMEMO message")
+                guard let header = element.child("header", namespace) else { return }
+                let keys = header.children.reduce(0) { sum, child in
+                    sum + (child.isNamed("keys") ? child.count("key", namespace) : child.isNamed("key") ? 1 : 0)
+                }
+                line.append(after: " from device ", text: header.attribute("sid"))
+                line.append(", ")
+                line.append(count: keys, "key", "keys")
+                if let payload = element.child("payload", namespace) {
+                    line.append(",")
+                    line.append(sizeOf: payload)
+                } else {
+                    line.append(", no payload")
+                }
+            case "bundle":
+                let keys = element.firstChild { $0.isNamed("prekeys") }?.children.count ?? 0
+                line.phrase("OMEMO bundle, ")
+                line.append(count: keys, "prekey", "prekeys")
+            case "devices", "list":
+                line.phrase("OMEMO devices: ")
+                line.append(number: element.count("device", namespace))
+            default: line.appendName(element)
+            }
+        },
+        SummaryFamily("XEP-0373", .openPGP) { element, line in
+            line.phrase("OpenPGP ")
+            line.append(text: element.name)
+        },
+        SummaryFamily("XEP-0027", .openPGPLegacy) { _, line in line.phrase("OpenPGP message") },
+        SummaryFamily("XEP-0380", .encryptionHint) { hint, line in
+            line.phrase("encrypted by ")
+            line.append(text: hint.attribute("name") ?? hint.attribute("namespace") ?? "something")
+        },
+    ]
+}

@@ -1,0 +1,222 @@
+import XMPPCore
+
+/// A summary in the making: phrases joined by commas, of bounded length.
+///
+/// A family calls ``phrase(_:)`` to begin a phrase and appends to it. Whatever is appended, the line keeps to its limit;
+/// what comes from the wire is clipped by itself first, so that one long name leaves room for the rest.
+struct SummaryLine {
+    /// The most bytes of a line.
+    static let limit = 160
+    /// The most bytes of one text of the wire.
+    private static let textLimit = 64
+    /// How deep payloads within payloads are followed.
+    private static let depthLimit = 4
+
+    let context: Summary.Context
+    /// The stanza that is told, the innermost where they are nested.
+    private(set) var stanza: Element?
+    private var buffer = LineBuffer(capacity: limit + textLimit)
+    private var depth = 0
+    /// Something was appended behind the last comma.
+    private var hasPhrase = false
+
+    init(_ context: Summary.Context) {
+        self.context = context
+    }
+
+    var isEmpty: Bool { buffer.isEmpty }
+
+    /// How much there is, to see whether something was appended.
+    var byteCount: Int { buffer.count }
+
+    /// Whether what is appended now is lost.
+    var isFull: Bool { buffer.count > Self.limit }
+
+    /// The line; where it was too long, its end is an ellipsis.
+    var text: String {
+        guard isFull else { return String(decoding: buffer.bytes, as: UTF8.self) }
+        let ellipsis: [UInt8] = [0xE2, 0x80, 0xA6]
+        let end = Self.boundary(buffer.bytes.span, Self.limit - ellipsis.count)
+        return String(decoding: buffer.bytes[..<end] + ellipsis, as: UTF8.self)
+    }
+
+    // MARK: Phrases
+
+    /// Begins a phrase with a comma, where there is one before it.
+    mutating func phrase(_ words: StaticString) {
+        separate()
+        append(words)
+    }
+
+    /// Ends the phrase before, so that what is appended next is one of its own.
+    mutating func separate() {
+        if hasPhrase { append(", ") }
+        hasPhrase = true
+    }
+
+    mutating func append(_ words: StaticString) {
+        guard !isFull else { return }
+        hasPhrase = true
+        buffer.append(words)
+    }
+
+    /// Words of this program.
+    mutating func append(words: String) {
+        guard !isFull else { return }
+        hasPhrase = true
+        buffer.append(string: words)
+    }
+
+    /// A text of the wire, clipped.
+    mutating func append(text: String) {
+        guard !isFull else { return }
+        hasPhrase = true
+        let bytes = text.utf8.span
+        guard bytes.count > Self.textLimit else { return buffer.append(bytes: bytes.bytes) }
+        buffer.append(bytes: bytes.extracting(0..<Self.boundary(bytes, Self.textLimit - 3)).bytes)
+        buffer.append("…")
+    }
+
+    /// A space and a text of the wire, where there is one.
+    mutating func append(after words: StaticString = " ", text: String?) {
+        guard let text, !text.isEmpty else { return }
+        append(words)
+        append(text: text)
+    }
+
+    mutating func append(number: Int) {
+        guard !isFull else { return }
+        hasPhrase = true
+        buffer.append(decimal: number)
+    }
+
+    /// `1 contact`, `2 contacts`.
+    mutating func append(count: Int, _ one: StaticString, _ many: StaticString) {
+        append(number: count)
+        append(" ")
+        append(count == 1 ? one : many)
+    }
+
+    /// `2.1 kB`.
+    mutating func append(size: Int) {
+        guard !isFull else { return }
+        hasPhrase = true
+        buffer.append(size: UInt64(max(0, size)))
+    }
+
+    /// A size that stands in an attribute or element, if it is a number; as it came otherwise.
+    mutating func append(after words: StaticString = " ", size: String?) {
+        guard let size, !size.isEmpty else { return }
+        append(words)
+        if let number = Int(size), number >= 0 { append(size: number) } else { append(text: size) }
+    }
+
+    /// A space and the size of the text in `element`; of a text that is hidden only where its placeholder tells one.
+    mutating func append(sizeOf element: Element) {
+        let count = element.textSize
+        guard let hidden = Self.hiddenSize(element, count) else {
+            append(" ")
+            return append(size: count)
+        }
+        append(" redacted")
+        if hidden >= 0 {
+            append(" ")
+            append(size: hidden)
+        }
+    }
+
+    /// The size that the placeholder of a hidden text tells, -1 where it tells none; nil for a text that is not hidden.
+    private static func hiddenSize(_ element: Element, _ count: Int) -> Int? {
+        guard count > 10, count < 96 else { return nil }
+        let text = element.text
+        guard Placeholder.isPlaceholder(text.utf8.span) else { return nil }
+        let name = text.dropFirst(10).prefix { $0 != "#" }
+        return name.lastIndex(of: "-").flatMap { Int(name[name.index(after: $0)...]) } ?? -1
+    }
+
+    /// The end of the longest beginning of `bytes` that has at most `limit` bytes and cuts no character.
+    private static func boundary(_ bytes: Span<UInt8>, _ limit: Int) -> Int {
+        var end = max(0, min(limit, bytes.count))
+        while end > 0, end < bytes.count, bytes[end] & 0xC0 == 0x80 { end -= 1 }
+        return end
+    }
+
+    // MARK: Lists
+
+    /// `: a, b, c …` of the first few; nothing of an empty list.
+    mutating func append(some texts: [String], of count: Int, atMost shown: Int = 3) {
+        guard !texts.isEmpty else { return }
+        append(": ")
+        for (index, text) in texts.prefix(shown).enumerated() {
+            if index > 0 { append(", ") }
+            append(text: text)
+        }
+        if count > min(shown, texts.count) { append(", …") }
+    }
+
+    /// `3 contacts: a, b, c` for the children of `element` that are called `name`.
+    mutating func append(
+        _ children: [Element],
+        _ one: StaticString,
+        _ many: StaticString,
+        naming text: (Element) -> String?
+    ) {
+        append(count: children.count, one, many)
+        append(some: children.prefix(3).compactMap(text), of: children.count)
+    }
+
+    // MARK: Elements
+
+    /// A payload, told by its family, or by its name where it has none.
+    mutating func append(payload: Element) {
+        guard depth < Self.depthLimit, !isFull else { return }
+        guard let tell = SummaryFamily.telling(payload.namespace) else { return appendName(payload) }
+        depth += 1
+        tell(payload, &self)
+        depth -= 1
+    }
+
+    /// A payload as part of the phrase that was begun.
+    mutating func append(within payload: Element) {
+        hasPhrase = false
+        append(payload: payload)
+        hasPhrase = true
+    }
+
+    /// The name of an element as part of the phrase that was begun.
+    mutating func append(name element: Element) {
+        hasPhrase = false
+        appendName(element)
+    }
+
+    /// Makes `element` the stanza that is told.
+    mutating func enter(_ element: Element) { stanza = element }
+
+    /// A stanza within a payload: a copy, a result of an archive.
+    mutating func append(nested: Element) {
+        guard depth < Self.depthLimit, !isFull else { return }
+        let outer = stanza
+        depth += 1
+        append(text: nested.name)
+        if let type = nested.attribute("type") { append(after: " ", text: type) }
+        append(after: " ", text: nested.attribute("from"))
+        append(after: " → ", text: nested.attribute("to"))
+        append(": ")
+        hasPhrase = false
+        append(stanza: nested)
+        depth -= 1
+        stanza = outer
+    }
+
+    /// The name of an element that no family tells.
+    mutating func appendName(_ element: Element) { appendName(element.name, element.namespace, element.namespaceURI) }
+
+    mutating func appendName(_ name: String, _ namespace: Namespace, _ uri: String) {
+        separate()
+        if namespace.isContent || namespace == .none { return append(text: name) }
+        append("{")
+        if namespace == .other { append(text: uri) } else { append(namespace.uri) }
+        append("}")
+        append(text: name)
+    }
+}

@@ -1,0 +1,44 @@
+import Foundation
+import TapTestKit
+
+/// A client that does nothing by itself, so that each step is the test's.
+struct PlainClient {
+    let socket: PlainSocket
+    let account: Account
+
+    /// Logs in by SASL PLAIN without TLS, binds, asks for the roster and is available.
+    ///
+    /// - Parameter resource: asked for; the server chooses where it is nil.
+    init(_ account: Account, _ tap: Tap, resource: String? = nil) throws {
+        self.account = account
+        socket = try PlainSocket(port: tap.port)
+        try socket.openStream()
+        let secret = Data("\0\(account.user)\0\(account.password)".utf8).base64EncodedString()
+        try socket.write("<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>\(secret)</auth>")
+        try socket.read(until: "<success")
+        // Beyond the features of the first stream.
+        try socket.write(
+            "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='localhost' "
+                + "version='1.0'>"
+        )
+        try socket.read(until: "urn:ietf:params:xml:ns:xmpp-bind")
+        let wish = resource.map { "<resource>\($0)</resource>" } ?? ""
+        try socket.write("<iq type='set' id='bind'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'>\(wish)</bind></iq>")
+        try socket.read(until: "</jid>")
+        try socket.write("<iq type='get' id='roster'><query xmlns='jabber:iq:roster'/></iq>")
+        try socket.read(until: "jabber:iq:roster")
+        try socket.write("<presence/>")
+    }
+
+    func presence(_ type: String, to other: Account) throws {
+        try socket.write("<presence type='\(type)' to='\(other.jid)'/>")
+    }
+
+    /// Waits for a contact's presence of a type.
+    func expect(_ type: String) throws { try socket.read(until: "type='\(type)'") }
+
+    func leave() throws {
+        try socket.write("</stream:stream>")
+        try socket.read()
+    }
+}

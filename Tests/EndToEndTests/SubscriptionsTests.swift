@@ -1,0 +1,127 @@
+import Foundation
+import TapTestKit
+import Testing
+
+/// How people become contacts, on a real server: what the log says of it at info, and what `explain` makes of it.
+@Suite(
+    .serialized,
+    .timeLimit(.minutes(2)),
+    .enabled(if: TestProgram.areInstalled(.prosody, .slixmpp), "Prosody or slixmpp is missing")
+)
+struct SubscriptionsTests {
+    private func told(_ tap: Tap, _ account: Account) -> [String] {
+        Tap.read(tap.story).split(separator: "\n")
+            .filter { $0.contains(" \(account.jid)/") && $0.contains("session: ") && $0.contains("(because ") }
+            .compactMap { line in
+                line.range(of: "session: ").map { String(line[$0.upperBound...].prefix { $0 != "(" }.dropLast()) }
+            }
+    }
+
+    private func explain(_ tap: Tap, _ arguments: String...) async throws -> [String] {
+        let binary = try XMPPTapBinary(["explain", tap.capture, "--subscriptions"] + arguments)
+        #expect(try await binary.process.ending() == .exited(0))
+        return binary.process.lines(of: .standardOutput)
+    }
+
+    @Test func `One is offline when asked, agrees at the next login, and both see how it came about`() async throws {
+        let server = try await ProsodyServer()
+        let tap = try await Tap(upstream: server.port)
+        let romeo = try PlainClient(.romeo, tap)
+        try romeo.presence("subscribe", to: .juliet)
+        try romeo.socket.read(until: "ask='subscribe'")
+
+        let juliet = try PlainClient(.juliet, tap)
+        try juliet.expect("subscribe")
+        try juliet.presence("subscribed", to: .romeo)
+        try romeo.expect("subscribed")
+        try juliet.socket.read(until: "subscription='from'")
+        try juliet.presence("subscribe", to: .romeo)
+        try romeo.expect("subscribe")
+        try romeo.presence("subscribed", to: .juliet)
+        try juliet.expect("subscribed")
+        try juliet.socket.read(until: "subscription='both'")
+        try romeo.socket.read(until: "subscription='both'")
+
+        // Removal, which the other side sees too.
+        try romeo.socket.write(
+            "<iq type='set' id='gone'><query xmlns='jabber:iq:roster'><item jid='juliet@localhost' "
+                + "subscription='remove'/></query></iq>"
+        )
+        try romeo.socket.read(until: "subscription='remove'")
+        try juliet.expect("unsubscribed")
+        try juliet.socket.read(until: "subscription='none'")
+        try romeo.leave()
+        try juliet.leave()
+        try await tap.stop()
+        try await server.stop()
+
+        let his = told(tap, .romeo).filter { !$0.hasSuffix("as before") }
+        #expect(his.first == "juliet@localhost: none → pending out")
+        #expect(his.contains("juliet@localhost: pending out → to"))
+        #expect(his.contains("juliet@localhost: to → to, pending in"))
+        #expect(his.contains("juliet@localhost: to, pending in → both"))
+        #expect(his.last == "juliet@localhost: both → removed")
+        let hers = told(tap, .juliet).filter { !$0.hasSuffix("as before") }
+        #expect(hers.first == "romeo@localhost: none → pending in")
+        #expect(hers.contains("romeo@localhost: pending in → from"))
+        #expect(hers.contains("romeo@localhost: from → from, pending out"))
+        #expect(hers.last == "romeo@localhost: from → none" || hers.last == "romeo@localhost: to → none")
+
+        let story = try await explain(tap, "juliet@localhost")
+        #expect(story.first == "romeo@localhost and juliet@localhost")
+        #expect(story.count { $0.contains("none → pending out (asks to see their presence)") } == 1)
+        #expect(story.last == "  at the end romeo@localhost: removed; juliet@localhost: none")
+        #expect(try await explain(tap, "nurse@localhost").isEmpty)
+    }
+
+    @Test func `Both ask at once, and one rejects`() async throws {
+        let server = try await ProsodyServer()
+        let tap = try await Tap(upstream: server.port)
+        let romeo = try PlainClient(.romeo, tap)
+        let juliet = try PlainClient(.juliet, tap)
+        try romeo.presence("subscribe", to: .juliet)
+        try juliet.presence("subscribe", to: .romeo)
+        try romeo.expect("subscribe")
+        try juliet.expect("subscribe")
+        try romeo.presence("subscribed", to: .juliet)
+        try juliet.presence("unsubscribed", to: .romeo)
+        try juliet.expect("subscribed")
+        try romeo.expect("unsubscribed")
+        try romeo.socket.read(until: "subscription='from'")
+        try juliet.socket.read(until: "subscription='to'")
+        try romeo.leave()
+        try juliet.leave()
+        try await tap.stop()
+        try await server.stop()
+
+        #expect(told(tap, .romeo).contains { $0.contains("pending out and in") })
+        let story = try await explain(tap)
+        #expect(
+            story.last == "  at the end romeo@localhost: from, shows its own presence; "
+                + "juliet@localhost: to, sees the other's presence"
+        )
+    }
+
+    @Test func `A client that agrees by itself is seen to do so`() async throws {
+        let server = try await ProsodyServer()
+        let tap = try await Tap(upstream: server.port)
+        // slixmpp agrees to whoever asks, and asks in turn.
+        let juliet = try ScriptedClient(.slixmpp, as: .juliet, port: tap.port, .init(receive: 1))
+        try await juliet.event("ready")
+        let romeo = try PlainClient(.romeo, tap)
+        try romeo.presence("subscribe", to: .juliet)
+        try romeo.expect("subscribed")
+        try romeo.expect("subscribe")
+        try romeo.presence("subscribed", to: .juliet)
+        try romeo.socket.read(until: "subscription='both'")
+        try romeo.socket.write("<message to='juliet@localhost' type='chat'><body>thanks</body></message>")
+        _ = try await juliet.finish()
+        try romeo.leave()
+        try await tap.stop()
+        try await server.stop()
+
+        let story = try await explain(tap)
+        #expect(story.contains { $0.contains("] juliet@localhost: ") && $0.contains("(lets them see this account's") })
+        #expect(story.last?.hasPrefix("  at the end romeo@localhost: both, each sees the other's presence") == true)
+    }
+}

@@ -1,0 +1,76 @@
+import Foundation
+import TapTestKit
+import Testing
+import XMPPCore
+
+@Suite struct ElementReaderTests {
+    private static let header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>"
+
+    /// Reads each item of a stream both ways; how many there were.
+    private func compare(_ stanzas: String, header: String = header, _ name: String) throws -> Int {
+        let parser = StanzaParser()
+        var reader = ElementReader()
+        var decoder = StreamDecoder(limits: .authenticated)
+        decoder.append(Array((header + stanzas).utf8).span)
+        var count = 0
+        while let event = decoder.next() {
+            guard case .item(.element) = event.kind else { continue }
+            let parsed = try parser.parse(decoder)
+            let element = reader.read(decoder.bytes, in: decoder)
+            let read = try #require(element, "\(name)")
+            #expect(read == parsed, "\(name): \(decoder.bytes.string())")
+            #expect(read.namespaceURI == parsed.namespaceURI, "\(name)")
+            #expect(read.textSize == parsed.text.utf8.count && read.elementCount == parsed.children.count, "\(name)")
+            count += 1
+        }
+        return count
+    }
+
+    @Test(arguments: [
+        "<message/>", "<message><body>a &lt; b &#x1F339; \r\n c\rd</body></message>",
+        "<message><body>é<![CDATA[ &amp; ]] \r\n ]]>tail</body></message>",
+        "<iq type='get' id='a&amp;b\n\tc'><query xmlns='urn:x' xmlns:p='urn:p' p:a='1' a=\"2\"><p:b/></query></iq>",
+        "<a:b xmlns:a='urn:a'><c xmlns=''/><a:d xmlns:a='urn:b' xml:lang='de'><e xmlns='urn:&amp;'/></a:d></a:b>",
+        "<presence> <x xmlns='http://jabber.org/protocol/muc'/> \n </presence>",
+        "<stream:features><a/></stream:features>",
+    ])
+    func itReadsWhatTheParserReads(stanza: String) throws {
+        #expect(try compare(stanza, stanza) == 1)
+        let declared = "<s:stream xmlns='urn:own' xmlns:s='http://etherx.jabber.org/streams' xmlns:q='urn:q'>"
+        let other = stanza.replacing("stream:", with: "s:")
+        #expect(try compare("<q:x q:y='z'>\(other)</q:x>", header: declared, stanza) == 1)
+    }
+
+    @Test(.enabled(if: Corpus.isAvailable)) func everyExampleIsReadAsTheParserReadsIt() throws {
+        var count = 0
+        for example in try CorpusTests.examples() { count += try compare(example.text, example.name) }
+        #expect(count > 5000)
+    }
+
+    @Test func whatIsNoElementIsNone() {
+        var reader = ElementReader()
+        for text in ["", "<a>", "text", "<a></b", "<a", "</a>", "<a/><b", "<?x?>", "<!-- -->", "<a><![CDATA[", "\u{0}"]
+        {
+            let element = reader.read(Array(text.utf8).span)
+            #expect(element == nil, "\(text)")
+        }
+        var random = SeededGenerator(seed: 3)
+        let item = Array("<a b='c&amp;' xmlns:p='q'><p:d>t&lt;e</p:d><![CDATA[x]]></a>".utf8)
+        for _ in 0..<20_000 {
+            var bytes = item
+            for _ in 0..<Int.random(in: 1...4, using: &random) {
+                bytes[Int.random(in: bytes.indices, using: &random)] = UInt8.random(in: 0...255, using: &random)
+            }
+            // Whatever comes of it, it ends.
+            _ = reader.read(bytes.span)?.elementCount
+        }
+    }
+
+    @Test func anElementOutlivesTheNextItem() {
+        var reader = ElementReader()
+        let first = reader.read(Array("<a><b>one</b></a>".utf8).span)
+        let second = reader.read(Array("<c><d>two</d></c>".utf8).span)
+        #expect(first?.firstChild?.text == "one")
+        #expect(second?.firstChild?.text == "two")
+    }
+}
