@@ -1,4 +1,4 @@
-internal import XMPPCore
+public import XMPPCore
 
 /// Reads what a client says first, up to the name of the domain that it wants: in the header of its stream (RFC 6120
 /// §4.7.2), or in the ClientHello where it begins with TLS (XEP-0368).
@@ -13,8 +13,8 @@ public struct OpeningReader: ~Copyable {
         case header(to: String?)
         /// TLS, and the server name asked for.
         case hello(serverName: String?)
-        /// Neither; what is wrong is a clause for people.
-        case neither(String)
+        /// Neither: the stream error it deserves, and what is wrong as a clause for people.
+        case neither(StreamErrorCondition, String)
     }
 
     /// Bytes that may come before the name is known; the same as of a ClientHello.
@@ -23,10 +23,10 @@ public struct OpeningReader: ~Copyable {
     private var result = Result.needMore
     private var count = 0
     private var hello: ClientHelloReader?
-    private var decoder = StreamDecoder(limits: .unauthenticated)
+    private var decoder: StreamDecoder
 
     /// A reader that has seen nothing.
-    public init() {}
+    public init(limits: StreamLimits = .unauthenticated) { decoder = StreamDecoder(limits: limits) }
 
     /// Takes the bytes of one read and says what is known now.
     public mutating func append(_ bytes: Span<UInt8>) -> Result {
@@ -35,7 +35,7 @@ public struct OpeningReader: ~Copyable {
         count += bytes.count
         result = hello == nil ? readStream(bytes) : readHello(bytes)
         if result == .needMore, count > Self.limit {
-            result = .neither("it has said \(count) bytes and named no domain")
+            result = .neither(.policyViolation, "\(count) bytes have come, the limit is \(Self.limit)")
         }
         return result
     }
@@ -43,8 +43,8 @@ public struct OpeningReader: ~Copyable {
     private mutating func readHello(_ bytes: Span<UInt8>) -> Result {
         switch hello?.append(bytes) {
         case .hello(let hello): .hello(serverName: hello.serverName)
-        case .malformed(let reason): .neither("malformed ClientHello: \(reason)")
-        case .notTLS: .neither("it begins like TLS and is none")
+        case .malformed(let reason): .neither(.badFormat, "malformed ClientHello: \(reason)")
+        case .notTLS: .neither(.badFormat, "it begins like TLS and is none")
         case .needMore, nil: .needMore
         }
     }
@@ -59,8 +59,8 @@ public struct OpeningReader: ~Copyable {
                 var meaning: [UInt8] = []
                 AttributeValue.decode(decoder.bytes.slice(to.range), into: &meaning)
                 return .header(to: meaning.span.string())
-            case .fault(let fault): return .neither(fault.explanation)
-            case .item, .fragment, .torn: return .neither("it begins without a stream header")
+            case .fault(let fault): return .neither(fault.condition, fault.explanation)
+            case .item, .fragment, .torn: return .neither(.badFormat, "it begins without a stream header")
             }
         }
         return .needMore

@@ -90,9 +90,15 @@ extension Session {
         guard let chosenDomain, !isRefusing, let to = text(event.head.to, .send), !Self.isSame(chosenDomain, to) else {
             return false
         }
-        let words = "The stream is for \(chosenDomain) and cannot change to another domain."
-        note(.error, .error, code: "host-unknown", words, condition: .hostUnknown, direction: .send)
-        refuse(.hostUnknown, words)
+        note(
+            .error,
+            .error,
+            code: "host-unknown",
+            "the session is for \(chosenDomain), a new stream for \(to)",
+            condition: .hostUnknown,
+            direction: .send
+        )
+        refuse(.hostUnknown, "This session is for \(chosenDomain) and cannot change to another domain.")
         return true
     }
 
@@ -105,7 +111,7 @@ extension Session {
             .error,
             .error,
             code: "host-unknown",
-            "the stream is for \(chosenDomain), TLS for \(name)",
+            "the session is for \(chosenDomain), TLS for \(name)",
             condition: .hostUnknown,
             direction: .send,
             part: .tls
@@ -116,8 +122,19 @@ extension Session {
 
     /// Alerts of TLS (RFC 8446 §6, RFC 6066 §3) that can stand before a handshake.
     enum Alert: UInt8 {
+        case decodeError = 50
         case internalError = 80
         case unrecognizedName = 112
+
+        /// The alert that says what a stream error would.
+        init(_ condition: StreamErrorCondition) {
+            self =
+                switch condition {
+                case .hostUnknown: .unrecognizedName
+                case .badFormat: .decodeError
+                default: .internalError
+                }
+        }
     }
 
     /// Ends the session of a client that has begun TLS, with a fatal alert.

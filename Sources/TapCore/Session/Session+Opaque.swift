@@ -9,7 +9,7 @@ extension Session {
         beginTLS(directly: true)
         lookIntoOpaque(direction, bytes)
         facts.ending = .tap(condition: condition.rawValue)
-        alert(condition == .hostUnknown ? .unrecognizedName : .internalError)
+        alert(Alert(condition))
     }
 
     /// Bytes that pass undecoded: of TLS what it says in clear is read, of all else a digest is kept.

@@ -12,8 +12,12 @@ struct DomainDialer: Sendable {
     /// The addresses on which this proxy listens.
     let own: OwnAddresses
 
-    /// The domain that a client has named; nil where it is none of those allowed.
-    func domain(named name: String?) -> Upstream.Domain? { name.flatMap { name in domains.first { $0.matches(name) } } }
+    /// The domain that a client has named; nil where it is none of those allowed. A client that names none can mean
+    /// only one where there is but one.
+    func domain(named name: String?) -> Upstream.Domain? {
+        guard let name else { return domains.count == 1 ? domains[0] : nil }
+        return domains.first { $0.matches(name) }
+    }
 }
 
 /// Finds the server of one session's domain and connects to it, telling each step.

@@ -23,6 +23,7 @@ public struct Endpoint: Sendable, Hashable {
         func error(_ code: EndpointError.Code) -> EndpointError { EndpointError(code: code, text: text) }
 
         guard !text.isEmpty else { throw error(.empty) }
+        guard !text.hasPrefix("domain:") else { throw error(.domain) }
         guard !text.contains("://") else { throw error(.url) }
         let host: Substring
         let rest: Substring
@@ -95,6 +96,8 @@ public struct EndpointError: Error, Sendable, Hashable {
         case openBracket
         /// A URL.
         case url
+        /// A domain whose server is to be looked up, where one server is asked for.
+        case domain
         /// What stands for a domain is none; words for people.
         case badDomain(String)
     }
@@ -123,6 +126,7 @@ extension EndpointError: CustomStringConvertible {
             "\(shown) has \"\(Self.escape(host))\" in brackets, which is no IPv6 address; write [v6]:PORT, as in [::1]:5222"
         case .openBracket: "\(shown) opens a bracket and does not close it; write [v6]:PORT, as in [::1]:5222"
         case .url: "\(shown) is a URL; write HOST:PORT, as in localhost:5222"
+        case .domain: "\(shown) names a domain; write HOST:PORT, or the domain alone with --upstream-domain"
         case .badDomain(let reason):
             "\(shown) is no domain: \(Self.escape(reason)); write the part of a JID behind \"@\", as in example.org"
         }

@@ -139,8 +139,8 @@ public final class ProxyService: Service {
                 await listeners.close()
                 throw error
             }
+            own.set(listeners.open.map(\.address))
         }
-        own.set(listeners.open.map(\.address))
         return listeners
     }
 

@@ -1,5 +1,5 @@
 internal import TapCore
-public import XMPPCore
+internal import XMPPCore
 
 /// Where clients are sent to.
 public enum Upstream: Sendable, Hashable {
@@ -36,18 +36,21 @@ public enum Upstream: Sendable, Hashable {
         }
     }
 
-    /// Reads `HOST:PORT` or `domain:NAME`.
+    /// Reads `HOST:PORT` or `domain:NAME`; several names with commas between them.
     init(_ text: String) throws(EndpointError) {
         let prefix = "domain:"
         if text.hasPrefix(prefix) {
-            self = .domains([try Domain(String(text.dropFirst(prefix.count)))])
+            var domains: [Domain] = []
+            let names = text.dropFirst(prefix.count).split(separator: ",", omittingEmptySubsequences: false)
+            for name in names { domains.append(try Domain(String(name))) }
+            self = .domains(domains)
         } else {
             self = .endpoint(try Endpoint(text))
         }
     }
 
     /// The one server, where there is one.
-    var endpoint: Endpoint? { if case .endpoint(let endpoint) = self { endpoint } else { nil } }
+    public var endpoint: Endpoint? { if case .endpoint(let endpoint) = self { endpoint } else { nil } }
 }
 
 extension Upstream: CustomStringConvertible {

@@ -15,12 +15,12 @@ struct ProxyPlanTests {
     }
 
     @Test func `The built-in server serves those for whom no other was named`() throws {
-        let mixed = try ProxyPlan(listen: [ListenSpec(port: 1, upstream: server), ListenSpec(port: 0)], upstream: nil)
+        let mixed = try ProxyPlan(listen: [ListenSpec(port: 1, upstream: .endpoint(server)), ListenSpec(port: 0)], upstream: nil)
         #expect(mixed.needsServer)
         #expect(!mixed.isServed(at: Endpoint(host: "::1", port: 1)))
         #expect(mixed.isServed(at: Endpoint(host: "::1", port: 40000)))
         for plan in [
-            try ProxyPlan(listen: [ListenSpec(port: 1, upstream: server)], upstream: nil),
+            try ProxyPlan(listen: [ListenSpec(port: 1, upstream: .endpoint(server))], upstream: nil),
             try ProxyPlan(listen: [ListenSpec(port: 1)], upstream: server),
         ] {
             #expect(!plan.needsServer)
@@ -29,13 +29,13 @@ struct ProxyPlanTests {
     }
 
     @Test func `A server that no listener uses is a warning`() throws {
-        let plan = try ProxyPlan(listen: [ListenSpec(port: 1, upstream: server)], upstream: server)
+        let plan = try ProxyPlan(listen: [ListenSpec(port: 1, upstream: .endpoint(server))], upstream: server)
         #expect(plan.warnings == ["--upstream is not used: every --listen names a server of its own"])
         #expect(try ProxyPlan(listen: [ListenSpec(port: 1)], upstream: server).warnings.isEmpty)
     }
 
     @Test func `A listener said twice is refused, but any number of free ports are not`() throws {
-        let twice = [ListenSpec(port: 5), ListenSpec(host: "::1", port: 5), ListenSpec(port: 5, upstream: server)]
+        let twice = [ListenSpec(port: 5), ListenSpec(host: "::1", port: 5), ListenSpec(port: 5, upstream: .endpoint(server))]
         #expect(
             refusal { try ProxyPlan(listen: twice, upstream: nil) }
                 == "--listen 5=example.org:5222: listening there was asked for before; leave one out"
