@@ -1,7 +1,7 @@
 internal import XMPPCore
 
 /// One step on the way to a session's server, as it was made: a rung of the session's ladder.
-public struct Rung: Sendable, Hashable {
+public struct FindingStep: Sendable, Hashable {
     /// Which step. The raw value stands in a record's `details.rung`.
     public enum Step: String, Sendable {
         /// SRV records of a domain were asked for.
@@ -60,7 +60,7 @@ public struct Rung: Sendable, Hashable {
 // How a session's server is found where the client names its domain.
 extension Session {
     /// A step on the way to the server has been made: told as a record with the code `rung`.
-    public mutating func made(_ rung: Rung, at now: Run.Instant) {
+    public mutating func made(_ rung: FindingStep, at now: Run.Instant) {
         self.now = now
         guard !phase.isClosed else { return }
         var record = makeRecord(.note, rung.isDetail ? .verbose : .info, part: .net)
@@ -81,7 +81,9 @@ extension Session {
 
     /// Whether two names are one domain, whatever their case and script.
     static func isSame(_ domain: String, _ other: String) -> Bool {
-        guard let one = Address(domain).jid, let two = Address(other).jid, two.isServer, two.isBare else { return false }
+        guard let one = Address(domain).jid, let two = Address(other).jid, two.isServer, two.isBare else {
+            return false
+        }
         return one.asciiDomain == two.asciiDomain
     }
 

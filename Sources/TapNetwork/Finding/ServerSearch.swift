@@ -36,7 +36,7 @@ final class ServerSearch {
     private let domain: Upstream.Domain
     private let service: ServiceRecord.Service
     private let eventLoop: any EventLoop
-    private let tell: (Rung) -> Void
+    private let tell: (FindingStep) -> Void
     private let done: (Result<any Channel, Failure>) -> Void
     private var servers: ArraySlice<ServiceRecord> = []
     private var isFromRecord = true
@@ -49,7 +49,7 @@ final class ServerSearch {
         domain: Upstream.Domain,
         isTLS: Bool,
         on eventLoop: any EventLoop,
-        tell: @escaping (Rung) -> Void,
+        tell: @escaping (FindingStep) -> Void,
         done: @escaping (Result<any Channel, Failure>) -> Void
     ) {
         self.dialer = dialer
@@ -103,7 +103,7 @@ final class ServerSearch {
     }
 
     private func tellRecords(_ service: ServiceRecord.Service, _ answer: RecordAnswer) {
-        let (outcome, finding): (Rung.Outcome, String) =
+        let (outcome, finding): (FindingStep.Outcome, String) =
             switch answer.result {
             case .failure(let fault): (.failed, fault.words)
             case .success(let records) where records.isEmpty: (.none, "no such records")
@@ -111,7 +111,7 @@ final class ServerSearch {
                 (.refused, "the domain has no such service")
             case .success(let records): (.ok, records.map(\.description).joined(separator: ", "))
             }
-        tell(Rung(.records, outcome, "\(service.rawValue).\(domain.ascii)", finding, duration: answer.duration))
+        tell(FindingStep(.records, outcome, "\(service.rawValue).\(domain.ascii)", finding, duration: answer.duration))
     }
 
     /// Without SRV records the domain's own address and the usual port (RFC 6120 §3.2.2), where a stream begins in clear.
@@ -143,7 +143,7 @@ final class ServerSearch {
                 service == .tls
                 ? "the client has begun with TLS, this server begins without"
                 : "the client has begun without TLS, this server begins with it"
-            tell(Rung(.connection, .skipped, place, why, isDetail: true))
+            tell(FindingStep(.connection, .skipped, place, why, isDetail: true))
             troubles.append("\(place): \(why)")
             return next()
         }
@@ -160,7 +160,7 @@ final class ServerSearch {
             switch answer {
             case .success((.success(let found), let duration)): connect(place, server, found, duration)
             case .success((.failure(let fault), let duration)):
-                tell(Rung(.addresses, .failed, server.target, fault.words, duration: duration))
+                tell(FindingStep(.addresses, .failed, server.target, fault.words, duration: duration))
                 troubles.append("\(place): \(fault.words)")
                 next()
             case .failure(let error): fail("\(error)")
@@ -176,7 +176,7 @@ final class ServerSearch {
     ) {
         let all = found.usable + found.refused.map(\.0)
         tell(
-            Rung(
+            FindingStep(
                 .addresses,
                 all.isEmpty ? .none : .ok,
                 server.target,
@@ -196,10 +196,10 @@ final class ServerSearch {
             guard !isCancelled else { return }
             let subject = attempt.address.endpoint?.description ?? place
             guard let error = attempt.error else {
-                return tell(Rung(.connection, .ok, subject, "connected", duration: attempt.duration))
+                return tell(FindingStep(.connection, .ok, subject, "connected", duration: attempt.duration))
             }
             let words = Dialer.reason(error, timeout: dialer.timeout)
-            tell(Rung(.connection, .failed, subject, words, duration: attempt.duration))
+            tell(FindingStep(.connection, .failed, subject, words, duration: attempt.duration))
             troubles.append("\(subject): \(words)")
         } done: { [self] channel in
             guard let channel else { return next() }
@@ -211,7 +211,7 @@ final class ServerSearch {
 
     private func refuse(_ address: SocketAddress, _ why: String) {
         let subject = address.endpoint?.description ?? "?"
-        tell(Rung(.connection, .refused, subject, why))
+        tell(FindingStep(.connection, .refused, subject, why))
         troubles.append("\(subject): \(why)")
     }
 

@@ -35,7 +35,7 @@ struct ProxyPlan: Equatable {
             warnings.append("\(flag) is not used: every --listen names a server of its own")
         }
         let used = listeners.compactMap { $0.upstream ?? upstream }
-        if resolver != nil, used.allSatisfy({ $0.endpoint != nil }) {
+        if resolver != nil, !used.contains(where: { $0.endpoint == nil }) {
             warnings.append("--resolver is not used: no domain's server is looked up")
         }
         self.warnings = warnings

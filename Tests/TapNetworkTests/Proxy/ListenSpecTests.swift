@@ -8,9 +8,15 @@ struct ListenSpecTests {
             ("15222", ListenSpec(port: 15222)), ("0", ListenSpec(port: 0)),
             ("127.0.0.1:15222", ListenSpec(host: "127.0.0.1", port: 15222)),
             ("[::1]:0", ListenSpec(host: "::1", port: 0)),
-            ("15222=localhost:5222", ListenSpec(port: 15222, upstream: .endpoint(Endpoint(host: "localhost", port: 5222)))),
+            (
+                "15222=localhost:5222",
+                ListenSpec(port: 15222, upstream: .endpoint(Endpoint(host: "localhost", port: 5222)))
+            ),
             ("[::]:1=[::1]:2", ListenSpec(host: "::", port: 1, upstream: .endpoint(Endpoint(host: "::1", port: 2)))),
-            ("15222=domain:example.org", ListenSpec(port: 15222, upstream: .domains([try Upstream.Domain("example.org")]))),
+            (
+                "15222=domain:example.org",
+                ListenSpec(port: 15222, upstream: .domains([try Upstream.Domain("example.org")]))
+            ),
             (
                 "15222=domain:a.example,b.example",
                 ListenSpec(

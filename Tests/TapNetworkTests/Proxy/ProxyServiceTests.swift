@@ -135,7 +135,11 @@ struct ProxyServiceTests {
         let service = service(
             [
                 ListenSpec(host: "127.0.0.1", port: 0),
-                ListenSpec(host: "127.0.0.1", port: 0, upstream: .endpoint(Endpoint(host: "localhost", port: two.port))),
+                ListenSpec(
+                    host: "127.0.0.1",
+                    port: 0,
+                    upstream: .endpoint(Endpoint(host: "localhost", port: two.port))
+                ),
             ],
             upstream: Endpoint(host: "127.0.0.1", port: one.port),
             listening: listening
