@@ -46,6 +46,7 @@ extension Session {
             if kind == .element, event.isTruncated, pipes[direction].mode == .store {
                 return refuseOversize(event, direction)
             }
+            if kind == .header, direction == .send, refuseOtherDomain(event) { return }
             if shouldHold(event, direction) { holdItem(event, direction) } else { forward(event, direction) }
             switch kind {
             case .declaration: recordItem(event, direction, .declaration, level: .verbose)
@@ -84,7 +85,7 @@ extension Session {
     private mutating func handleFault(_ fault: ScanFault, _ event: StreamEvent, _ direction: Direction) {
         let isForeign = pipes[direction].decoder.epoch == 0 && fault.code == .notXML
         recordFault(fault, event, direction, isForeign: isForeign)
-        if isRefusing { return finish(reset: false) }
+        if isRefusing { return direction == .send ? answerRefused() : finish(reset: false) }
         if options.onUnparsable == .close {
             return refuse(fault.condition, "\(fault.explanation), at offset \(fault.offset)", fault: direction)
         }
