@@ -269,6 +269,7 @@ extension Session {
         contentSource = .none
         facts.unanswered = requests.count + requests.forgotten
         phase = .closed
+        endLadder()
         for direction in Direction.allCases { recordOpaqueBytes(direction) }
         var record = makeRecord(.session, facts.endingLevel, part: .session)
         record.code = "session-ended"
