@@ -275,6 +275,7 @@ extension Session {
         contentSource = .none
         facts.unanswered = requests.count + requests.forgotten
         phase = .closed
+        endLadder()
         for direction in Direction.allCases { recordOpaqueBytes(direction) }
         guard facts.endingLevel <= options.level else { return }
         var record = makeRecord(.session, facts.endingLevel, part: .session)
