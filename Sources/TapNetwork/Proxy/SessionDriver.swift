@@ -32,8 +32,10 @@ final class SessionDriver {
     }
 
     private let loop: RelayLoop
-    private let remote: SocketAddress?
+    private let arrival: Arrival
     private let route: Route
+    /// What the server is told of the client before anything else.
+    private let sends: ProxyProtocol.Sending?
     private var session: Session
     private var stage = Stage.connecting
     private let client = LegHandler(.client)
@@ -50,17 +52,19 @@ final class SessionDriver {
     /// When bytes came last, in nanoseconds of the run; 0 before the first.
     private var lastRead: Int64 = 0
 
-    /// A driver for a client that has just connected from `remote`; ``accept(_:)`` begins.
-    init(loop: RelayLoop, route: Route, remote: SocketAddress?) {
+    /// A driver for a client that has just connected; ``accept(_:)`` begins.
+    init(loop: RelayLoop, route: Route, arrival: Arrival, sends: ProxyProtocol.Sending? = nil) {
         self.loop = loop
         self.route = route
-        self.remote = remote
+        self.arrival = arrival
+        self.sends = sends
         let context = loop.context
         session = Session(
             run: context.run,
             options: context.options,
             tools: loop.tools,
-            remote: remote?.endpoint?.description,
+            remote: arrival.remote?.endpoint?.description,
+            relay: arrival.relay?.endpoint?.description,
             upstream: route.words,
             at: context.clock.now()
         )
@@ -82,7 +86,9 @@ final class SessionDriver {
             return client.close()
         }
         loop.add(self)
-        if let refusal = loop.refusal ?? loop.context.admission.admit(remote?.ipAddress) { return refuse(refusal) }
+        if let refusal = loop.refusal ?? loop.context.admission.admit(arrival.remote?.ipAddress) {
+            return refuse(refusal)
+        }
         isAdmitted = true
         switch route {
         case .endpoint(let dialer):
@@ -178,6 +184,7 @@ final class SessionDriver {
         }
         guard channel.isActive else { return failed("the connection to \(route.words) was closed at once") }
         stage = .relaying
+        if let sends { server.write(arrival.header(session: session.number).bytes(sends.version).span) }
         session.serverConnected(channel.remoteAddress?.endpoint?.description ?? route.words, at: now)
         perform()
     }
@@ -399,7 +406,7 @@ final class SessionDriver {
         guard stage != .over, stage != .connecting, stage != .opening, !client.isOpen, !server.isOpen else { return }
         stage = .over
         deferred.removeAll()
-        if isAdmitted { loop.context.admission.leave(remote?.ipAddress) }
+        if isAdmitted { loop.context.admission.leave(arrival.remote?.ipAddress) }
         session.closed(at: now)
         while let command = session.next() {
             if case .record(let record) = command {

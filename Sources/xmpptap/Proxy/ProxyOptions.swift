@@ -51,6 +51,20 @@ struct ProxyOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
+            "Hand clients' addresses on by the PROXY protocol; a comma list, or repeated.",
+            discussion: """
+                accept: a proxy in front of this one says whose each connection is, in version 1 or 2; connections \
+                without that are closed. send: the server is told in version 2 (send-v1: in version 1), and must expect \
+                it.
+                """,
+            valueName: "accept|send|send-v1"
+        ),
+        transform: ProxyProtocolFlag.init
+    )
+    var proxyProtocol: [ProxyProtocolFlag] = []
+
+    @Option(
+        help: ArgumentHelp(
             "What to do about TLS: passthrough, which is the default, relays it untouched.",
             valueName: "passthrough"
         ),

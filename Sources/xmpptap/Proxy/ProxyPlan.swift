@@ -16,7 +16,8 @@ struct ProxyPlan: Equatable {
         listen: [ListenSpec],
         upstream endpoint: Endpoint?,
         domains: [Upstream.Domain] = [],
-        resolver: Endpoint? = nil
+        resolver: Endpoint? = nil,
+        proxyProtocol: ProxyProtocol = ProxyProtocol()
     ) throws(Failure) {
         listeners = listen.isEmpty ? [ListenSpec()] : listen
         if endpoint != nil, let domain = domains.first {
@@ -29,6 +30,11 @@ struct ProxyPlan: Equatable {
         self.upstream = upstream
         let isEveryServed = listeners.allSatisfy { $0.upstream != nil }
         needsServer = upstream == nil && !isEveryServed
+        guard !needsServer || proxyProtocol.sends == nil else {
+            throw .usage(
+                "--proxy-protocol send: the built-in server does not take it; name a server that does with --upstream"
+            )
+        }
         var warnings: [String] = []
         if upstream != nil, isEveryServed {
             let flag = endpoint == nil ? "--upstream-domain" : "--upstream"
