@@ -155,7 +155,7 @@ extension TextForm {
             isOpen = true
         }
         for facts in [record.sasl, record.tls, record.sm, record.details] {
-            for entry in facts?.entries ?? [] {
+            for entry in facts?.entries ?? [] where !record.tellsInWords(entry.name) {
                 line.append(separator)
                 for byte in entry.name.utf8 { line.appendEscaped([byte == 0x5F ? 0x20 : byte].span.bytes) }
                 line.append(0x20)
@@ -178,5 +178,12 @@ extension TextForm {
             line.append(": ")
             appendWire(bytes.span, to: &line)
         }
+    }
+}
+
+extension Record {
+    /// Whether a detail is there for machines only, because the message says it.
+    fileprivate func tellsInWords(_ detail: String) -> Bool {
+        code == Rung.code && (detail == Rung.code || detail == Rung.outcomeDetail)
     }
 }

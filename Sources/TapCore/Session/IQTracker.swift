@@ -33,6 +33,8 @@ struct IQTracker {
         /// It asks for nothing but a sign of life (XEP-0199).
         case ping
         case bind
+        /// It begins a session (RFC 3921 §3).
+        case session
         case legacyAuthentication(jid: String?)
         case registration
     }

@@ -22,6 +22,7 @@ extension Session {
         default: break
         }
         emit(record)
+        climb(step, element)
         guard direction == .recv, step.kind == .success else { return }
         facts.authentication = .succeeded
         // Before authentication a stranger had little room; from here on the session has its own.
@@ -46,6 +47,14 @@ extension Session {
             $0.isNamed("bound") && ($0.namespace == .bind2 || $0.namespace == .bind2Legacy)
         }
         let isResumed = success.firstChild { $0.isNamed("resumed") && $0.namespace == .streamManagement }
+        let refusal = success.child("failed", .streamManagement)
+        if refusal != nil || isResumed != nil, ladder.isUnderWay(.resume) {
+            let condition = refusal?.firstChild { $0.namespace == .stanzaErrors }?.name
+            finish(.resume, isResumed == nil ? .failed(condition: condition) : .ok)
+        }
+        // Where the earlier session goes on, nothing is bound (XEP-0388 with XEP-0198).
+        if isResumed != nil { ladder.cancel(.bind2) }
+        if ladder.isUnderWay(.bind2) { finish(.bind2, isBound == nil ? .failed("nothing was bound") : .ok) }
         if let identifier, Address(identifier).resource != nil { facts.jid = identifier }
         if isBound != nil { return becomeOpen(event, "bound") }
         if isResumed != nil { becomeOpen(event, "the session is resumed") }

@@ -75,6 +75,11 @@ extension Session {
             ? "TLS from the first byte on; it is passed through and cannot be read"
             : "TLS begins at byte \(at) from the client; it is passed through and cannot be read"
         emit(record)
+        finish(
+            .tls,
+            .skipped("passed through; what follows cannot be read"),
+            details: ["begins": directly ? "directly" : "starttls"]
+        )
         turnOpaque(.send, .tls)
         turnOpaque(.recv, .tls)
     }

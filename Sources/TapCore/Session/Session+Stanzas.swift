@@ -88,9 +88,16 @@ extension Session {
         _ record: inout Record
     ) -> IQTracker.Purpose {
         if event.head.payloadNamespace.namespace == .ping { return .ping }
+        // It comes when the session is bound, and so open (RFC 3921 §3).
+        if event.head.payloadNamespace.namespace == .session, direction == .send {
+            begin(.session, awaits: .server)
+            return .session
+        }
         guard direction == .send, facts.opened == nil, !event.isTruncated else { return .ordinary }
         switch event.head.payloadNamespace.namespace {
-        case .bind: return .bind
+        case .bind:
+            begin(.bind, awaits: .server)
+            return .bind
         case .register: return .registration
         case .iqAuth:
             guard let iq = parse(direction), let step = decodeStep(iq, direction), let user = facts.user else {
@@ -107,9 +114,11 @@ extension Session {
     private mutating func handleResult(_ event: StreamEvent, _ direction: Direction, _ request: IQTracker.Request) {
         switch request.purpose {
         case .ordinary, .ping, .registration: break
+        case .session: finish(.session, .ok)
         case .bind:
             guard let jid = parse(direction)?.child("bind", .bind)?.childText("jid", .bind) else { return }
             facts.jid = jid
+            finish(.bind, .ok)
             becomeOpen(event, "bound")
         case .legacyAuthentication(let jid):
             facts.jid = jid
@@ -132,7 +141,9 @@ extension Session {
         switch request.purpose {
         case .legacyAuthentication:
             facts.authentication = .failed(condition: record.condition ?? "undefined-condition")
+        case .session: finish(.session, .failed(condition: condition, record.message))
         case .bind:
+            finish(.bind, .failed(condition: condition, record.message))
             note(
                 .error,
                 .error,

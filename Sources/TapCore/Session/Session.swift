@@ -27,6 +27,8 @@ public struct Session: ~Copyable {
     var requests = IQTracker()
     var roster = Roster()
     var liveness: Liveness
+    /// How far it has come on the way to be ready.
+    public internal(set) var ladder: Ladder
     var sasl: SASLDecoder
     /// Reads what a client that begins TLS says in clear, until it has said it.
     var hello: ClientHelloReader?
@@ -67,7 +69,11 @@ public struct Session: ~Copyable {
         number = run.nextSession()
         facts = SessionFacts(began: now)
         liveness = Liveness(at: now.monotonic)
-        pipes = PipePair(limits: options.unauthenticatedLimits)
+        ladder = Ladder(at: now.monotonic)
+        pipes = PipePair(
+            limits: options.unauthenticatedLimits,
+            outline: options.level >= .info ? tools.outline : nil
+        )
         note(
             .session,
             .info,
@@ -79,17 +85,20 @@ public struct Session: ~Copyable {
 
     // MARK: What happens
 
-    /// The connection to the server is up.
-    public mutating func serverConnected(_ address: String, at now: Run.Instant) {
+    /// The connection to the server is up. The attempt began at `since`; nil is where the rung before it ended.
+    public mutating func serverConnected(_ address: String, since: Run.Instant? = nil, at now: Run.Instant) {
         self.now = now
         isConnected = true
         pipes.send.hasInput = true
         note(.session, .trace, code: "server-connected", "connected to \(address)", part: .net)
+        finish(.connect, .ok, since: since?.monotonic, details: ["address": .string(address)])
     }
 
-    /// The connection to the server could not be made; the client is told so in its own terms.
+    /// The connection to the server could not be made; the client is told so in its own terms. Where no attempt has been
+    /// told by ``climbed(_:_:since:details:at:)``, there was one, which is told here.
     public mutating func serverFailed(_ reason: String, at now: Run.Instant) {
         self.now = now
+        if !ladder.hasFailure { finish(.connect, .failed(reason)) }
         note(.error, .error, code: "server-unreachable", reason, condition: .remoteConnectionFailed, part: .net)
         refuse(.remoteConnectionFailed, "The server cannot be reached.")
     }

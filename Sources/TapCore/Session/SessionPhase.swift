@@ -68,9 +68,9 @@ extension Session {
     }
 
     private mutating func refuseOversize(_ event: StreamEvent, _ direction: Direction) {
-        let isOpen = facts.opened != nil
-        let limit = isOpen ? options.limits.itemBytes : options.unauthenticatedLimits.itemBytes
-        let words = "\(limit) bytes, the limit \(isOpen ? "of a session" : "before authentication")"
+        let limit = pipes[direction].decoder.limits.itemBytes
+        let isStranger = limit == options.unauthenticatedLimits.itemBytes
+        let words = "\(limit) bytes, the limit \(isStranger ? "before authentication" : "of a session")"
         note(
             .error,
             .error,
@@ -85,6 +85,7 @@ extension Session {
     private mutating func handleFault(_ fault: ScanFault, _ event: StreamEvent, _ direction: Direction) {
         let isForeign = pipes[direction].decoder.epoch == 0 && fault.code == .notXML
         recordFault(fault, event, direction, isForeign: isForeign)
+        failRung(condition: fault.condition.rawValue, isForeign ? "no XMPP" : fault.explanation)
         if isRefusing { return direction == .send ? answerRefused() : finish(reset: false) }
         if options.onUnparsable == .close {
             return refuse(fault.condition, "\(fault.explanation), at offset \(fault.offset)", fault: direction)
@@ -126,6 +127,7 @@ extension Session {
                 direction: direction
             )
         }
+        climbHeader(event, direction)
         if case .refusing = phase, direction == .send { answerRefused() }
     }
 
@@ -173,7 +175,8 @@ extension Session {
             var record = makeRecord(event, direction, .element, level: .info)
             record.message = features.words
             record.details = features.facts
-            return emit(record)
+            emit(record)
+            return climb(features, offer)
         }
         guard element.isNamed("error") else { return recordItem(event, direction, .element, level: .info) }
         let condition =
@@ -182,8 +185,10 @@ extension Session {
         var record = makeRecord(event, direction, .element, level: .error)
         record.condition = condition
         record.code = "stream-error"
-        record.message = element.childText("text", .streamErrors).map { tools.redactor.disclose(text: $0) }
+        let words = element.childText("text", .streamErrors).map { tools.redactor.disclose(text: $0) }
+        record.message = words
         emit(record)
+        failRung(condition: condition, words)
     }
 
     private mutating func handleTLS(_ event: StreamEvent, _ direction: Direction) {
@@ -193,15 +198,21 @@ extension Session {
             // There is nothing to wait for once authentication has succeeded (RFC 6120 §5.3.1).
             guard phase.isBeforeAuthentication else { return }
             phase = .startingTLS
+            begin(.startTLS, awaits: .server)
+            ladder.cancel(.mechanism)
             // What follows belongs to TLS or, if the server declines, to this stream: it waits for the answer, unless
             // none can come, or the client has sent all it will and TLS cannot begin.
             if !pipes.recv.hasPassedEnd, pipes.send.end == nil { hold(.send) }
         case .recv where isNamed("proceed", event, direction):
+            finish(.startTLS, .ok)
             if options.holdsProceed { return }
             noteEarlyBytes()
             beginTLS(directly: false)
         case .recv:
-            if case .startingTLS = phase { phase = .opening }
+            if case .startingTLS = phase {
+                phase = .opening
+                finish(.startTLS, .failed("the server declines"))
+            }
             if pipes.send.isHeld { release(.send) }
         default: break
         }
@@ -223,7 +234,10 @@ extension Session {
 
     private mutating func handleCompression(_ event: StreamEvent, _ direction: Direction) {
         recordItem(event, direction, .element, level: .info)
+        if direction == .send, isNamed("compress", event, direction) { begin(.compression, awaits: .server) }
+        if direction == .recv, isNamed("failure", event, direction) { finish(.compression, .failed()) }
         guard direction == .recv, isNamed("compressed", event, direction) else { return }
+        finish(.compression, .ok)
         note(
             .note,
             .warn,
@@ -239,7 +253,14 @@ extension Session {
         recordItem(event, direction, .element, level: .info)
         if isNamed("r", event, direction) { return liveness.asks(direction, at: now.monotonic) }
         if isNamed("a", event, direction) { return liveness.acknowledges(direction) }
-        guard direction == .recv, isNamed("resumed", event, direction) else { return }
+        if direction == .send, isNamed("resume", event, direction) { return begin(.resume, awaits: .server) }
+        guard direction == .recv else { return }
+        if isNamed("failed", event, direction), ladder.isUnderWay(.resume) {
+            let condition = parse(direction)?.firstChild { $0.namespace == .stanzaErrors }?.name
+            return finish(.resume, .failed(condition: condition))
+        }
+        guard isNamed("resumed", event, direction) else { return }
+        finish(.resume, .ok)
         becomeOpen(event, "the session is resumed")
     }
 
@@ -271,6 +292,7 @@ extension Session {
             pipes[direction].decoder.limits = options.limits
             cutThrough(direction)
         }
+        climbToTop()
         noteReady(words)
         watchLogins()
     }

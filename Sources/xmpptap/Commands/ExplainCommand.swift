@@ -8,11 +8,15 @@ struct ExplainCommand: ParsableCommand, Configurable {
         commandName: "explain",
         abstract: "Say what a JSON log or capture shows, put together.",
         discussion: """
+            Without a flag: how each session came to be ready for stanzas, rung by rung, or where it failed, and why it \
+            ended. That takes a file recorded at verbose, as captures are.
+
             With --subscriptions: how people came to be, or not to be, contacts, from all sessions in the files; with a \
             JID only what concerns that person.
 
-            Example:
+            Examples:
 
+              xmpptap explain today.xtap --session 3
               xmpptap explain today.xtap --subscriptions juliet@example.net
             """
     )
@@ -27,6 +31,12 @@ struct ExplainCommand: ParsableCommand, Configurable {
         help: ArgumentHelp("Who sees whose presence, and how it came to be so.", valueName: "jid")
     )
     var subscriptions: String?
+
+    @Option(
+        help: ArgumentHelp("Explain this session only; can be repeated.", valueName: "number"),
+        transform: { UInt64(try Number.parse($0, in: 1...Int.max)) }
+    )
+    var session: [UInt64] = []
 
     @OptionGroup var config: ConfigOption
 
@@ -50,21 +60,34 @@ struct ExplainCommand: ParsableCommand, Configurable {
     private static let everybody = "*"
 
     func run() throws {
-        guard let subscriptions else {
-            throw Failure.usage("say what to explain: --subscriptions [JID]")
-        }
-        var story = SubscriptionStory(of: subscriptions == Self.everybody ? nil : subscriptions)
-        do throws(ReaderFault) {
-            let reader = try RecordReader(files)
-            while let entry = try reader.next() {
-                switch entry {
-                case .record(let line): story.note(line.record)
-                case .damage(let line): Console.complain("\(line)")
-                case .header: break
-                }
+        if let subscriptions { try explain(subscriptions: subscriptions) } else { try explainLadders() }
+    }
+
+    private func explainLadders() throws {
+        var story = LadderStory(of: Set(session))
+        var found = SessionsFound()
+        try read { entry in
+            switch entry {
+            case .header(let header):
+                found.note(run: header.run)
+                story.note(header)
+            case .record(let line):
+                found.note(session: line.record.session)
+                story.note(line.record)
+            case .damage: break
             }
-        } catch {
-            throw Failure.file(error.description)
+        }
+        if let remark = found.remark(on: Set(session)) { Console.complain(remark) }
+        if story.isEmpty, session.isEmpty { return Console.complain("no session is told of in these files") }
+        for line in story.lines() { Console.show(line) }
+    }
+
+    private func explain(subscriptions: String) throws {
+        var story = SubscriptionStory(of: subscriptions == Self.everybody ? nil : subscriptions)
+        try read { entry in
+            if case .record(let line) = entry, session.isEmpty || session.contains(line.record.session) {
+                story.note(line.record)
+            }
         }
         let lines = story.lines()
         guard !lines.isEmpty else {
@@ -72,5 +95,18 @@ struct ExplainCommand: ParsableCommand, Configurable {
             return Console.complain("no subscription\(person) was asked for, granted or ended in these files")
         }
         for line in lines { Console.show(line) }
+    }
+
+    /// All that the files hold; what is damaged is told and passed over.
+    private func read(_ body: (RecordReader.Entry) -> Void) throws(Failure) {
+        do throws(ReaderFault) {
+            let reader = try RecordReader(files)
+            while let entry = try reader.next() {
+                if case .damage(let line) = entry { Console.complain("\(line)") }
+                body(entry)
+            }
+        } catch {
+            throw Failure.file(error.description)
+        }
     }
 }

@@ -1,0 +1,121 @@
+internal import TapCore
+
+/// The ladders of the sessions in a file: what each went through until stanzas flowed, or until it failed, and why it
+/// ended.
+struct LadderStory {
+    /// One session of one run.
+    private struct Session {
+        let number: UInt64
+        /// Nanoseconds of the run at which it began; of a file that does not tell, when it is first mentioned.
+        let began: Int64
+        var who: String
+        var isReady = false
+        var rows: [[String]] = []
+        var ending: String?
+    }
+
+    private struct Key: Hashable {
+        let run: Int
+        let number: UInt64
+    }
+
+    private let wanted: Set<UInt64>
+    private var run = 0
+    private var runWord: String?
+    private var order: [Key] = []
+    private var sessions: [Key: Session] = [:]
+
+    /// The story of these sessions; of none is of all.
+    init(of wanted: Set<UInt64>) { self.wanted = wanted }
+
+    /// Takes a header: each run counts its sessions from 1.
+    mutating func note(_ header: RecordHeader) {
+        guard header.run != runWord else { return }
+        runWord = header.run
+        run += 1
+    }
+
+    /// Takes a record; most say nothing of the ladder.
+    mutating func note(_ record: Record) {
+        guard record.session > 0, wanted.isEmpty || wanted.contains(record.session) else { return }
+        let key = Key(run: run, number: record.session)
+        if sessions[key] == nil {
+            order.append(key)
+            sessions[key] = Session(
+                number: record.session,
+                began: record.monotonic,
+                who: "the client at \(record.remote ?? "an unknown address")"
+            )
+        }
+        guard record.kind == .session else { return }
+        if let jid = record.jid {
+            sessions[key]?.who = jid
+        } else if let user = record.user {
+            sessions[key]?.who = "\(user) at \(record.remote ?? "an unknown address")"
+        }
+        switch record.code {
+        case Rung.code: noteRung(record, key)
+        case "session-ready": sessions[key]?.isReady = true
+        case "session-ended":
+            let verdict = record.details?["verdict"].map { " (\($0.text))" } ?? ""
+            let span = Self.words(record.roundTrip ?? 0)
+            sessions[key]?.ending = "ended after \(span): \(record.message ?? "no reason is told")\(verdict)"
+        default: break
+        }
+    }
+
+    private mutating func noteRung(_ record: Record, _ key: Key) {
+        guard let name = record.details?[Rung.code]?.text, let session = sessions[key] else { return }
+        let duration = record.roundTrip ?? 0
+        let took = Self.words(duration)
+        // The words that stand for the rung in the log, without its name.
+        var outcome = record.message ?? record.details?[Rung.outcomeDetail]?.text ?? ""
+        if outcome.hasPrefix("\(name): ") { outcome.removeFirst(name.count + 2) }
+        let details = (record.details?.entries ?? []).filter {
+            $0.name != Rung.code && $0.name != Rung.outcomeDetail
+        }
+        if !details.isEmpty {
+            outcome += " (" + details.map { "\($0.name) \($0.value.text)" }.joined(separator: "; ") + ")"
+        }
+        let began = record.monotonic - duration - session.began
+        sessions[key]?.rows.append([name, Self.words(began), took, outcome])
+    }
+
+    /// Whether any session was found.
+    var isEmpty: Bool { order.isEmpty }
+
+    /// The story, a line each.
+    func lines() -> [String] {
+        var lines: [String] = []
+        for key in order {
+            guard let session = sessions[key] else { continue }
+            if !lines.isEmpty { lines.append("") }
+            let ofRun = run > 1 ? " of run \(key.run)" : ""
+            lines.append("session \(session.number)\(ofRun), \(session.who)")
+            lines +=
+                session.rows.isEmpty
+                ? ["  no rungs are told: they are recorded from verbose on"] : Self.table(session.rows)
+            lines.append("  " + (session.ending ?? "its end is not in the file"))
+        }
+        return lines
+    }
+
+    /// Rows under a head, in columns as wide as they need to be.
+    private static func table(_ rows: [[String]]) -> [String] {
+        let all = [["rung", "at", "took", "outcome"]] + rows
+        let widths = (0..<3).map { column in all.map { $0[column].count }.max() ?? 0 }
+        return all.map { row in
+            var line = "  " + row[0] + spaces(widths[0] - row[0].count)
+            for column in 1..<3 { line += "  " + spaces(widths[column] - row[column].count) + row[column] }
+            return line + "  " + row[3]
+        }
+    }
+
+    private static func spaces(_ count: Int) -> String { String(repeating: " ", count: max(0, count)) }
+
+    private static func words(_ nanoseconds: Int64) -> String {
+        var line = LineBuffer()
+        line.append(duration: nanoseconds)
+        return String(decoding: line.bytes, as: UTF8.self)
+    }
+}
