@@ -156,7 +156,7 @@ public final class ProxyService: Service {
             return try driver.accept(channel)
         }
         try channel.becomeLeg()
-        let handler = ProxyHeaderHandler(loop: loop, timeout: options.timeout) { channel, header in
+        let handler = ProxyHeaderHandler(loop: loop, options: options) { channel, header in
             let arrival = Arrival(channel, header)
             let driver = SessionDriver(loop: loop, route: route, arrival: arrival, sends: options.sends)
             try driver.accept(channel)

@@ -18,7 +18,7 @@ final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     private let loop: RelayLoop
-    private let timeout: TimeAmount
+    private let options: ProxyProtocol
     private let begin: (any Channel, ProxyHeader) throws -> SessionDriver
     private var stage = Stage.reading
     private var reader = ProxyHeaderReader()
@@ -27,11 +27,11 @@ final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
     /// - Parameter begin: makes a session of the channel, whose driver has to be told then that it is active.
     init(
         loop: RelayLoop,
-        timeout: TimeAmount,
+        options: ProxyProtocol,
         begin: @escaping (any Channel, ProxyHeader) throws -> SessionDriver
     ) {
         self.loop = loop
-        self.timeout = timeout
+        self.options = options
         self.begin = begin
     }
 
@@ -41,8 +41,11 @@ final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
             return context.close(promise: nil)
         }
         let channel = context.channel
-        timer = loop.eventLoop.assumeIsolated().scheduleTask(in: timeout) { [self] in
-            let milliseconds = timeout.nanoseconds / 1_000_000
+        guard options.senders.isEmpty || channel.remoteAddress.map(isSender) ?? true else {
+            return refuse(channel, "it is none of those whose PROXY header is taken")
+        }
+        timer = loop.eventLoop.assumeIsolated().scheduleTask(in: options.timeout) { [self] in
+            let milliseconds = options.timeout.nanoseconds / 1_000_000
             refuse(channel, "no PROXY header has come within \(milliseconds) ms")
         }
         try? channel.syncOptions?.setOption(.autoRead, value: true)
@@ -94,6 +97,8 @@ final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
         guard case .client(let source, _) = header.origin, let peer = channel.remoteAddress else { return true }
         return source == peer
     }
+
+    private func isSender(_ address: SocketAddress) -> Bool { options.senders.contains { $0.contains(address) } }
 
     private var isWaiting: Bool { if case .over = stage { false } else { true } }
 

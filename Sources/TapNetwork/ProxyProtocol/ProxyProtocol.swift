@@ -13,14 +13,23 @@ public struct ProxyProtocol: Sendable, Hashable {
     /// Every client's connection has to begin with a header. Default no: then none may, since whoever sends one claims
     /// any address.
     public var accepts: Bool
+    /// Whose headers are taken; others are turned away. Default all, which is right where only the proxy reaches the
+    /// listener.
+    public var senders: [AddressRange]
     /// How long a client's header may take. Default 5 s.
     public var timeout: TimeAmount
     /// Every server's connection begins with a header in this form. Default none.
     public var sends: Sending?
 
     /// Nothing of it, unless told otherwise.
-    public init(accepts: Bool = false, timeout: TimeAmount = .seconds(5), sends: Sending? = nil) {
+    public init(
+        accepts: Bool = false,
+        senders: [AddressRange] = [],
+        timeout: TimeAmount = .seconds(5),
+        sends: Sending? = nil
+    ) {
         self.accepts = accepts
+        self.senders = senders
         self.timeout = timeout
         self.sends = sends
     }

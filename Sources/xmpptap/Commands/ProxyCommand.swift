@@ -26,13 +26,14 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
     @OptionGroup var config: ConfigOption
 
     func run() async throws {
-        let proxyProtocol = try ProxyProtocolFlag.join(proxy.proxyProtocol)
+        let proxyProtocol = try ProxyProtocolFlag.join(proxy.proxyProtocol, from: proxy.proxyProtocolFrom)
         let plan = try ProxyPlan(
             listen: proxy.listen,
             upstream: proxy.upstream,
             domains: proxy.upstreamDomain,
             resolver: proxy.resolver,
-            proxyProtocol: proxyProtocol
+            proxyProtocol: proxyProtocol,
+            allowRemote: proxy.allowRemote
         )
         let logPlan = try LogPlan(logs.request, in: .current)
         for warning in plan.warnings { Console.complain("warning: \(warning)") }

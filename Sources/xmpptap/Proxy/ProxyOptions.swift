@@ -65,6 +65,20 @@ struct ProxyOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
+            "Whose word --proxy-protocol accept takes, such as 192.0.2.0/24; can be repeated (default: all).",
+            valueName: "address[/bits]"
+        ),
+        transform: { text throws(Failure) in
+            guard let range = AddressRange(text) else {
+                throw .usage("write an IP address, or one with the number of bits that count, as in 192.0.2.0/24")
+            }
+            return range
+        }
+    )
+    var proxyProtocolFrom: [AddressRange] = []
+
+    @Option(
+        help: ArgumentHelp(
             "What to do about TLS: passthrough, which is the default, relays it untouched.",
             valueName: "passthrough"
         ),

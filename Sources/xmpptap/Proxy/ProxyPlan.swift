@@ -17,7 +17,8 @@ struct ProxyPlan: Equatable {
         upstream endpoint: Endpoint?,
         domains: [Upstream.Domain] = [],
         resolver: Endpoint? = nil,
-        proxyProtocol: ProxyProtocol = ProxyProtocol()
+        proxyProtocol: ProxyProtocol = ProxyProtocol(),
+        allowRemote: Bool = false
     ) throws(Failure) {
         listeners = listen.isEmpty ? [ListenSpec()] : listen
         if endpoint != nil, let domain = domains.first {
@@ -43,6 +44,12 @@ struct ProxyPlan: Equatable {
         let used = listeners.compactMap { $0.upstream ?? upstream }
         if resolver != nil, !used.contains(where: { $0.endpoint == nil }) {
             warnings.append("--resolver is not used: no domain's server is looked up")
+        }
+        if allowRemote, proxyProtocol.accepts, proxyProtocol.senders.isEmpty {
+            warnings.append(
+                "--proxy-protocol accept: whoever reaches this program can claim any address; name the proxy in front with "
+                    + "--proxy-protocol-from"
+            )
         }
         self.warnings = warnings
         for (index, listener) in listeners.enumerated() where listener.port != 0 {

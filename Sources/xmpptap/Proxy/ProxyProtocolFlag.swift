@@ -23,13 +23,20 @@ struct ProxyProtocolFlag: Equatable {
     }
 
     /// All that was given, together.
-    static func join(_ flags: [ProxyProtocolFlag]) throws(Failure) -> ProxyProtocol {
+    static func join(
+        _ flags: [ProxyProtocolFlag],
+        from senders: [AddressRange] = []
+    ) throws(Failure) -> ProxyProtocol {
         let words = flags.flatMap(\.words)
         guard !words.contains(.send) || !words.contains(.sendV1) else {
             throw .usage("--proxy-protocol send and send-v1: a server is told once; leave one out")
         }
+        guard senders.isEmpty || words.contains(.accept) else {
+            throw .usage("--proxy-protocol-from says whose headers are taken; add --proxy-protocol accept")
+        }
         return ProxyProtocol(
             accepts: words.contains(.accept),
+            senders: senders,
             sends: words.contains(.send) ? .v2 : words.contains(.sendV1) ? .v1 : nil
         )
     }

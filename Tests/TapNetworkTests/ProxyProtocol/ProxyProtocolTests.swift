@@ -67,6 +67,24 @@ struct ProxyProtocolTests {
         try await proxy.stop()
     }
 
+    @Test func `Only those named are believed`() async throws {
+        let (near, far) = (try #require(AddressRange("127.0.0.0/8")), try #require(AddressRange("192.0.2.0/24")))
+        for (senders, isServed) in [([far, near], true), ([far], false)] {
+            let proxy = try await ProxyFixture { $0.proxyProtocol = ProxyProtocol(accepts: true, senders: senders) }
+            let client = try await Peer.connect(to: proxy.port)
+            try? await client.send(Self.line + Conversations.login[0].text)
+            if isServed {
+                try await proxy.server.accept().expect(Conversations.login[0].text)
+            } else {
+                try await client.wait("the end") { $0.isClosed || $0.isFinished || $0.isReset }
+                let told = try #require(proxy.sink.records(code: "bad-proxy-header").first?.record.message)
+                #expect(told.hasSuffix("is turned away: it is none of those whose PROXY header is taken"))
+            }
+            await client.close()
+            try await proxy.stop()
+        }
+    }
+
     @Test func `One that ends within its header is told too, and one that has ended after it is a session`()
         async throws
     {

@@ -32,6 +32,20 @@ struct ProxyProtocolFlagTests {
         )
     }
 
+    @Test func `Whose headers are taken is said only where headers are taken`() throws {
+        let range = try #require(AddressRange("192.0.2.0/24"))
+        let joined = try ProxyProtocolFlag.join([ProxyProtocolFlag("accept")], from: [range])
+        #expect(joined == ProxyProtocol(accepts: true, senders: [range]))
+        #expect(
+            refusal { try ProxyProtocolFlag.join([ProxyProtocolFlag("send")], from: [range]) }
+                == "--proxy-protocol-from says whose headers are taken; add --proxy-protocol accept"
+        )
+        let anyone = ProxyProtocol(accepts: true)
+        #expect(try ProxyPlan(listen: [], upstream: nil, proxyProtocol: anyone, allowRemote: true).warnings.count == 1)
+        #expect(try ProxyPlan(listen: [], upstream: nil, proxyProtocol: joined, allowRemote: true).warnings.isEmpty)
+        #expect(try ProxyPlan(listen: [], upstream: nil, proxyProtocol: anyone).warnings.isEmpty)
+    }
+
     @Test func `The built-in server is not told`() throws {
         #expect(
             refusal { try ProxyPlan(listen: [], upstream: nil, proxyProtocol: ProxyProtocol(sends: .v2)) }
