@@ -124,12 +124,12 @@ public final class ProxyService: Service {
         )
         var byLoop: [ObjectIdentifier: NIOLoopBound<RelayLoop>] = [:]
         for loop in state.withLock({ $0.loops }) { byLoop[ObjectIdentifier(loop.eventLoop)] = loop }
-        let resolver = try await resolver()
+        let names = NameDesk(try await resolver())
         let own = OwnAddresses()
         let proxyProtocol = configuration.proxyProtocol
         for spec in configuration.listeners {
             let upstream = spec.upstream ?? configuration.upstream
-            let route = Route(upstream, timeout: configuration.connectTimeout, resolver: resolver, own: own)
+            let route = Route(upstream, timeout: configuration.connectTimeout, names: names, own: own)
             do throws(ProxyError) {
                 try await listeners.open(spec, upstream: upstream.endpoint) { [byLoop] channel in
                     guard let loop = byLoop[ObjectIdentifier(channel.eventLoop)] else { throw ChannelError.eof }
