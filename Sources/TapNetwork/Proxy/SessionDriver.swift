@@ -25,6 +25,13 @@ final class SessionDriver {
         case over
     }
 
+    /// Apart, so that a session that does not need it, or not any more, does not have it.
+    private final class Opening {
+        var reader: OpeningReader
+
+        init(_ limits: StreamLimits) { reader = OpeningReader(limits: limits) }
+    }
+
     /// What happened while it could not be told.
     private enum Happening {
         case received(Leg, ByteBuffer)
@@ -41,7 +48,7 @@ final class SessionDriver {
     private let client = LegHandler(.client)
     private let server = LegHandler(.server)
     /// What the client says first, where that decides about its server.
-    private var opening: OpeningReader?
+    private var opening: Opening?
     private var search: ServerSearch?
     private var deferred: [Happening] = []
     private var isPerforming = false
@@ -101,7 +108,7 @@ final class SessionDriver {
             }
         case .domains:
             stage = .opening
-            opening = OpeningReader(limits: loop.context.options.unauthenticatedLimits)
+            opening = Opening(loop.context.options.unauthenticatedLimits)
             perform()
         }
     }
@@ -112,7 +119,7 @@ final class SessionDriver {
     private func open(_ buffer: ByteBuffer) {
         guard case .domains(let dialer) = route else { return }
         postpone(.received(.client, buffer))
-        guard let result = opening?.append(buffer.readableBytesUInt8Span) else { return }
+        guard let result = opening?.reader.append(buffer.readableBytesUInt8Span) else { return }
         let (name, isTLS): (String?, Bool)
         switch result {
         case .needMore: return
