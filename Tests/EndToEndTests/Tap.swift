@@ -95,6 +95,7 @@ struct LogRecord: Decodable {
     var level: String
     var session: UInt64?
     var jid: String?
+    var remote: String?
     var direction: String?
     var origin: String?
     var epoch: Int?

@@ -49,12 +49,14 @@ public struct Session: ~Copyable {
         case none, send, recv, composed
     }
 
-    /// A session that a client at `remote` has just begun; `tools` belong to the event loop it runs on.
+    /// A session that a client at `remote` has just begun, by way of a proxy at `relay` if that has told so; `tools`
+    /// belong to the event loop it runs on.
     public init(
         run: Run,
         options: SessionOptions,
         tools: SessionTools,
         remote: String?,
+        relay: String? = nil,
         upstream: String,
         at now: Run.Instant
     ) {
@@ -76,24 +78,27 @@ public struct Session: ~Copyable {
             .session,
             .info,
             code: "session-began",
-            "\(remote ?? "a client") connected, to be relayed to \(upstream)",
+            "\(remote ?? "a client") connected\(relay.map { " by way of \($0)" } ?? ""), to be relayed to \(upstream)",
             part: .net
         )
     }
 
     // MARK: What happens
 
-    /// The connection to the server is up. The attempt began at `since`; nil is where the rung before it ended.
+    /// The connection to the server is up. The attempt began at `since`; nil is where the rung before it ended. Where
+    /// attempts have been told by ``made(_:at:)``, this one has been, too.
     public mutating func serverConnected(_ address: String, since: Run.Instant? = nil, at now: Run.Instant) {
         self.now = now
         isConnected = true
         pipes.send.hasInput = true
         note(.session, .trace, code: "server-connected", "connected to \(address)", part: .net)
-        finish(.connect, .ok, since: since?.monotonic, details: ["address": .string(address)])
+        if !ladder.has(.connect) {
+            finish(.connect, .ok, since: since?.monotonic, details: ["address": .string(address)])
+        }
     }
 
     /// The connection to the server could not be made; the client is told so in its own terms. Where no attempt has been
-    /// told by ``climbed(_:_:since:details:at:)``, there was one, which is told here.
+    /// told by ``made(_:at:)`` or ``climbed(_:_:since:details:at:)``, there was one, which is told here.
     public mutating func serverFailed(_ reason: String, at now: Run.Instant) {
         self.now = now
         if !ladder.hasFailure { finish(.connect, .failed(reason)) }
