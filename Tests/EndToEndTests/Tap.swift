@@ -20,9 +20,13 @@ final class Tap: Sendable {
     var capture: String { folder.path(of: "tap.xtap") }
 
     /// Starts it before servers on 127.0.0.1, a listener for each, and waits until it listens.
-    init(upstream: UInt16..., arguments: [String] = []) async throws {
+    convenience init(upstream: UInt16..., arguments: [String] = []) async throws {
+        try await self.init(listeners: upstream.map { "127.0.0.1:0=127.0.0.1:\($0)" }, arguments: arguments)
+    }
+
+    /// Starts it with these listeners, each as `--listen` takes it, and waits until it listens.
+    init(listeners: [String], arguments: [String] = []) async throws {
         folder = try TemporaryFolder()
-        let listeners = upstream.flatMap { ["--listen", "127.0.0.1:0=127.0.0.1:\($0)"] }
         let logs = [
             "--log", "warn",
             "--log-to", "\(folder.path(of: "tap.json")),format=json,verbose",
@@ -30,12 +34,12 @@ final class Tap: Sendable {
             "--log-to", folder.path(of: "story.log"),
             "--capture", folder.path(of: "tap.xtap"),
         ]
-        binary = try XMPPTapBinary(["proxy"] + listeners + logs + arguments)
+        binary = try XMPPTapBinary(["proxy"] + listeners.flatMap { ["--listen", $0] } + logs + arguments)
         _ = try await binary.port()
         var ports: [UInt16] = []
-        while ports.count < upstream.count {
+        while ports.count < listeners.count {
             ports = binary.process.lines(of: .standardError).compactMap(XMPPTapBinary.port)
-            if ports.count < upstream.count { try await Task.sleep(for: .milliseconds(10)) }
+            if ports.count < listeners.count { try await Task.sleep(for: .milliseconds(10)) }
         }
         self.ports = ports
     }

@@ -6,11 +6,15 @@ struct StreamFeaturesSummary {
     /// The mechanisms of SASL, then those of SASL2.
     let mechanisms: [String]
     private let isTLSRequired: Bool
+    /// Dialback's failures are told by errors and need not end the stream (XEP-0220 §2.4.2).
+    private let tellsDialbackErrors: Bool
 
     init(_ features: StreamFeatures) {
         names = features.element.children.map(Self.name)
         mechanisms = features.mechanisms + (features.sasl2Mechanisms ?? [])
         isTLSRequired = features.startTLS == .required
+        tellsDialbackErrors =
+            features.element.child("dialback", .dialbackFeature)?.child("errors", .dialbackFeature) != nil
     }
 
     /// The field's word for a feature; the element's name where there is none.
@@ -41,6 +45,7 @@ struct StreamFeaturesSummary {
         let offered = names.map { name in
             switch name {
             case "starttls" where isTLSRequired: "starttls (required)"
+            case "dialback" where tellsDialbackErrors: "dialback (errors)"
             case "sasl", "sasl2": "\(name) (\(mechanisms.joined(separator: " ")))"
             default: name
             }
