@@ -32,6 +32,7 @@ let package = Package(
         // System libraries: a module map and inline wrappers for macros, nothing else.
         .systemLibrary(name: "CLibXML2", pkgConfig: "libxml-2.0", providers: [.apt(["libxml2-dev"])]),
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(name: "CResolv"),
 
         // The core: no socket, no clock, no file, no thread, no Foundation.
         .target(
@@ -51,7 +52,9 @@ let package = Package(
         .target(name: "TapCapture", dependencies: ["TapCore", "XMPPCore"], swiftSettings: settings),
         .target(
             name: "TapNetwork",
-            dependencies: ["TapCore", "TapSecurity", "XMPPCore", nioCore, nioPosix, logging, lifecycle],
+            dependencies: [
+                "CResolv", "TapCore", "TapSecurity", "XMPPCore", nioCore, nioPosix, logging, lifecycle,
+            ],
             swiftSettings: settings
         ),
 

@@ -17,8 +17,11 @@ let package = Package(
         // The yardstick: libxml2 from C with callbacks that do nothing.
         .target(name: "PlainXML", dependencies: ["CLibXML2ForBenchmarks"]),
         .executableTarget(
-            name: "ParserBenchmark",
-            dependencies: [.product(name: "XMPPCore", package: "xmpptap"), "PlainXML"],
+            name: "CoreBenchmark",
+            dependencies: [
+                .product(name: "XMPPCore", package: "xmpptap"), .product(name: "TapCore", package: "xmpptap"),
+                "PlainXML",
+            ],
             swiftSettings: settings
         ),
     ],

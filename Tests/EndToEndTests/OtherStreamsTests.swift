@@ -89,7 +89,7 @@ struct OtherStreamsTests {
             )
         }
         let tap = try await Tap(
-            listeners: zip(users, ports).map { "\($0.domain):5269=127.0.0.1:\($1)" }
+            listen: zip(users, ports).map { "\($0.domain):5269=127.0.0.1:\($1)" }
                 + servers.map { "127.0.0.1:0=127.0.0.1:\($0.port)" }
         )
         let clients = try zip(users, tap.ports[2...]).map { user, port in

@@ -21,12 +21,13 @@ final class Tap: Sendable {
 
     /// Starts it before servers on 127.0.0.1, a listener for each, and waits until it listens.
     convenience init(upstream: UInt16..., arguments: [String] = []) async throws {
-        try await self.init(listeners: upstream.map { "127.0.0.1:0=127.0.0.1:\($0)" }, arguments: arguments)
+        try await self.init(listen: upstream.map { "127.0.0.1:0=127.0.0.1:\($0)" }, arguments: arguments)
     }
 
-    /// Starts it with these listeners, each as `--listen` takes it, and waits until it listens.
-    init(listeners: [String], arguments: [String] = []) async throws {
+    /// Starts it with these listeners, and waits until it listens.
+    init(listen: [String], arguments: [String] = []) async throws {
         folder = try TemporaryFolder()
+        let listeners = listen.flatMap { ["--listen", $0] }
         let logs = [
             "--log", "warn",
             "--log-to", "\(folder.path(of: "tap.json")),format=json,verbose",
@@ -34,12 +35,12 @@ final class Tap: Sendable {
             "--log-to", folder.path(of: "story.log"),
             "--capture", folder.path(of: "tap.xtap"),
         ]
-        binary = try XMPPTapBinary(["proxy"] + listeners.flatMap { ["--listen", $0] } + logs + arguments)
+        binary = try XMPPTapBinary(["proxy"] + listeners + logs + arguments)
         _ = try await binary.port()
         var ports: [UInt16] = []
-        while ports.count < listeners.count {
+        while ports.count < listen.count {
             ports = binary.process.lines(of: .standardError).compactMap(XMPPTapBinary.port)
-            if ports.count < listeners.count { try await Task.sleep(for: .milliseconds(10)) }
+            if ports.count < listen.count { try await Task.sleep(for: .milliseconds(10)) }
         }
         self.ports = ports
     }
@@ -109,6 +110,13 @@ struct LogRecord: Decodable {
     var code: String?
     var condition: String?
     var message: String?
+    var details: Details?
+
+    /// Facts of a step on the way to a server.
+    struct Details: Decodable {
+        var rung: String?
+        var outcome: String?
+    }
 
     /// An item of a stream: what has bytes.
     var isItem: Bool {

@@ -159,23 +159,29 @@ public final class RawConnection: Sendable {
     private static let flags = Int32(MSG_DONTWAIT | MSG_NOSIGNAL)
 }
 
-/// A port of 127.0.0.1 where connections are accepted by hand.
+/// A port of loopback where connections are accepted by hand.
 public final class RawListener: Sendable {
     /// The port.
     public let port: UInt16
     private let descriptor: Int32
 
-    /// Listens on a free port.
-    public init() throws {
-        let port = try FreePort.next()
+    /// Listens.
+    ///
+    /// - Parameters:
+    ///   - host: an address of loopback: `127.0.0.1`, another that begins with 127, or `::1`.
+    ///   - port: a free one by default.
+    public init(host: String = "127.0.0.1", port: UInt16? = nil) throws {
+        let port = try port ?? FreePort.next()
         let descriptor = socket(
-            AF_INET,
+            host == "::1" ? AF_INET6 : AF_INET,
             Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue),
             0
         )
-        guard descriptor >= 0, LoopbackAddress.with(port, { bind(descriptor, $0, $1) }) == 0,
+        var yes: Int32 = 1
+        setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
+        guard descriptor >= 0, LoopbackAddress.with(port, host: host, { bind(descriptor, $0, $1) }) == 0,
             listen(descriptor, 64) == 0
-        else { throw KitError("cannot listen on port \(port): errno \(errno)") }
+        else { throw KitError("cannot listen on port \(port) of \(host): errno \(errno)") }
         self.port = port
         self.descriptor = descriptor
     }
@@ -199,12 +205,27 @@ public final class RawListener: Sendable {
 }
 
 enum LoopbackAddress {
-    /// Calls with the address of a port of 127.0.0.1.
-    static func with<Result>(_ port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) -> Result {
+    /// Calls with the address of a port of 127.0.0.1, or of another address of loopback.
+    static func with<Result>(
+        _ port: UInt16,
+        host: String = "127.0.0.1",
+        _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
+    ) -> Result {
+        guard host != "::1" else {
+            var address = sockaddr_in6()
+            address.sin6_family = sa_family_t(AF_INET6)
+            address.sin6_port = port.bigEndian
+            address.sin6_addr = in6addr_loopback
+            return withUnsafePointer(to: &address) {
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    body($0, socklen_t(MemoryLayout<sockaddr_in6>.size))
+                }
+            }
+        }
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+        inet_pton(AF_INET, host, &address.sin_addr)
         return withUnsafePointer(to: &address) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
                 body($0, socklen_t(MemoryLayout<sockaddr_in>.size))

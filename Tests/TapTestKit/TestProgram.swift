@@ -12,6 +12,10 @@ public enum TestProgram: String, Sendable {
     case goSendxmpp = "/usr/bin/go-sendxmpp"
     /// Asks questions of JSON.
     case jq = "/usr/bin/jq"
+    /// The name server.
+    case dnsmasq = "/usr/sbin/dnsmasq"
+    /// The proxy that speaks the PROXY protocol.
+    case haproxy = "/usr/sbin/haproxy"
     /// Makes certificates.
     case openssl = "/usr/bin/openssl"
 

@@ -6,7 +6,7 @@ import XMPPCore
 @Suite struct ElementReaderTests {
     private static let header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>"
 
-    /// Reads each item of a stream both ways; how many there were.
+    /// Reads each item of a stream in all ways, by its bytes and by its outline, in reads of any size; how many there were.
     private func compare(_ stanzas: String, header: String = header, _ name: String) throws -> Int {
         let parser = StanzaParser()
         var reader = ElementReader()
@@ -23,7 +23,51 @@ import XMPPCore
             #expect(read.textSize == parsed.text.utf8.count && read.elementCount == parsed.children.count, "\(name)")
             count += 1
         }
+        #expect(try compareOutlines(Array((header + stanzas).utf8), name) == count)
         return count
+    }
+
+    private func compareOutlines(_ stream: [UInt8], _ name: String) throws -> Int {
+        let parser = StanzaParser()
+        var reader = ElementReader()
+        let outline = ItemOutline()
+        var decoder = StreamDecoder(limits: .authenticated, outline: outline)
+        var count = 0
+        for start in stride(from: 0, to: stream.count, by: 61) {
+            decoder.append(stream.span.extracting(start..<min(start + 61, stream.count)))
+            while let event = decoder.next() {
+                guard case .item(.element) = event.kind else { continue }
+                let parsed = try parser.parse(decoder)
+                let element = reader.read(decoder)
+                let read = try #require(element, "\(name)")
+                #expect(read == parsed, "\(name): \(decoder.bytes.string())")
+                #expect(read.namespaceURI == parsed.namespaceURI, "\(name)")
+                // The outline has gone with the element: the bytes are read instead.
+                #expect(reader.read(decoder) == parsed, "\(name)")
+                count += 1
+            }
+        }
+        return count
+    }
+
+    @Test func anOutlineIsOfTheItemThatWasBegunLast() throws {
+        var reader = ElementReader()
+        let outline = ItemOutline()
+        var one = StreamDecoder(limits: .authenticated, outline: outline)
+        var other = StreamDecoder(limits: .authenticated, outline: outline)
+        one.append(Array((Self.header + "<message id='1'><body>a").utf8).span)
+        other.append(Array((Self.header + "<presence><show>away</show>").utf8).span)
+        while one.next() != nil {}
+        while other.next() != nil {}
+        one.append(Array("b</body></message>".utf8).span)
+        #expect(one.next() != nil)
+        let first = reader.read(one)
+        #expect(first?.attribute("id") == "1" && first?.firstChild?.text == "ab")
+        other.append(Array("</presence>".utf8).span)
+        #expect(other.next() != nil)
+        let second = reader.read(other)
+        #expect(second?.isNamed("presence") == true && second?.firstChild?.text == "away")
+        #expect(first?.firstChild?.text == "ab")
     }
 
     @Test(arguments: [

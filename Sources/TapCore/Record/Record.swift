@@ -100,35 +100,14 @@ public struct Record: Sendable {
     /// Nanoseconds between that request and this.
     public var roundTrip: Int64?
 
-    /// What a rule decided, by name; nil where none did.
-    public var verdict: String?
-    /// The rule that decided, `file:line`.
-    public var rule: String?
     /// The content is not all that went over the wire.
     public var isTruncated = false
-    /// Bytes that are no text, where they are to be shown at all.
-    public var bytes: [UInt8]?
-    /// HMAC-SHA-256, under the run's key, of bytes that are not shown, in hexadecimal.
-    public var digest: String?
-
-    /// The stream, stanza or SASL error condition.
-    public var condition: String?
-    /// This program's own word for the happening, stable from version to version.
-    public var code: String?
-    /// Words for people.
-    public var message: String?
-
-    /// Decoded facts of an authentication step.
-    public var sasl: Facts?
-    /// Facts of a TLS connection.
-    public var tls: Facts?
-    /// Facts of stream management.
-    public var sm: Facts?
-    /// What else is known: counts, features, addresses.
-    public var details: Facts?
 
     /// Who made the bytes.
     public var origin = Origin.peer
+
+    /// One where the record has some of it, else none.
+    var remarks: [Remarks] = []
 
     /// A record with nothing but what every record has.
     public init(sequence: UInt64, time: Timestamp, monotonic: Int64, kind: Kind, level: Level, part: Part) {

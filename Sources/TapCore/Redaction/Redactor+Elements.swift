@@ -116,10 +116,8 @@ extension Redactor {
         let isSlot = reader.namespace == .httpUpload
         guard let name = attribute("name", item) else { return isSlot }
         let text = Self.lowered(name)
-        if isSlot { return text != "expires" }
-        return ["authorization", "cookie", "token", "secret", "api-key", "apikey", "signature"].contains {
-            text.contains($0)
-        }
+        if isSlot { return !text.span.equals("expires") }
+        return text.span.holds(one: ["authorization", "cookie", "token", "secret", "api-key", "apikey", "signature"])
     }
 
     /// What kind of secret a form's field is; nil is none.
@@ -128,23 +126,30 @@ extension Redactor {
         let name = attribute("var", item) ?? []
         let text = Self.lowered(name)
         let kind = Self.kind(ofField: text)
-        if type == "text-private" {
+        if type?.span.equals("text-private") ?? false {
             // A table of results tells its fields' types once, in front.
             privateFields.insert(name)
             return kind ?? .formSecret
         }
         if kind == nil, !name.isEmpty, privateFields.contains(name) { return .formSecret }
-        guard type != "boolean", type != "fixed" else { return nil }
-        return kind
+        guard kind != nil, let type else { return kind }
+        return type.span.equals("boolean") || type.span.equals("fixed") ? nil : kind
     }
 
-    private static func kind(ofField name: String) -> SecretKind? {
-        if name.contains("passwordprotected") { return nil }
-        if ["password", "passwd", "passphrase"].contains(where: { name.contains($0) }) { return .password }
-        if name == "landing-url" { return .inviteURL }
-        let names = ["secret", "token", "private-key", "private_key", "api-key", "apikey", "oauth_"]
-        if names.contains(where: { name.contains($0) }) { return .formSecret }
-        return ["key", "pin", "otp", "totp", "pass", "pwd", "auth_data"].contains(name) ? .formSecret : nil
+    private static let passwords: [StaticString] = ["password", "passwd", "passphrase"]
+    private static let secretWords: [StaticString] = [
+        "secret", "token", "private-key", "private_key", "api-key", "apikey", "oauth_",
+    ]
+    private static let secretNames: [StaticString] = ["key", "pin", "otp", "totp", "pass", "pwd", "auth_data"]
+
+    private static func kind(ofField name: [UInt8]) -> SecretKind? {
+        let name = name.span
+        if name.holds("passwordprotected") { return nil }
+        if name.holds(one: passwords) { return .password }
+        if name.equals("landing-url") { return .inviteURL }
+        if name.holds(one: secretWords) { return .formSecret }
+        for word in secretNames where name.equals(word) { return .formSecret }
+        return nil
     }
 
     /// The node to which a push notification is published is a secret; it was passed on the way here.
@@ -158,7 +163,28 @@ extension Redactor {
         }
     }
 
-    private static func lowered(_ bytes: [UInt8]) -> String {
-        String(decoding: bytes, as: UTF8.self).lowercased()
+    private static func lowered(_ bytes: [UInt8]) -> [UInt8] {
+        guard bytes.allSatisfy({ $0 < 0x80 }) else {
+            return Array(String(decoding: bytes, as: UTF8.self).lowercased().utf8)
+        }
+        return bytes.map { $0 &- 0x41 < 26 ? $0 | 0x20 : $0 }
+    }
+}
+
+extension Span<UInt8> {
+    /// Whether one of the words stands somewhere in these bytes.
+    fileprivate func holds(one words: [StaticString]) -> Bool {
+        for word in words where holds(word) { return true }
+        return false
+    }
+
+    fileprivate func holds(_ word: StaticString) -> Bool {
+        let length = word.utf8CodeUnitCount
+        guard length > 0, count >= length else { return false }
+        let first = word.utf8Start[0]
+        for start in 0...(count - length) where self[start] == first {
+            if extracting(start..<(start + length)).equals(word) { return true }
+        }
+        return false
     }
 }

@@ -61,9 +61,9 @@ struct Pipe: ~Copyable {
     /// The end has been passed on.
     var hasPassedEnd = false
 
-    init(_ direction: Direction, limits: StreamLimits) {
+    init(_ direction: Direction, limits: StreamLimits, outline: ItemOutline?) {
         self.direction = direction
-        decoder = StreamDecoder(limits: limits)
+        decoder = StreamDecoder(limits: limits, outline: outline)
     }
 
     /// Bytes that have arrived and wait.
@@ -89,8 +89,8 @@ struct PipePair: ~Copyable {
     /// By the raw value of the direction.
     private(set) var both: InlineArray<2, Pipe>
 
-    init(limits: StreamLimits) {
-        both = [Pipe(.send, limits: limits), Pipe(.recv, limits: limits)]
+    init(limits: StreamLimits, outline: ItemOutline?) {
+        both = [Pipe(.send, limits: limits, outline: outline), Pipe(.recv, limits: limits, outline: outline)]
     }
 
     // One place to yield from, so that these are inlined: otherwise every use allocates a frame and moves a whole pipe.

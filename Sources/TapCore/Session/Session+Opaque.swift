@@ -5,7 +5,11 @@ extension Session {
     /// The very first bytes of a leg decide whether they are XMPP.
     mutating func lookAtFirstBytes(_ direction: Direction, _ bytes: Span<UInt8>) {
         guard direction == .send, bytes[0] == 0x16 else { return }
+        guard case .refusing(let condition, _) = phase else { return beginTLS(directly: true) }
         beginTLS(directly: true)
+        lookIntoOpaque(direction, bytes)
+        facts.ending = .tap(condition: condition.rawValue)
+        alert(Alert(condition))
     }
 
     /// Bytes that pass undecoded: of TLS what it says in clear is read, of all else a digest is kept.
@@ -42,6 +46,7 @@ extension Session {
             record.message = "malformed ClientHello: \(reason)"
         }
         emit(record)
+        if case .hello(let hello) = result { refuseOtherName(hello) }
     }
 
     /// The bytes themselves, for a user who asked to see all.

@@ -135,9 +135,10 @@ extension Session {
         if facts.domain != nil { answerRefused() }
     }
 
-    /// Whether what has been passed on ends with a whole item, so that another may follow.
+    /// Whether what has been passed on ends with a whole item that is not the last, so that another may follow.
     private func mayInsert(_ direction: Direction) -> Bool {
-        pipes[direction].mode == .store || pipes[direction].decoder.isBetweenItems
+        guard !pipes[direction].hasClosedStream else { return false }
+        return pipes[direction].mode == .store || pipes[direction].decoder.isBetweenItems
     }
 
     /// Answers the header of a client that is refused.

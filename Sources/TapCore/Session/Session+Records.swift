@@ -16,7 +16,7 @@ extension Session {
 
     mutating func emit(_ record: consuming Record) {
         guard record.level <= options.level else { return }
-        enqueue(.record(record))
+        enqueue(.record(consume record))
     }
 
     /// A record of this session without content.
@@ -46,6 +46,8 @@ extension Session {
         answering request: IQTracker.Request? = nil
     ) -> Record {
         var record = makeRecord(kind, level, part: part)
+        // Where nobody wants to be told, there is no need to find out what may be.
+        guard options.level > .off else { return record }
         record.direction = direction
         record.leg = direction.source
         record.epoch = event.epoch
@@ -98,9 +100,7 @@ extension Session {
         let content = contentSource == .composed ? composed.span : pipes.bytes(direction)
         // The head refers to the item as it came; where that is not shown, what is shown is read.
         if contentSource != .composed, let words = Summary.words(of: event.head, content, context) { return words }
-        if xml.count <= Self.longestRead,
-            let element = tools.elements.read(content.slice(xml), in: pipes[direction].decoder)
-        {
+        if xml.count <= Self.longestRead, let element = read(content.slice(xml), direction) {
             return Summary.words(of: element, context)
         }
         return Summary.words(
@@ -108,6 +108,12 @@ extension Session {
             namespace: record.payloadNamespace,
             uri: content.slice(record.payloadURI ?? .empty)
         )
+    }
+
+    /// What is shown of the last event's item as an element, by the scanner's outline where it is shown as it came.
+    private func read(_ shown: Span<UInt8>, _ direction: Direction) -> Element? {
+        if contentSource != .composed { return tools.elements.read(pipes[direction].decoder) }
+        return tools.elements.read(shown, in: pipes[direction].decoder)
     }
 
     private func note(_ head: StanzaHead, in record: inout Record) {
@@ -181,7 +187,7 @@ extension Session {
         record.condition = condition?.rawValue
         record.direction = direction
         record.leg = direction?.source
-        enqueue(.record(record))
+        enqueue(.record(consume record))
     }
 
     mutating func noteReady(_ words: String) {
@@ -200,7 +206,7 @@ extension Session {
         record.offset = pipes[direction].received
         record.length = UInt64(bytes.count)
         record.message = "\(bytes.count) bytes"
-        enqueue(.record(record))
+        enqueue(.record(consume record))
     }
 
     mutating func recordFault(
@@ -273,6 +279,7 @@ extension Session {
         phase = .closed
         endLadder()
         for direction in Direction.allCases { recordOpaqueBytes(direction) }
+        guard facts.endingLevel <= options.level else { return }
         var record = makeRecord(.session, facts.endingLevel, part: .session)
         record.code = "session-ended"
         record.message = facts.endingWords

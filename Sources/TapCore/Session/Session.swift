@@ -38,6 +38,8 @@ public struct Session: ~Copyable {
     var isBidirectional = false
     var isConnected = false
     var isFinished = false
+    /// The domain the client has asked for, where that has chosen its server.
+    var chosenDomain: String?
 
     private var queue: [Command] = []
     private var queueHead = 0
@@ -70,7 +72,10 @@ public struct Session: ~Copyable {
         facts = SessionFacts(began: now)
         liveness = Liveness(at: now.monotonic)
         ladder = Ladder(at: now.monotonic)
-        pipes = PipePair(limits: options.unauthenticatedLimits)
+        pipes = PipePair(
+            limits: options.unauthenticatedLimits,
+            outline: options.level >= .info ? tools.outline : nil
+        )
         note(
             .session,
             .info,
@@ -100,11 +105,16 @@ public struct Session: ~Copyable {
         refuse(.remoteConnectionFailed, "The server cannot be reached.")
     }
 
-    /// Ends the session from this side, telling both ends why.
-    public mutating func abort(_ condition: StreamErrorCondition, _ text: String, at now: Run.Instant) {
+    /// Ends the session from this side, telling both ends why; `code` is the record's.
+    public mutating func abort(
+        _ condition: StreamErrorCondition,
+        _ text: String,
+        code: String = "aborted",
+        at now: Run.Instant
+    ) {
         self.now = now
         guard !isFinished, !isRefusing else { return }
-        note(.error, .error, code: "aborted", text, condition: condition, part: .session)
+        note(.error, .error, code: code, text, condition: condition, part: .session)
         refuse(condition, text)
     }
 
@@ -116,10 +126,14 @@ public struct Session: ~Copyable {
         pipes[direction].received += UInt64(bytes.count)
         liveness.lastReceived = now.monotonic
         count(direction, bytes.count)
-        if pipes[direction].received == UInt64(bytes.count) { lookAtFirstBytes(direction, bytes) }
+        if pipes[direction].received == UInt64(bytes.count) {
+            lookAtFirstBytes(direction, bytes)
+            if isFinished { return .keep }
+        }
         switch pipes[direction].mode {
         case .opaque:
             lookIntoOpaque(direction, bytes)
+            if isFinished { return .keep }
             pipes[direction].forwarded += UInt64(bytes.count)
             return .relay
         case .cutThrough:

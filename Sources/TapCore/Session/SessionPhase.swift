@@ -46,6 +46,7 @@ extension Session {
             if kind == .element, event.isTruncated, pipes[direction].mode == .store {
                 return refuseOversize(event, direction)
             }
+            if kind == .header, direction == .send, refuseOtherDomain(event) { return }
             if shouldHold(event, direction) { holdItem(event, direction) } else { forward(event, direction) }
             switch kind {
             case .declaration: recordItem(event, direction, .declaration, level: .verbose)
@@ -67,9 +68,9 @@ extension Session {
     }
 
     private mutating func refuseOversize(_ event: StreamEvent, _ direction: Direction) {
-        let isOpen = facts.opened != nil
-        let limit = isOpen ? options.limits.itemBytes : options.unauthenticatedLimits.itemBytes
-        let words = "\(limit) bytes, the limit \(isOpen ? "of a session" : "before authentication")"
+        let limit = pipes[direction].decoder.limits.itemBytes
+        let isStranger = limit == options.unauthenticatedLimits.itemBytes
+        let words = "\(limit) bytes, the limit \(isStranger ? "before authentication" : "of a session")"
         note(
             .error,
             .error,
@@ -85,7 +86,7 @@ extension Session {
         let isForeign = pipes[direction].decoder.epoch == 0 && fault.code == .notXML
         recordFault(fault, event, direction, isForeign: isForeign)
         failRung(condition: fault.condition.rawValue, isForeign ? "no XMPP" : fault.explanation)
-        if isRefusing { return finish(reset: false) }
+        if isRefusing { return direction == .send ? answerRefused() : finish(reset: false) }
         if options.onUnparsable == .close {
             return refuse(fault.condition, "\(fault.explanation), at offset \(fault.offset)", fault: direction)
         }

@@ -8,6 +8,8 @@ public final class SessionTools {
     public let parser = StanzaParser()
     /// Reads items for those who only tell what they say.
     var elements = ElementReader()
+    /// What their scanners have seen, for that reader.
+    let outline = ItemOutline()
     /// Takes secrets out of what is told.
     public let redactor: Redactor
 

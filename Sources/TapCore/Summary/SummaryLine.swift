@@ -68,13 +68,36 @@ struct SummaryLine {
     }
 
     /// A text of the wire, clipped.
-    mutating func append(text: String) {
+    mutating func append(text: String) { append(text: text.utf8.span) }
+
+    /// A text of the wire, clipped.
+    mutating func append(text bytes: Span<UInt8>) {
         guard !isFull else { return }
         hasPhrase = true
-        let bytes = text.utf8.span
         guard bytes.count > Self.textLimit else { return buffer.append(bytes: bytes.bytes) }
         buffer.append(bytes: bytes.extracting(0..<Self.boundary(bytes, Self.textLimit - 3)).bytes)
         buffer.append("…")
+    }
+
+    /// The text in an element, clipped.
+    mutating func append(textOf element: Element) {
+        let size = element.textSize
+        // In one run it need not be joined.
+        var isWhole = size == 0
+        element.forEachText { if $0.count == size, !isWhole { isWhole = true; append(text: $0) } }
+        if !isWhole { append(text: element.text) } else if size == 0 { append(text: "") }
+    }
+
+    /// The local name of an element, clipped.
+    mutating func append(nameOf element: Element) { element.withName { append(text: $0) } }
+
+    /// A space and the value of an attribute, where there is one.
+    mutating func append(after words: StaticString = " ", _ name: StaticString, of element: Element) {
+        element.withAttribute(name) { value in
+            guard !value.isEmpty else { return }
+            append(words)
+            append(text: value)
+        }
     }
 
     /// A space and a text of the wire, where there is one.
@@ -127,7 +150,7 @@ struct SummaryLine {
 
     /// The size that the placeholder of a hidden text tells, -1 where it tells none; nil for a text that is not hidden.
     private static func hiddenSize(_ element: Element, _ count: Int) -> Int? {
-        guard count > 10, count < 96 else { return nil }
+        guard count > 10, count < 96, element.beginsWithBracket else { return nil }
         let text = element.text
         guard Placeholder.isPlaceholder(text.utf8.span) else { return nil }
         let name = text.dropFirst(10).prefix { $0 != "#" }
@@ -197,10 +220,10 @@ struct SummaryLine {
         guard depth < Self.depthLimit, !isFull else { return }
         let outer = stanza
         depth += 1
-        append(text: nested.name)
-        if let type = nested.attribute("type") { append(after: " ", text: type) }
-        append(after: " ", text: nested.attribute("from"))
-        append(after: " → ", text: nested.attribute("to"))
+        append(nameOf: nested)
+        append(after: " ", "type", of: nested)
+        append(after: " ", "from", of: nested)
+        append(after: " → ", "to", of: nested)
         append(": ")
         hasPhrase = false
         append(stanza: nested)
@@ -209,7 +232,15 @@ struct SummaryLine {
     }
 
     /// The name of an element that no family tells.
-    mutating func appendName(_ element: Element) { appendName(element.name, element.namespace, element.namespaceURI) }
+    mutating func appendName(_ element: Element) {
+        let namespace = element.namespace
+        separate()
+        if namespace.isContent || namespace == .none { return append(nameOf: element) }
+        append("{")
+        if namespace == .other { append(text: element.namespaceURI) } else { append(namespace.uri) }
+        append("}")
+        append(nameOf: element)
+    }
 
     mutating func appendName(_ name: String, _ namespace: Namespace, _ uri: String) {
         separate()
@@ -218,5 +249,14 @@ struct SummaryLine {
         if namespace == .other { append(text: uri) } else { append(namespace.uri) }
         append("}")
         append(text: name)
+    }
+}
+
+extension Element {
+    /// Whether its text begins as what stands for a hidden text does.
+    fileprivate var beginsWithBracket: Bool {
+        var first: UInt8?
+        forEachText { if first == nil, !$0.isEmpty { first = $0[0] } }
+        return first == 0x5B
     }
 }

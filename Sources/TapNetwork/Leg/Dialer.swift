@@ -29,22 +29,28 @@ struct Dialer: Sendable {
 
     /// Why a connection could not be made, in one line that names the server.
     func words(for error: any Error) -> String {
-        "cannot connect to \(endpoint): \(reason(error))"
+        guard let error = error as? NIOConnectionError else {
+            return "cannot connect to \(endpoint): \(Self.reason(error, timeout: timeout))"
+        }
+        return "cannot connect to \(endpoint): \(reason(error))"
     }
 
-    private func reason(_ error: any Error) -> String {
-        switch error {
-        case let error as NIOConnectionError:
-            guard !error.connectionErrors.isEmpty else {
-                guard error.dnsAError == nil, error.dnsAAAAError == nil else {
-                    return "the name \"\(endpoint.host)\" is not known"
-                }
-                return reason(ChannelError.connectTimeout(timeout))
+    private func reason(_ error: NIOConnectionError) -> String {
+        guard !error.connectionErrors.isEmpty else {
+            guard error.dnsAError == nil, error.dnsAAAAError == nil else {
+                return "the name \"\(endpoint.host)\" is not known"
             }
-            return error.connectionErrors
-                .map { "\($0.target.ipAddress ?? "?"): \(reason($0.error))" }
-                .sorted()
-                .joined(separator: ", ")
+            return Self.reason(ChannelError.connectTimeout(timeout), timeout: timeout)
+        }
+        return error.connectionErrors
+            .map { "\($0.target.ipAddress ?? "?"): \(Self.reason($0.error, timeout: timeout))" }
+            .sorted()
+            .joined(separator: ", ")
+    }
+
+    /// Why a connection to one address could not be made.
+    static func reason(_ error: any Error, timeout: TimeAmount) -> String {
+        switch error {
         case ChannelError.connectTimeout: return "no answer within \(timeout.nanoseconds / 1_000_000_000) s"
         case let error as IOError: return error.words
         default: return "\(error)"

@@ -96,8 +96,10 @@ public struct EndpointError: Error, Sendable, Hashable {
         case openBracket
         /// A URL.
         case url
-        /// A domain whose servers the DNS is to tell; not done yet.
+        /// A domain whose server is to be looked up, where one server is asked for.
         case domain
+        /// What stands for a domain is none; words for people.
+        case badDomain(String)
     }
 
     /// What is wrong.
@@ -124,7 +126,9 @@ extension EndpointError: CustomStringConvertible {
             "\(shown) has \"\(Self.escape(host))\" in brackets, which is no IPv6 address; write [v6]:PORT, as in [::1]:5222"
         case .openBracket: "\(shown) opens a bracket and does not close it; write [v6]:PORT, as in [::1]:5222"
         case .url: "\(shown) is a URL; write HOST:PORT, as in localhost:5222"
-        case .domain: "\(shown): domains are not looked up yet; write HOST:PORT of one of its servers"
+        case .domain: "\(shown) names a domain; write HOST:PORT, or the domain alone with --upstream-domain"
+        case .badDomain(let reason):
+            "\(shown) is no domain: \(Self.escape(reason)); write the part of a JID behind \"@\", as in example.org"
         }
     }
 

@@ -1,6 +1,6 @@
 /// Where to listen and what to relay to, as people write it: `[HOST:]PORT[=UPSTREAM]`.
 ///
-/// `15222`, `127.0.0.1:15222`, `[::1]:0`, `15222=xmpp.example.org:5222`.
+/// `15222`, `127.0.0.1:15222`, `[::1]:0`, `15222=xmpp.example.org:5222`, `15222=domain:example.org`.
 public struct ListenSpec: Sendable, Hashable {
     /// The port clients of the XMPP server itself do not use, on which this program listens unless told otherwise.
     public static let defaultPort = 15222
@@ -10,10 +10,10 @@ public struct ListenSpec: Sendable, Hashable {
     /// The port; 0 lets the system choose one.
     public var port: Int
     /// The server for clients of this listener; nil is the one of the whole proxy.
-    public var upstream: Endpoint?
+    public var upstream: Upstream?
 
     /// A listener of these parts, which are not checked.
-    public init(host: String? = nil, port: Int = ListenSpec.defaultPort, upstream: Endpoint? = nil) {
+    public init(host: String? = nil, port: Int = ListenSpec.defaultPort, upstream: Upstream? = nil) {
         self.host = host
         self.port = port
         self.upstream = upstream
@@ -25,7 +25,7 @@ public struct ListenSpec: Sendable, Hashable {
         let place = parts.first ?? ""
         if parts.count > 1 {
             guard !parts[1].isEmpty else { throw EndpointError(code: .missingUpstream, text: text) }
-            upstream = try Endpoint(parts[1])
+            upstream = try Upstream(parts[1])
         }
         if !place.isEmpty, place.utf8.allSatisfy({ (0x30...0x39).contains($0) }) {
             guard let port = Endpoint.port(place[...], allowsZero: true) else {

@@ -34,7 +34,8 @@ struct ListenerAddresses {
         return found ?? []
     }
 
-    private static func resolve(_ endpoint: Endpoint) -> [SocketAddress] {
+    /// The same, blocking; the name is looked up as this system looks up names.
+    static func resolve(_ endpoint: Endpoint) -> [SocketAddress] {
         var hints = addrinfo()
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
         var list: UnsafeMutablePointer<addrinfo>?

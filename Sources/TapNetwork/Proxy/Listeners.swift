@@ -30,10 +30,10 @@ struct Listeners {
         self.allowRemote = allowRemote
     }
 
-    /// Opens the listeners of one specification; each accepted channel goes to `accept` on its own event loop.
+    /// Opens the listeners of one specification before a server, if it is always the same; each accepted channel goes to `accept` on its own event loop.
     mutating func open(
         _ spec: ListenSpec,
-        upstream: Endpoint,
+        upstream: Endpoint?,
         accept: @escaping @Sendable (any Channel) throws -> Void
     ) async throws(ProxyError) {
         let places = try await ListenerAddresses(spec)
@@ -47,7 +47,8 @@ struct Listeners {
                 """
             )
         }
-        let targets = await ListenerAddresses.lookUp(upstream)
+        var targets: [SocketAddress] = []
+        if let upstream { targets = await ListenerAddresses.lookUp(upstream) }
         try refuseLoop(places.addresses, targets, upstream)
         let bootstrap = bootstrap(accept)
         if places.isPair {
@@ -66,11 +67,11 @@ struct Listeners {
     private func refuseLoop(
         _ addresses: [SocketAddress],
         _ targets: [SocketAddress],
-        _ upstream: Endpoint
+        _ upstream: Endpoint?
     ) throws(ProxyError) {
         for address in addresses where targets.contains(where: address.accepts) {
             throw ProxyError(
-                code: .relaysToItself(upstream: upstream.description),
+                code: .relaysToItself(upstream: upstream?.description ?? ""),
                 address: address.endpoint?.description ?? "?"
             )
         }

@@ -6,7 +6,9 @@ public struct ProxyConfiguration: Sendable {
     /// Where to listen; each may name a server of its own. Default: port 15222 on both loopback addresses.
     public var listeners: [ListenSpec]
     /// The server for clients of listeners that name none.
-    public var upstream: Endpoint
+    public var upstream: Upstream
+    /// The name server, by name or address, that tells where the servers of domains are. Default: those of the system.
+    public var resolver: Endpoint?
     /// How sessions are watched; ``SessionOptions/level`` is what the sinks want at most.
     public var session: SessionOptions
     /// How many clients are served, and how long they may take.
@@ -21,7 +23,8 @@ public struct ProxyConfiguration: Sendable {
     /// A configuration with the defaults of each.
     public init(
         listeners: [ListenSpec] = [ListenSpec()],
-        upstream: Endpoint,
+        upstream: Upstream,
+        resolver: Endpoint? = nil,
         session: SessionOptions = SessionOptions(),
         limits: ProxyLimits = ProxyLimits(),
         allowRemote: Bool = false,
@@ -30,6 +33,7 @@ public struct ProxyConfiguration: Sendable {
     ) {
         self.listeners = listeners
         self.upstream = upstream
+        self.resolver = resolver
         self.session = session
         self.limits = limits
         self.allowRemote = allowRemote

@@ -14,6 +14,8 @@ public struct ProxyError: Error, Sendable, Hashable {
         case noLoopback
         /// The name or address is none of this machine; words of the operating system.
         case cannotListen(String)
+        /// The name server's name is not known.
+        case unknownResolver
         /// A listener has failed while it ran.
         case listenerLost
     }
@@ -28,14 +30,14 @@ public struct ProxyError: Error, Sendable, Hashable {
 
     /// What happened.
     public let code: Code
-    /// The listener's address, `HOST:PORT`.
+    /// The listener's address, or the name server's, `HOST:PORT`.
     public let address: String
 
     /// Who has to act.
     public var blame: Blame {
         switch code {
         case .remoteNotAllowed, .relaysToItself: .usage
-        case .portInUse, .portNotAllowed, .noLoopback, .cannotListen, .listenerLost: .network
+        case .portInUse, .portNotAllowed, .noLoopback, .cannotListen, .unknownResolver, .listenerLost: .network
         }
     }
 }
@@ -58,6 +60,7 @@ extension ProxyError: CustomStringConvertible {
             "cannot listen on \(address): this machine has neither 127.0.0.1 nor ::1; use --listen HOST:PORT"
         case .cannotListen(let reason):
             "cannot listen on \(address): \(reason); name an address of this machine with --listen HOST:PORT"
+        case .unknownResolver: "the name server \(address) is not known; give its IP address with --resolver"
         case .listenerLost: "the listener on \(address) has failed; start the proxy again"
         }
     }

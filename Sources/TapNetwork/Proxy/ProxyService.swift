@@ -124,26 +124,37 @@ public final class ProxyService: Service {
         )
         var byLoop: [ObjectIdentifier: NIOLoopBound<RelayLoop>] = [:]
         for loop in state.withLock({ $0.loops }) { byLoop[ObjectIdentifier(loop.eventLoop)] = loop }
+        let resolver = try await resolver()
+        let own = OwnAddresses()
         for spec in configuration.listeners {
             let upstream = spec.upstream ?? configuration.upstream
-            let dialer = Dialer(upstream, timeout: configuration.connectTimeout)
+            let route = Route(upstream, timeout: configuration.connectTimeout, resolver: resolver, own: own)
             do throws(ProxyError) {
-                try await listeners.open(spec, upstream: upstream) { [byLoop] channel in
+                try await listeners.open(spec, upstream: upstream.endpoint) { [byLoop] channel in
                     guard let loop = byLoop[ObjectIdentifier(channel.eventLoop)] else { throw ChannelError.eof }
-                    let driver = SessionDriver(loop: loop.value, dialer: dialer, remote: channel.remoteAddress)
+                    let driver = SessionDriver(loop: loop.value, route: route, remote: channel.remoteAddress)
                     try driver.accept(channel)
                 }
             } catch {
                 await listeners.close()
                 throw error
             }
+            own.set(listeners.open.map(\.address))
         }
         return listeners
     }
 
-    /// Sees whether the servers are up, and says so if not. Nothing waits for it.
+    private func resolver() async throws(ProxyError) -> ServiceResolver {
+        guard let endpoint = configuration.resolver else { return ServiceResolver(server: nil) }
+        guard let address = await ListenerAddresses.lookUp(endpoint).first else {
+            throw ProxyError(code: .unknownResolver, address: endpoint.description)
+        }
+        return ServiceResolver(server: address)
+    }
+
+    /// Sees whether the servers that were given by name or address are up, and says so if not. Nothing waits for it.
     private func probe() {
-        let upstreams = Set(configuration.listeners.map { $0.upstream ?? configuration.upstream })
+        let upstreams = Set(configuration.listeners.compactMap { ($0.upstream ?? configuration.upstream).endpoint })
         for upstream in upstreams {
             let dialer = Dialer(upstream, timeout: configuration.connectTimeout)
             dialer.connect(on: group.next()).whenComplete { [logger] result in

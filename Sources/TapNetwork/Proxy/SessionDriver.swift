@@ -15,6 +15,8 @@ final class SessionDriver {
     private static let answerTimeout = TimeAmount.seconds(10)
 
     private enum Stage {
+        /// The client has yet to name the domain whose server it wants.
+        case opening
         /// The connection to the server is being made; what comes from the client waits.
         case connecting
         case relaying
@@ -31,11 +33,14 @@ final class SessionDriver {
 
     private let loop: RelayLoop
     private let remote: SocketAddress?
-    private let dialer: Dialer
+    private let route: Route
     private var session: Session
     private var stage = Stage.connecting
     private let client = LegHandler(.client)
     private let server = LegHandler(.server)
+    /// What the client says first, where that decides about its server.
+    private var opening: OpeningReader?
+    private var search: ServerSearch?
     private var deferred: [Happening] = []
     private var isPerforming = false
     private var isStalled = false
@@ -46,9 +51,9 @@ final class SessionDriver {
     private var lastRead: Int64 = 0
 
     /// A driver for a client that has just connected from `remote`; ``accept(_:)`` begins.
-    init(loop: RelayLoop, dialer: Dialer, remote: SocketAddress?) {
+    init(loop: RelayLoop, route: Route, remote: SocketAddress?) {
         self.loop = loop
-        self.dialer = dialer
+        self.route = route
         self.remote = remote
         let context = loop.context
         session = Session(
@@ -56,7 +61,7 @@ final class SessionDriver {
             options: context.options,
             tools: loop.tools,
             remote: remote?.endpoint?.description,
-            upstream: dialer.endpoint.description,
+            upstream: route.words,
             at: context.clock.now()
         )
     }
@@ -79,13 +84,88 @@ final class SessionDriver {
         loop.add(self)
         if let refusal = loop.refusal ?? loop.context.admission.admit(remote?.ipAddress) { return refuse(refusal) }
         isAdmitted = true
-        perform()
-        dialer.connect(on: loop.eventLoop).assumeIsolated().whenComplete { [self] result in
+        switch route {
+        case .endpoint(let dialer):
+            perform()
+            dialer.connect(on: loop.eventLoop).assumeIsolated().whenComplete { [self] result in
+                switch result {
+                case .success(let channel): connected(channel)
+                case .failure(let error): failed(dialer.words(for: error))
+                }
+            }
+        case .domains:
+            stage = .opening
+            opening = OpeningReader(limits: loop.context.options.unauthenticatedLimits)
+            perform()
+        }
+    }
+
+    // MARK: Finding the server of a domain
+
+    /// Takes what the client says until it has named its domain.
+    private func open(_ buffer: ByteBuffer) {
+        guard case .domains(let dialer) = route else { return }
+        postpone(.received(.client, buffer))
+        guard let result = opening?.append(buffer.readableBytesUInt8Span) else { return }
+        let (name, isTLS): (String?, Bool)
+        switch result {
+        case .needMore: return
+        case .header(let to): (name, isTLS) = (to, false)
+        case .hello(let serverName): (name, isTLS) = (serverName, true)
+        case .neither(let condition, let words): return turnAway(condition, "The client names no domain: \(words).")
+        }
+        guard let domain = dialer.domain(named: name) else {
+            let words = name.map { "\($0) is not served here." } ?? "No domain was named, and several are served here."
+            return turnAway(.hostUnknown, words)
+        }
+        opening = nil
+        stage = .connecting
+        updateReading()
+        session.chose(domain: domain.name)
+        search = ServerSearch(dialer, domain: domain, isTLS: isTLS, on: loop.eventLoop) { [self] rung in
+            session.made(rung, at: now)
+            perform()
+        } done: { [self] result in
+            search = nil
             switch result {
             case .success(let channel): connected(channel)
-            case .failure(let error): failed(error)
+            case .failure(let failure): failed(failure.words)
             }
         }
+        search?.start()
+    }
+
+    /// Ends the session of a client whose domain is none of those served, or that names none: no server hears of it.
+    private func turnAway(_ condition: StreamErrorCondition, _ text: String) {
+        guard stage == .opening else { return }
+        opening = nil
+        stage = .relaying
+        joinDeferred()
+        session.abort(condition, text, code: condition == .hostUnknown ? "host-unknown" : "aborted", at: now)
+        perform()
+        awaitHeader()
+    }
+
+    /// Makes one read of those that wait: a ClientHello is told whole although it is answered at once.
+    private func joinDeferred() {
+        var joined = ByteBuffer()
+        var rest: [Happening] = []
+        for happening in deferred {
+            if case .received(.client, let buffer) = happening {
+                joined.writeImmutableBuffer(buffer)
+            } else {
+                rest.append(happening)
+            }
+        }
+        deferred = joined.readableBytes > 0 ? [.received(.client, joined)] + rest : rest
+    }
+
+    /// No server is looked for any more: the session ends before it has one.
+    private func stopConnecting() {
+        search?.cancel()
+        search = nil
+        opening = nil
+        stage = .relaying
     }
 
     private func connected(_ channel: any Channel) {
@@ -94,19 +174,19 @@ final class SessionDriver {
             try server.join(channel, self)
         } catch {
             channel.close(promise: nil)
-            return failed(error)
+            return failed("cannot use the connection to \(route.words): \(error)")
         }
-        guard channel.isActive else { return failed(ChannelError.alreadyClosed) }
+        guard channel.isActive else { return failed("the connection to \(route.words) was closed at once") }
         stage = .relaying
-        session.serverConnected(channel.remoteAddress?.endpoint?.description ?? "\(dialer.endpoint)", at: now)
+        session.serverConnected(channel.remoteAddress?.endpoint?.description ?? route.words, at: now)
         perform()
     }
 
-    private func failed(_ error: any Error) {
+    private func failed(_ reason: String) {
         guard stage == .connecting else { return }
         stage = .relaying
         loop.context.metrics.connectionFailed()
-        session.serverFailed(dialer.words(for: error), at: now)
+        session.serverFailed(reason, at: now)
         perform()
         awaitHeader()
     }
@@ -121,6 +201,7 @@ final class SessionDriver {
     // MARK: What the connections tell
 
     func received(_ leg: Leg, _ buffer: ByteBuffer) {
+        if stage == .opening, leg == .client { return open(buffer) }
         guard stage == .relaying, !isPerforming else { return postpone(.received(leg, buffer)) }
         if take(leg, buffer) == .keep { perform() }
     }
@@ -148,6 +229,10 @@ final class SessionDriver {
 
     /// A connection brings no more; how it ended.
     func ended(_ leg: Leg, _ end: LegEnd) {
+        if stage == .opening, leg == .client {
+            postpone(.ended(leg, end))
+            return turnAway(.hostUnknown, "The client has left and named no domain.")
+        }
         guard stage == .relaying, !isPerforming else { return postpone(.ended(leg, end)) }
         session.ended(leg, end, at: now)
         perform()
@@ -176,7 +261,7 @@ final class SessionDriver {
     }
 
     private func postpone(_ happening: Happening) {
-        guard stage == .connecting || stage == .relaying else { return }
+        guard isLive else { return }
         deferred.append(happening)
     }
 
@@ -189,7 +274,7 @@ final class SessionDriver {
         isPerforming = true
         repeat {
             while let command = session.next() { run(command) }
-        } while stage != .connecting && takeDeferred()
+        } while stage != .connecting && stage != .opening && takeDeferred()
         isPerforming = false
         client.flush()
         server.flush()
@@ -238,6 +323,7 @@ final class SessionDriver {
     private func updateReading(_ leg: Leg) {
         let isWanted =
             switch stage {
+            case .opening: !isStalled && leg == .client
             case .connecting, .over: false
             case .relaying: !isStalled && handler(leg.other).isWritable && session.wantsBytes(from: leg)
             // A close while bytes come in would be a reset, and what was written last would be lost with it.
@@ -250,8 +336,8 @@ final class SessionDriver {
 
     /// Ends the session with a stream error.
     func refuse(_ refusal: RelayLoop.Refusal) {
-        guard stage == .connecting || stage == .relaying else { return }
-        if stage == .connecting { stage = .relaying }
+        guard isLive else { return }
+        if stage != .relaying { stopConnecting() }
         // What has passed already decides whether an error may follow it.
         perform()
         guard stage == .relaying else { return }
@@ -262,7 +348,7 @@ final class SessionDriver {
 
     /// Ends a session that takes too long.
     func checkTime(_ now: Run.Instant) {
-        guard stage == .connecting || stage == .relaying else { return }
+        guard isLive else { return }
         let limits = loop.context.limits
         let began = session.facts.began.monotonic
         if let limit = limits.login, !session.isPastLogin, now.monotonic - began > limit.nanoseconds {
@@ -276,8 +362,8 @@ final class SessionDriver {
     /// Ends the session because the proxy stops: both connections end after what has been read is written, without an
     /// end of the stream, so that a client with stream management can resume its session.
     func stop() {
-        guard stage == .connecting || stage == .relaying else { return }
-        if stage == .connecting { stage = .relaying }
+        guard isLive else { return }
+        if stage != .relaying { stopConnecting() }
         session.stop(at: now)
         perform()
     }
@@ -310,7 +396,7 @@ final class SessionDriver {
 
     /// The last of it, once both connections are closed.
     private func conclude() {
-        guard stage != .over, stage != .connecting, !client.isOpen, !server.isOpen else { return }
+        guard stage != .over, stage != .connecting, stage != .opening, !client.isOpen, !server.isOpen else { return }
         stage = .over
         deferred.removeAll()
         if isAdmitted { loop.context.admission.leave(remote?.ipAddress) }
@@ -322,6 +408,9 @@ final class SessionDriver {
         }
         loop.remove(self)
     }
+
+    /// The session has not been ended.
+    private var isLive: Bool { stage == .opening || stage == .connecting || stage == .relaying }
 
     private var now: Run.Instant { loop.context.clock.now() }
 

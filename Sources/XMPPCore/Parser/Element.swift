@@ -14,7 +14,10 @@ public struct Element: @unchecked Sendable {
     /// Namespace, ``Namespace/other`` for one that is not in the table.
     public var namespace: Namespace { node.namespace }
     /// Namespace URI; empty for none.
-    public var namespaceURI: String { arena.text(node.uri) }
+    public var namespaceURI: String {
+        let node = self.node
+        return node.namespace == .other ? arena.text(node.uri) : node.namespace.uri.description
+    }
 
     /// Whether this is the element `name` of `namespace`.
     public func matches(_ name: StaticString, _ namespace: Namespace) -> Bool {
@@ -64,7 +67,8 @@ public struct Element: @unchecked Sendable {
         attributeIndices.map { position in
             let attribute = arena.attribute(position)
             return Attribute(
-                namespaceURI: arena.text(attribute.uri),
+                namespaceURI: attribute.namespace == .other
+                    ? arena.text(attribute.uri) : attribute.namespace.uri.description,
                 name: arena.text(attribute.name),
                 value: arena.text(attribute.value)
             )
@@ -152,6 +156,27 @@ public struct Element: @unchecked Sendable {
             return true
         }
         return text
+    }
+
+    /// Calls `body` with the bytes of each run of the character data directly inside, in order, without making a text.
+    public func forEachText(_ body: (Span<UInt8>) -> Void) {
+        forEachChild { index, isText in
+            if isText { body(arena.bytes(arena.node(index).name).span) }
+            return true
+        }
+    }
+
+    /// Calls `body` with the bytes of the local name.
+    public func withName<Outcome>(_ body: (Span<UInt8>) -> Outcome) -> Outcome { body(arena.bytes(node.name).span) }
+
+    /// Calls `body` with the bytes of the value of the attribute `name` without a prefix; not where it is absent.
+    public func withAttribute(_ name: StaticString, _ body: (Span<UInt8>) -> Void) {
+        for position in attributeIndices {
+            let attribute = arena.attribute(position)
+            if attribute.namespace == .none, arena.equals(attribute.name, name) {
+                return body(arena.bytes(attribute.value).span)
+            }
+        }
     }
 
     /// Number of bytes of ``text`` as UTF-8, without making it.

@@ -17,6 +17,8 @@ final class ElementArena {
         var namespace = Namespace.none
         /// `name` is text, not the name of an element.
         var isText = false
+        /// In an outline: `uri` stands in the declarations of the stream's header, not in the item.
+        var isInherited = false
         var firstAttribute: Int32 = 0
         var attributeCount: Int32 = 0
     }
@@ -26,6 +28,8 @@ final class ElementArena {
         var uri: ByteRange
         var value: ByteRange
         var namespace: Namespace
+        /// In an outline: `value` is as written.
+        var needsDecoding = false
     }
 
     /// What the callbacks fill. Lives as long as the arena.
@@ -52,15 +56,21 @@ final class ElementArena {
         String(decoding: contents.pointee.bytes.buffer(range.range), as: UTF8.self)
     }
 
+    /// The bytes of a range that this arena gave out.
+    @inline(__always)
+    func bytes(_ range: ByteRange) -> UnsafeBufferPointer<UInt8> { contents.pointee.bytes.buffer(range.range) }
+
+    @inline(__always)
     func equals(_ range: ByteRange, _ text: StaticString) -> Bool {
-        contents.pointee.bytes.buffer(range.range).span.equals(text)
+        range.count == text.utf8CodeUnitCount && bytes(range).span.equals(text)
     }
 
     struct Contents {
         private(set) var nodes = RawList<Node>(capacity: 16)
         private(set) var attributes = RawList<Attribute>(capacity: 16)
+        /// What names, values and texts stand in.
         private(set) var bytes = RawList<UInt8>(capacity: 512)
-        private var openNode: Int32 = -1
+        private(set) var openNode: Int32 = -1
         private var textNode: Int32 = -1
 
         func deallocate() {
@@ -77,6 +87,8 @@ final class ElementArena {
             textNode = -1
         }
 
+        mutating func resetBytes() { bytes.removeAll() }
+
         @inline(__always)
         mutating func append(_ pointer: UnsafePointer<UInt8>, _ count: Int) -> ByteRange {
             let start = bytes.count
@@ -84,7 +96,7 @@ final class ElementArena {
             return ByteRange(start, bytes.count)
         }
 
-        mutating func begin(name: ByteRange, uri: ByteRange, namespace: Namespace) {
+        mutating func begin(name: ByteRange, uri: ByteRange, namespace: Namespace, isInherited: Bool = false) {
             textNode = -1
             let index = Int32(truncatingIfNeeded: nodes.count)
             nodes.append(
@@ -94,6 +106,7 @@ final class ElementArena {
                     name: name,
                     uri: uri,
                     namespace: namespace,
+                    isInherited: isInherited,
                     firstAttribute: Int32(truncatingIfNeeded: attributes.count)
                 )
             )
@@ -112,6 +125,13 @@ final class ElementArena {
             guard openNode >= 0 else { return }
             nodes[Int(openNode)].end = Int32(truncatingIfNeeded: nodes.count)
             openNode = nodes[Int(openNode)].parent
+        }
+
+        /// Adds character data that stands at `range`.
+        mutating func addText(_ range: ByteRange) {
+            guard openNode >= 0 else { return }
+            let index = Int32(truncatingIfNeeded: nodes.count)
+            nodes.append(Node(parent: openNode, end: index &+ 1, name: range, isText: true))
         }
 
         /// Adds character data, joined to that which came just before.

@@ -18,6 +18,46 @@ public struct ElementReader {
         return fill(item)
     }
 
+    /// The element that is the last event of `decoder`, which is whole; nil where it is not one.
+    public mutating func read(_ decoder: borrowing StreamDecoder) -> Element? {
+        guard let outline = decoder.outline else { return read(decoder.bytes, in: decoder) }
+        takeArena()
+        // The outline goes with the element and leaves its memory for the next one.
+        outline.pointee.take(into: &arena.contents.pointee)
+        let contents = arena.contents
+        contents.pointee.resetBytes()
+        let item = decoder.bytes
+        _ = append(item, contents)
+        for index in 0..<contents.pointee.nodes.count {
+            let node = contents.pointee.nodes[index]
+            if node.isText {
+                guard needsDecoding(item, node.name) else { continue }
+                decoded.removeAll(keepingCapacity: true)
+                AttributeValue.decodeText(item.slice(node.name), into: &decoded)
+                contents.pointee.nodes[index].name = append(decoded.span, contents)
+            } else if node.namespace == .other {
+                decoded.removeAll(keepingCapacity: true)
+                let name =
+                    node.isInherited ? NamespaceName(inherited: node.uri) : NamespaceName(declared: node.uri)
+                decoder.appendURI(of: name, to: &decoded)
+                contents.pointee.nodes[index].uri = append(decoded.span, contents)
+            }
+        }
+        if outline.pointee.needsDecoding { decodeAttributes(item, contents) }
+        return Element(arena: arena, index: 0)
+    }
+
+    private mutating func decodeAttributes(
+        _ item: Span<UInt8>,
+        _ contents: UnsafeMutablePointer<ElementArena.Contents>
+    ) {
+        for index in 0..<contents.pointee.attributes.count where contents.pointee.attributes[index].needsDecoding {
+            decoded.removeAll(keepingCapacity: true)
+            AttributeValue.decode(item.slice(contents.pointee.attributes[index].value), into: &decoded)
+            contents.pointee.attributes[index].value = append(decoded.span, contents)
+        }
+    }
+
     /// The element of an item that stands in no stream; nil where it is not one whole element.
     public mutating func read(_ item: Span<UInt8>) -> Element? {
         reader.begin()
@@ -25,7 +65,7 @@ public struct ElementReader {
     }
 
     private mutating func fill(_ item: Span<UInt8>) -> Element? {
-        if !isKnownUniquelyReferenced(&arena) { arena = ElementArena() }
+        takeArena()
         arena.reset()
         let contents = arena.contents
         while let token = reader.next(item) {
@@ -46,6 +86,11 @@ public struct ElementReader {
         }
         guard reader.depth == 0, contents.pointee.nodes.count > 0 else { return nil }
         return Element(arena: arena, index: 0)
+    }
+
+    /// Has an arena that no element refers to any more.
+    private mutating func takeArena() {
+        if !isKnownUniquelyReferenced(&arena) { arena = ElementArena() }
     }
 
     private mutating func begin(_ item: Span<UInt8>, _ contents: UnsafeMutablePointer<ElementArena.Contents>) {

@@ -29,7 +29,13 @@ public enum AttributeValue {
                 // CR LF is one line end; the LF stands for both.
                 if index &+ 1 == raw.count || raw[index &+ 1] != 0x0A { output.append(lineEnd) }
             case 0x09: output.append(lineEnd == 0x20 ? 0x20 : byte)
-            default: output.append(byte)
+            default:
+                // Nearly all bytes are what they stand for: they go in as long a run as there is.
+                var end = index &+ 1
+                while end < raw.count, raw[end] >= 0x20, raw[end] != 0x26 { end &+= 1 }
+                output.append(raw.extracting(index..<end))
+                index = end
+                continue
             }
             index &+= 1
         }

@@ -169,18 +169,24 @@ struct NamespaceScope {
             output.append(contentsOf: prefix.isEmpty ? " xmlns".utf8 : " xmlns:".utf8)
             output.append(prefix)
             output.append(contentsOf: "='".utf8)
+            var start = 0
             for index in uri.indices {
+                let escape: StaticString
                 switch uri[index] {
-                case 0x26: output.append(contentsOf: "&amp;".utf8)
-                case 0x27: output.append(contentsOf: "&apos;".utf8)
-                case 0x3C: output.append(contentsOf: "&lt;".utf8)
+                case 0x26: escape = "&amp;"
+                case 0x27: escape = "&apos;"
+                case 0x3C: escape = "&lt;"
                 // Written as they stand, they would be read as spaces.
-                case 0x09: output.append(contentsOf: "&#9;".utf8)
-                case 0x0A: output.append(contentsOf: "&#10;".utf8)
-                case 0x0D: output.append(contentsOf: "&#13;".utf8)
-                case let byte: output.append(byte)
+                case 0x09: escape = "&#9;"
+                case 0x0A: escape = "&#10;"
+                case 0x0D: escape = "&#13;"
+                default: continue
                 }
+                output.append(uri.extracting(start..<index))
+                output.append(contentsOf: UnsafeBufferPointer(start: escape.utf8Start, count: escape.utf8CodeUnitCount))
+                start = index + 1
             }
+            output.append(uri.extracting(start..<uri.count))
             output.append(0x27)
         }
         return output

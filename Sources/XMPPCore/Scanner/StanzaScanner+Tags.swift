@@ -57,7 +57,7 @@ extension StanzaScanner {
         guard !top.isNameStored, nameEnd < window.count, window[nameEnd] == 0x3E, nameEnd &- cursor < limits.tagBytes,
             window.extracting(nameStart..<nameEnd).equals(window.extracting(nameRange(top)))
         else { return readTag(window, at: cursor) }
-        return close(top, end: nameEnd &+ 1)
+        return close(top, at: cursor, end: nameEnd &+ 1)
     }
 
     @inline(__always)
@@ -73,11 +73,14 @@ extension StanzaScanner {
             top.isNameStored
             ? names.span.extracting(nameRange(top)).equals(name) : window.extracting(nameRange(top)).equals(name)
         guard isSame else { return .fault(.mismatchedTag, at: start, limit: 0) }
-        return close(top, end: tag.end)
+        return close(top, at: start, end: tag.end)
     }
 
     @inline(__always)
-    private mutating func close(_ top: Open, end: Int) -> Signal {
+    private mutating func close(_ top: Open, at start: Int, end: Int) -> Signal {
+        if let outlineState, outlineState.pointee.item == outlinedItem {
+            outlineState.pointee.close(at: start, end: end)
+        }
         if top.isNameStored { names.removeLast(names.count &- Int(top.nameStart)) }
         open.truncate(to: open.count &- 1)
         guard open.count > 0 else {
@@ -124,6 +127,7 @@ extension StanzaScanner {
                 head.payloadNamespace = scope.name(binding)
             }
         }
+        if let outlineState { note(binding, at: start, of: window, isItem: depth == 1, in: outlineState) }
         cursor = tag.end
         if tag.kind == .empty {
             scope.leave(to: bindings)
@@ -138,6 +142,19 @@ extension StanzaScanner {
         }
         state = .content
         return .more
+    }
+
+    @inline(__always)
+    private mutating func note(
+        _ binding: Int32,
+        at start: Int,
+        of window: Span<UInt8>,
+        isItem: Bool,
+        in outline: UnsafeMutablePointer<ItemOutline.State>
+    ) {
+        if isItem { outlinedItem = outline.pointee.beginItem() }
+        guard outline.pointee.item == outlinedItem else { return }
+        outline.pointee.open(tag, at: start, of: window, scope.name(binding))
     }
 
     // MARK: Stream header

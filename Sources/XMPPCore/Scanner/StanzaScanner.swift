@@ -95,13 +95,21 @@ public struct StanzaScanner: ~Copyable {
     /// The names of open elements that are in the window no more, outermost first.
     var names: [UInt8] = []
     let secrets = SecretNames.sieve
+    /// Told of every tag of an item, where there is one.
+    let outline: ItemOutline?
+    /// Its state, which costs no count of references.
+    let outlineState: UnsafeMutablePointer<ItemOutline.State>?
+    /// The word for the current item in the outline.
+    var outlinedItem: UInt64 = 0
 
     /// The declarations of the stream header, as they would stand in a tag: ` xmlns:prefix='uri'` for each.
     public internal(set) var declarations: [UInt8] = []
 
-    /// A scanner at the beginning of a stream.
-    public init(limits: StreamLimits = .unauthenticated) {
+    /// A scanner at the beginning of a stream. Where there is an `outline`, it is filled for ``ElementReader``.
+    public init(limits: StreamLimits = .unauthenticated, outline: ItemOutline? = nil) {
         self.limits = limits.clamped
+        self.outline = outline
+        outlineState = outline?.state
     }
 
     /// Whether a header has been seen whose end has not.
@@ -193,6 +201,7 @@ public struct StanzaScanner: ~Copyable {
             names.append(window.extracting(start..<(start &+ Int(open[index].nameCount))))
         }
         hasDiscarded = true
+        if let outlineState, outlineState.pointee.item == outlinedItem { outlineState.pointee.isPartial = true }
         cursor = 0
         return count
     }
@@ -331,6 +340,7 @@ public struct StanzaScanner: ~Copyable {
             guard open.count > 1 else { return .fault(.textOutsideStanza, at: start, limit: 0) }
             state = .section
             cursor = start &+ 9
+            if let outlineState, outlineState.pointee.item == outlinedItem { outlineState.pointee.isPartial = true }
             return .more
         default: return .fault(.documentType, at: start, limit: 0)
         }

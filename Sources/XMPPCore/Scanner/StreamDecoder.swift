@@ -36,8 +36,11 @@ public struct StreamDecoder: ~Copyable {
     }
 
     /// A decoder for one direction of a leg, with nothing read yet.
-    public init(limits: StreamLimits = .unauthenticated) {
-        scanner = StanzaScanner(limits: limits)
+    ///
+    /// - Parameter outline: Shared by the decoders of an event loop whose items an ``ElementReader`` reads: it need not
+    ///   go through their bytes again.
+    public init(limits: StreamLimits = .unauthenticated, outline: ItemOutline? = nil) {
+        scanner = StanzaScanner(limits: limits, outline: outline)
     }
 
     /// The limits in force; change them at an event.
@@ -137,6 +140,14 @@ public struct StreamDecoder: ~Copyable {
     /// Appends the URI of a name in the head of the last event.
     public func appendURI(of name: NamespaceName, to output: inout [UInt8]) {
         scanner.appendURI(of: name, item: bytes, to: &output)
+    }
+
+    /// The outline of the last event's item, if all of it is there.
+    var outline: UnsafeMutablePointer<ItemOutline.State>? {
+        guard let state = scanner.outlineState, state.pointee.item == scanner.outlinedItem, !state.pointee.isPartial,
+            state.pointee.contents.openNode < 0, state.pointee.contents.nodes.count > 0
+        else { return nil }
+        return state
     }
 
     /// Copies the declarations in force: at an item those of the stream header.

@@ -26,7 +26,12 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
     @OptionGroup var config: ConfigOption
 
     func run() async throws {
-        let plan = try ProxyPlan(listen: proxy.listen, upstream: proxy.upstream)
+        let plan = try ProxyPlan(
+            listen: proxy.listen,
+            upstream: proxy.upstream,
+            domains: proxy.upstreamDomain,
+            resolver: proxy.resolver
+        )
         let logPlan = try LogPlan(logs.request, in: .current)
         for warning in plan.warnings { Console.complain("warning: \(warning)") }
         let tap = try TapRun(logPlan)
@@ -68,7 +73,8 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         for flag in proxy.limit { flag.apply(to: &session, &limits) }
         let configuration = ProxyConfiguration(
             listeners: plan.listeners,
-            upstream: plan.upstream ?? server?.endpoint ?? nobody,
+            upstream: plan.upstream ?? .endpoint(server?.endpoint ?? nobody),
+            resolver: proxy.resolver,
             session: session,
             limits: limits,
             allowRemote: proxy.allowRemote,

@@ -18,7 +18,7 @@ struct DemoRun {
         let service = ProxyService(
             ProxyConfiguration(
                 listeners: [ListenSpec(host: "127.0.0.1", port: 0)],
-                upstream: server.endpoint,
+                upstream: .endpoint(server.endpoint),
                 session: tap.options,
                 grace: .seconds(2)
             ),

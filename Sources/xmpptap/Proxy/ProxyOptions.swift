@@ -9,9 +9,10 @@ struct ProxyOptions: ParsableArguments {
             "Where clients come in; can be repeated.",
             discussion: """
                 Without a host both loopback addresses, without the flag port 15222; port 0 is any that is free. \
-                A server behind "=" beats --upstream.
+                A server behind "=" beats --upstream and --upstream-domain; "domain:" and a domain have its server looked \
+                up.
                 """,
-            valueName: "[host:]port[=upstream]"
+            valueName: "[host:]port[=host:port|=domain:name]"
         ),
         transform: { text throws(EndpointError) in try ListenSpec(text) }
     )
@@ -25,6 +26,28 @@ struct ProxyOptions: ParsableArguments {
         transform: { text throws(EndpointError) in try Endpoint(text) }
     )
     var upstream: Endpoint?
+
+    @Option(
+        help: ArgumentHelp(
+            "A domain whose clients are sent to its own server; can be repeated.",
+            discussion: """
+                The server is looked up as a client would: by SRV, else the domain's address and port 5222. Clients that \
+                ask for any other domain are told host-unknown.
+                """,
+            valueName: "domain"
+        ),
+        transform: { text throws(EndpointError) in try Upstream.Domain(text) }
+    )
+    var upstreamDomain: [Upstream.Domain] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "The name server that is asked for domains; without it those of this machine.",
+            valueName: "host:port"
+        ),
+        transform: { text throws(EndpointError) in try Endpoint(text) }
+    )
+    var resolver: Endpoint?
 
     @Option(
         help: ArgumentHelp(

@@ -5,21 +5,40 @@ struct ProxyPlan: Equatable {
     /// Where clients come in; those without a server of their own go to ``upstream``.
     let listeners: [ListenSpec]
     /// The server for all others; nil where that is the built-in one, or where there are no others.
-    let upstream: Endpoint?
+    let upstream: Upstream?
     /// Some clients are served by the built-in server.
     let needsServer: Bool
     /// What the user should know, one line each.
     let warnings: [String]
 
     /// Resolves what was typed.
-    init(listen: [ListenSpec], upstream: Endpoint?) throws(Failure) {
+    init(
+        listen: [ListenSpec],
+        upstream endpoint: Endpoint?,
+        domains: [Upstream.Domain] = [],
+        resolver: Endpoint? = nil
+    ) throws(Failure) {
         listeners = listen.isEmpty ? [ListenSpec()] : listen
+        if endpoint != nil, let domain = domains.first {
+            throw .usage(
+                "--upstream and --upstream-domain both say where clients are sent to; leave one out, or give the other a "
+                    + "listener of its own, as in --listen PORT=domain:\(domain.name)"
+            )
+        }
+        let upstream: Upstream? = endpoint.map { .endpoint($0) } ?? (domains.isEmpty ? nil : .domains(domains))
         self.upstream = upstream
         let isEveryServed = listeners.allSatisfy { $0.upstream != nil }
         needsServer = upstream == nil && !isEveryServed
-        warnings =
-            upstream != nil && isEveryServed
-            ? ["--upstream is not used: every --listen names a server of its own"] : []
+        var warnings: [String] = []
+        if upstream != nil, isEveryServed {
+            let flag = endpoint == nil ? "--upstream-domain" : "--upstream"
+            warnings.append("\(flag) is not used: every --listen names a server of its own")
+        }
+        let used = listeners.compactMap { $0.upstream ?? upstream }
+        if resolver != nil, !used.contains(where: { $0.endpoint == nil }) {
+            warnings.append("--resolver is not used: no domain's server is looked up")
+        }
+        self.warnings = warnings
         for (index, listener) in listeners.enumerated() where listener.port != 0 {
             let isTwice = listeners[..<index].contains { $0.port == listener.port && $0.host == listener.host }
             guard !isTwice else {

@@ -8,8 +8,22 @@ struct ListenSpecTests {
             ("15222", ListenSpec(port: 15222)), ("0", ListenSpec(port: 0)),
             ("127.0.0.1:15222", ListenSpec(host: "127.0.0.1", port: 15222)),
             ("[::1]:0", ListenSpec(host: "::1", port: 0)),
-            ("15222=localhost:5222", ListenSpec(port: 15222, upstream: Endpoint(host: "localhost", port: 5222))),
-            ("[::]:1=[::1]:2", ListenSpec(host: "::", port: 1, upstream: Endpoint(host: "::1", port: 2))),
+            (
+                "15222=localhost:5222",
+                ListenSpec(port: 15222, upstream: .endpoint(Endpoint(host: "localhost", port: 5222)))
+            ),
+            ("[::]:1=[::1]:2", ListenSpec(host: "::", port: 1, upstream: .endpoint(Endpoint(host: "::1", port: 2)))),
+            (
+                "15222=domain:example.org",
+                ListenSpec(port: 15222, upstream: .domains([try Upstream.Domain("example.org")]))
+            ),
+            (
+                "15222=domain:a.example,b.example",
+                ListenSpec(
+                    port: 15222,
+                    upstream: .domains([try Upstream.Domain("a.example"), try Upstream.Domain("b.example")])
+                )
+            ),
         ]
     )
     func listener(_ text: String, _ spec: ListenSpec) throws {
@@ -30,6 +44,10 @@ struct ListenSpecTests {
             ("15222=localhost", #""localhost" has no port; write HOST:PORT, as in localhost:5222"#),
             ("15222=localhost:0", #""localhost:0" has the port "0"; a port is a number from 1 to 65535"#),
             (":15222", #"":15222" has no host; write HOST:PORT, as in localhost:5222"#),
+            (
+                "15222=domain:juliet@example.org",
+                #""juliet@example.org" is no domain: it has more parts; write the part of a JID behind "@", as in example.org"#
+            ),
         ]
     )
     func refusal(_ text: String, _ words: String) {

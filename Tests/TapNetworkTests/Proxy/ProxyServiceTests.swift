@@ -22,7 +22,7 @@ struct ProxyServiceTests {
         ProxyService(
             ProxyConfiguration(
                 listeners: listeners,
-                upstream: upstream,
+                upstream: .endpoint(upstream),
                 session: SessionOptions(level: sink.level),
                 allowRemote: allowRemote,
                 grace: grace
@@ -135,7 +135,11 @@ struct ProxyServiceTests {
         let service = service(
             [
                 ListenSpec(host: "127.0.0.1", port: 0),
-                ListenSpec(host: "127.0.0.1", port: 0, upstream: Endpoint(host: "localhost", port: two.port)),
+                ListenSpec(
+                    host: "127.0.0.1",
+                    port: 0,
+                    upstream: .endpoint(Endpoint(host: "localhost", port: two.port))
+                ),
             ],
             upstream: Endpoint(host: "127.0.0.1", port: one.port),
             listening: listening
@@ -283,11 +287,11 @@ struct ProxyServiceTests {
         let loop = try await eventLoop.submit {
             NIOLoopBound(RelayLoop(eventLoop: eventLoop, context: context), eventLoop: eventLoop)
         }.get()
-        let dialer = Dialer(Endpoint(host: "127.0.0.1", port: server.port), timeout: .seconds(5))
+        let route = Route.endpoint(Dialer(Endpoint(host: "127.0.0.1", port: server.port), timeout: .seconds(5)))
         let listener = try await ServerBootstrap(group: eventLoop)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    let driver = SessionDriver(loop: loop.value, dialer: dialer, remote: channel.remoteAddress)
+                    let driver = SessionDriver(loop: loop.value, route: route, remote: channel.remoteAddress)
                     drivers.add(driver)
                     try driver.accept(channel)
                 }

@@ -27,7 +27,7 @@ final class ProxyFixture: Sendable {
         let sink = sink ?? MemorySink(level: level)
         var configuration = ProxyConfiguration(
             listeners: [ListenSpec(host: "127.0.0.1", port: 0)],
-            upstream: upstream ?? Endpoint(host: "127.0.0.1", port: server.port),
+            upstream: .endpoint(upstream ?? Endpoint(host: "127.0.0.1", port: server.port)),
             session: SessionOptions(level: sink.level)
         )
         configure(&configuration)

@@ -15,12 +15,15 @@ struct ProxyPlanTests {
     }
 
     @Test func `The built-in server serves those for whom no other was named`() throws {
-        let mixed = try ProxyPlan(listen: [ListenSpec(port: 1, upstream: server), ListenSpec(port: 0)], upstream: nil)
+        let mixed = try ProxyPlan(
+            listen: [ListenSpec(port: 1, upstream: .endpoint(server)), ListenSpec(port: 0)],
+            upstream: nil
+        )
         #expect(mixed.needsServer)
         #expect(!mixed.isServed(at: Endpoint(host: "::1", port: 1)))
         #expect(mixed.isServed(at: Endpoint(host: "::1", port: 40000)))
         for plan in [
-            try ProxyPlan(listen: [ListenSpec(port: 1, upstream: server)], upstream: nil),
+            try ProxyPlan(listen: [ListenSpec(port: 1, upstream: .endpoint(server))], upstream: nil),
             try ProxyPlan(listen: [ListenSpec(port: 1)], upstream: server),
         ] {
             #expect(!plan.needsServer)
@@ -29,13 +32,42 @@ struct ProxyPlanTests {
     }
 
     @Test func `A server that no listener uses is a warning`() throws {
-        let plan = try ProxyPlan(listen: [ListenSpec(port: 1, upstream: server)], upstream: server)
+        let plan = try ProxyPlan(listen: [ListenSpec(port: 1, upstream: .endpoint(server))], upstream: server)
         #expect(plan.warnings == ["--upstream is not used: every --listen names a server of its own"])
         #expect(try ProxyPlan(listen: [ListenSpec(port: 1)], upstream: server).warnings.isEmpty)
     }
 
+    @Test func `Domains and one server for all of them are not said together`() throws {
+        let domains = [try Upstream.Domain("example.org"), try Upstream.Domain("example.net")]
+        let plan = try ProxyPlan(listen: [], upstream: nil, domains: domains, resolver: server)
+        #expect(plan.upstream == .domains(domains))
+        #expect(!plan.needsServer)
+        #expect(plan.warnings.isEmpty)
+        #expect(
+            refusal { try ProxyPlan(listen: [], upstream: server, domains: domains) }
+                == "--upstream and --upstream-domain both say where clients are sent to; leave one out, or give the other a "
+                + "listener of its own, as in --listen PORT=domain:example.org"
+        )
+        let listener = ListenSpec(port: 1, upstream: .domains(domains))
+        #expect(try ProxyPlan(listen: [listener], upstream: nil, resolver: server).warnings.isEmpty)
+        #expect(
+            try ProxyPlan(listen: [listener], upstream: nil, domains: domains).warnings
+                == ["--upstream-domain is not used: every --listen names a server of its own"]
+        )
+        #expect(
+            try ProxyPlan(listen: [], upstream: server, resolver: server).warnings
+                == ["--resolver is not used: no domain's server is looked up"]
+        )
+        #expect(
+            try ProxyPlan(listen: [], upstream: nil, resolver: server).warnings
+                == ["--resolver is not used: no domain's server is looked up"]
+        )
+    }
+
     @Test func `A listener said twice is refused, but any number of free ports are not`() throws {
-        let twice = [ListenSpec(port: 5), ListenSpec(host: "::1", port: 5), ListenSpec(port: 5, upstream: server)]
+        let twice = [
+            ListenSpec(port: 5), ListenSpec(host: "::1", port: 5), ListenSpec(port: 5, upstream: .endpoint(server)),
+        ]
         #expect(
             refusal { try ProxyPlan(listen: twice, upstream: nil) }
                 == "--listen 5=example.org:5222: listening there was asked for before; leave one out"

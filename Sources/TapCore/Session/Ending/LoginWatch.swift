@@ -19,11 +19,14 @@ final class LoginWatch: Sendable {
                 logins = logins.filter { monotonic - ($0.value.last ?? 0) < Self.span }
                 guard logins.count < Self.capacity else { return nil }
             }
-            var times = logins[account, default: []].filter { monotonic - $0 < Self.span }
-            times.append(monotonic)
+            var times: [Int64] = []
+            // Changed where it is kept, so that it is not copied at each login.
+            swap(&times, &logins[account, default: []])
+            defer { swap(&times, &logins[account, default: []]) }
+            times.removeFirst(times.firstIndex { monotonic - $0 < Self.span } ?? times.count)
             // Nobody needs to know more exactly how fast a loop is.
-            if times.count > 100 { times.removeFirst() }
-            logins[account] = times
+            if times.count >= 100 { times.removeFirst() }
+            times.append(monotonic)
             guard times.count.isMultiple(of: Self.threshold), let first = times.first else { return nil }
             return (times.count, monotonic - first)
         }

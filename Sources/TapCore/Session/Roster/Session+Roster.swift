@@ -17,7 +17,8 @@ extension Session {
     /// A roster, or a change of one.
     mutating func noteRoster(_ event: StreamEvent, _ direction: Direction, isPush: Bool) {
         guard options.level >= .info, direction == .recv, facts.kind == .client, !event.isTruncated,
-            event.head.payloadNamespace.namespace == .roster, let query = parse(direction)?.child("query", .roster)
+            event.head.payloadNamespace.namespace == .roster,
+            let query = tools.elements.read(pipes[direction].decoder)?.child("query", .roster)
         else { return }
         var contacts: [String] = []
         for item in query.children {

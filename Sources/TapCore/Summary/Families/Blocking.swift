@@ -20,7 +20,7 @@ extension SummaryFamily {
         SummaryFamily("XEP-0191", .blockingErrors) { _, line in line.phrase("blocked") },
         SummaryFamily("XEP-0377", .reporting) { report, line in
             line.phrase("report")
-            line.append(after: " of ", text: report.attribute("reason"))
+            line.append(after: " of ", "reason", of: report)
         },
     ]
 }

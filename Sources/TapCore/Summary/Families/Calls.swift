@@ -5,8 +5,8 @@ extension SummaryFamily {
     static let calls: [SummaryFamily] = [
         SummaryFamily("XEP-0166", .jingle) { jingle, line in
             line.phrase("Jingle")
-            line.append(after: " ", text: jingle.attribute("action"))
-            line.append(after: " ", text: jingle.attribute("sid"))
+            line.append(after: " ", "action", of: jingle)
+            line.append(after: " ", "sid", of: jingle)
             for content in jingle.children("content", .jingle).prefix(3) {
                 line.separate()
                 line.append(text: content.attribute("name") ?? "content")
@@ -25,15 +25,15 @@ extension SummaryFamily {
         },
         SummaryFamily("XEP-0353", .jingleMessage) { element, line in
             line.phrase("call: ")
-            line.append(text: element.name)
-            line.append(after: " ", text: element.attribute("id"))
+            line.append(nameOf: element)
+            line.append(after: " ", "id", of: element)
             for description in element.children.prefix(3) where description.isNamed("description") {
                 describe(description, &line)
             }
         },
         SummaryFamily("XEP-0167", .jingleRTPInfo) { info, line in
             line.phrase("call is ")
-            line.append(text: info.name)
+            line.append(nameOf: info)
         },
     ]
 
@@ -45,7 +45,7 @@ extension SummaryFamily {
             line.append(after: " ", text: file?.childText("name", .jingleFiles))
             return line.append(after: " ", size: file?.childText("size", .jingleFiles))
         }
-        line.append(after: " ", text: description.attribute("media"))
+        line.append(after: " ", "media", of: description)
         let codecs = description.count("payload-type", .jingleRTP)
         guard codecs > 0 else { return }
         line.append(", ")

@@ -34,11 +34,11 @@ extension SummaryFamily {
         let isPush = line.context.direction == .recv
         if subscription == "remove" {
             line.phrase(isPush ? "roster push:" : "removes contact")
-            line.append(after: " ", text: item.attribute("jid"))
+            line.append(after: " ", "jid", of: item)
             return line.append(isPush ? " removed" : "")
         }
         line.phrase(isPush ? "roster push:" : "sets contact")
-        line.append(after: " ", text: item.attribute("jid"))
+        line.append(after: " ", "jid", of: item)
         line.append(after: ", subscription ", text: subscription)
         if item.attribute("ask") == "subscribe" { line.append(", asked") }
         if item.attribute("approved") == "true" { line.append(", approved beforehand") }

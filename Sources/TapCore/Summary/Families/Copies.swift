@@ -10,7 +10,7 @@ extension SummaryFamily {
             case "private": line.phrase("no carbons")
             default:
                 line.phrase("carbon, ")
-                line.append(text: carbon.name)
+                line.append(nameOf: carbon)
                 forwarded(in: carbon, &line)
             }
         },
@@ -23,13 +23,13 @@ extension SummaryFamily {
             case "query": query(element, &line)
             case "result":
                 line.phrase("from the archive")
-                line.append(after: ", item ", text: element.attribute("id"))
+                line.append(after: ", item ", "id", of: element)
                 forwarded(in: element, &line)
             case "fin": end(element, &line)
             case "prefs":
                 line.verb(set: "sets", get: "asks for")
                 line.append(" archive preferences")
-                line.append(after: ": default ", text: element.attribute("default"))
+                line.append(after: ": default ", "default", of: element)
             case "metadata": line.phrase("archive metadata")
             default: line.appendName(element)
             }
@@ -61,7 +61,7 @@ extension SummaryFamily {
             line.append(after: ", ", text: name)
             line.append(after: " ", text: field.childText("value", .dataForms))
         }
-        line.append(after: ", node ", text: query.attribute("node"))
+        line.append(after: ", node ", "node", of: query)
         if let set = query.child("set", .resultSets) { page(set, &line) }
     }
 

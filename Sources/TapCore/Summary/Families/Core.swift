@@ -11,14 +11,14 @@ extension SummaryFamily {
                 subject(child, &line)
             } else if child.isNamed("show") {
                 line.separate()
-                line.append(text: child.text)
+                line.append(textOf: child)
             } else if child.isNamed("status") {
                 guard child.textSize > 0 else { return }
                 line.phrase("status")
                 line.append(sizeOf: child)
             } else if child.isNamed("priority") {
                 line.phrase("priority ")
-                line.append(text: child.text)
+                line.append(textOf: child)
             } else if !child.isNamed("thread"), !child.isNamed("error") {
                 line.appendName(child)
             }

@@ -19,7 +19,7 @@ extension SummaryFamily {
                 line.append(", ")
                 line.append(count: query.count("feature", .discoInfo), "feature", "features")
             }
-            line.append(after: ", node ", text: query.attribute("node"))
+            line.append(after: ", node ", "node", of: query)
         },
         SummaryFamily("XEP-0030", .discoItems) { query, line in
             if line.isRequest {
@@ -30,14 +30,14 @@ extension SummaryFamily {
                     $0.attribute("jid") ?? $0.attribute("node")
                 }
             }
-            line.append(after: ", node ", text: query.attribute("node"))
+            line.append(after: ", node ", "node", of: query)
         },
         // Every presence has it.
         SummaryFamily("XEP-0115", .capabilities) { _, _ in },
         SummaryFamily("XEP-0215", .serviceDiscoveryExternal, .serviceDiscoveryExternal1) { services, line in
             guard !line.isRequest else {
                 line.phrase("asks for services")
-                return line.append(after: " of type ", text: services.attribute("type"))
+                return line.append(after: " of type ", "type", of: services)
             }
             line.separate()
             let list = services.children.filter { $0.isNamed("service") }

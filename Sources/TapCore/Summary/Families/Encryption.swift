@@ -12,7 +12,7 @@ extension SummaryFamily {
                 let keys = header.children.reduce(0) { sum, child in
                     sum + (child.isNamed("keys") ? child.count("key", namespace) : child.isNamed("key") ? 1 : 0)
                 }
-                line.append(after: " from device ", text: header.attribute("sid"))
+                line.append(after: " from device ", "sid", of: header)
                 line.append(", ")
                 line.append(count: keys, "key", "keys")
                 if let payload = element.child("payload", namespace) {
@@ -33,7 +33,7 @@ extension SummaryFamily {
         },
         SummaryFamily("XEP-0373", .openPGP) { element, line in
             line.phrase("OpenPGP ")
-            line.append(text: element.name)
+            line.append(nameOf: element)
         },
         SummaryFamily("XEP-0027", .openPGPLegacy) { _, line in line.phrase("OpenPGP message") },
         SummaryFamily("XEP-0380", .encryptionHint) { hint, line in

@@ -22,7 +22,7 @@ extension SummaryFamily {
         },
         SummaryFamily("XEP-0050", .commands) { command, line in
             line.phrase("command")
-            line.append(after: " ", text: command.attribute("node"))
+            line.append(after: " ", "node", of: command)
             line.append(after: ", ", text: command.attribute("action") ?? command.attribute("status"))
             if let form = command.child("x", .dataForms) { line.append(payload: form) }
         },

@@ -10,46 +10,46 @@ extension SummaryFamily {
                 line.phrase("paused typing")
             } else {
                 line.separate()
-                line.append(text: state.name)
+                line.append(nameOf: state)
             }
         },
         SummaryFamily("XEP-0184", .receipts) { receipt, line in
             guard receipt.isNamed("received") else { return line.phrase("receipt requested") }
             line.phrase("receipt")
-            line.append(after: " for ", text: receipt.attribute("id"))
+            line.append(after: " for ", "id", of: receipt)
         },
         SummaryFamily("XEP-0333", .markers) { marker, line in
             guard !marker.isNamed("markable") else { return line.phrase("markable") }
             line.phrase("marked ")
-            line.append(text: marker.name)
-            line.append(after: ": ", text: marker.attribute("id"))
+            line.append(nameOf: marker)
+            line.append(after: ": ", "id", of: marker)
         },
         SummaryFamily("XEP-0308", .correction) { replace, line in
             line.phrase("corrects")
-            line.append(after: " ", text: replace.attribute("id"))
+            line.append(after: " ", "id", of: replace)
         },
         SummaryFamily("XEP-0424", .retraction, .retractionLegacy) { retract, line in
             line.phrase(retract.isNamed("retracted") ? "was retracted" : "retracts")
-            line.append(after: " ", text: retract.attribute("id"))
+            line.append(after: " ", "id", of: retract)
         },
         SummaryFamily("XEP-0422", .fastening) { fastening, line in
             line.phrase("applies to")
-            line.append(after: " ", text: fastening.attribute("id"))
+            line.append(after: " ", "id", of: fastening)
             if let payload = fastening.firstChild { line.append(payload: payload) }
         },
         SummaryFamily("XEP-0425", .moderation) { moderate, line in
             line.phrase(moderate.isNamed("moderated") ? "moderated" : "moderates")
-            line.append(after: " by ", text: moderate.attribute("by"))
-            line.append(after: " ", text: moderate.attribute("id"))
+            line.append(after: " by ", "by", of: moderate)
+            line.append(after: " ", "id", of: moderate)
         },
         SummaryFamily("XEP-0444", .reactions) { reactions, line in
             line.separate()
             line.append(count: reactions.count("reaction", .reactions), "reaction", "reactions")
-            line.append(after: " to ", text: reactions.attribute("id"))
+            line.append(after: " to ", "id", of: reactions)
         },
         SummaryFamily("XEP-0461", .reply) { reply, line in
             line.phrase("reply")
-            line.append(after: " to ", text: reply.attribute("to"))
+            line.append(after: " to ", "to", of: reply)
         },
         SummaryFamily("XEP-0066", .outOfBand) { data, line in
             line.phrase("link")
@@ -59,7 +59,7 @@ extension SummaryFamily {
         SummaryFamily("XEP-0382", .spoiler) { _, line in line.phrase("spoiler") },
         SummaryFamily("XEP-0203", .delay, .delayLegacy) { delay, line in
             line.phrase("delayed")
-            line.append(after: " since ", text: delay.attribute("stamp"))
+            line.append(after: " since ", "stamp", of: delay)
         },
         // Beside others they say nothing that a reader waits for.
         SummaryFamily("XEP-0359", .stanzaID, .occupantID) { _, _ in },

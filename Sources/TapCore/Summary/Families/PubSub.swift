@@ -29,7 +29,7 @@ extension SummaryFamily {
         },
         SummaryFamily("XEP-0357", .push) { push, line in
             line.phrase(push.isNamed("disable") ? "disables push" : push.isNamed("enable") ? "enables push" : "push")
-            line.append(after: " by ", text: push.attribute("jid"))
+            line.append(after: " by ", "jid", of: push)
         },
     ]
 
@@ -53,7 +53,7 @@ extension SummaryFamily {
             if line.isRequest {
                 let item = action.child("item", .pubsub)?.attribute("id")
                 line.append(item == nil ? "asks for items" : "asks for item")
-                line.append(after: ", at most ", text: action.attribute("max_items"))
+                line.append(after: ", at most ", "max_items", of: action)
                 line.append(after: " ", text: item)
                 node(" of ", action, &line)
             } else {
@@ -71,10 +71,10 @@ extension SummaryFamily {
             line.phrase(line.isRequest ? "" : "done: ")
             line.append(words: verbs[action.name] ?? "")
             node(" ", action, &line)
-            line.append(after: " as ", text: action.attribute("jid"))
+            line.append(after: " as ", "jid", of: action)
         case "subscription":
             line.phrase("subscription")
-            line.append(after: " ", text: action.attribute("subscription"))
+            line.append(after: " ", "subscription", of: action)
             node(" to ", action, &line)
         default: line.appendName(action)
         }
@@ -97,7 +97,7 @@ extension SummaryFamily {
             node(" ", event, &line)
             line.append(" ")
             line.append(words: words)
-            line.append(after: " ", text: event.attribute("subscription"))
+            line.append(after: " ", "subscription", of: event)
         }
     }
 
@@ -111,7 +111,7 @@ extension SummaryFamily {
                 line.append(within: payload)
             } else {
                 line.append("item")
-                line.append(after: " ", text: first.attribute("id"))
+                line.append(after: " ", "id", of: first)
             }
         }
         guard let node = list.attribute("node") else { return }
@@ -121,6 +121,6 @@ extension SummaryFamily {
     }
 
     private static func node(_ words: StaticString, _ element: Element, _ line: inout SummaryLine) {
-        line.append(after: words, text: element.attribute("node"))
+        line.append(after: words, "node", of: element)
     }
 }

@@ -33,14 +33,14 @@ extension SummaryFamily {
             for item in items.prefix(3) {
                 line.phrase("makes")
                 line.append(after: " ", text: item.attribute("jid") ?? item.attribute("nick"))
-                line.append(after: " affiliation ", text: item.attribute("affiliation"))
-                line.append(after: " role ", text: item.attribute("role"))
+                line.append(after: " affiliation ", "affiliation", of: item)
+                line.append(after: " role ", "role", of: item)
             }
         },
         SummaryFamily("XEP-0045", .mucOwner) { query, line in
             if let destroy = query.child("destroy", .mucOwner) {
                 line.phrase("destroys the room")
-                return line.append(after: ", moves to ", text: destroy.attribute("jid"))
+                return line.append(after: ", moves to ", "jid", of: destroy)
             }
             guard line.isType("set") else {
                 return line.phrase(line.isRequest ? "asks for the room's settings" : "settings of the room")
@@ -73,12 +73,12 @@ extension SummaryFamily {
             switch child.name {
             case "invite":
                 line.phrase("invitation")
-                line.append(after: " from ", text: child.attribute("from"))
-                line.append(after: " to ", text: child.attribute("to"))
+                line.append(after: " from ", "from", of: child)
+                line.append(after: " to ", "to", of: child)
             case "decline":
                 line.phrase("invitation declined")
-                line.append(after: " by ", text: child.attribute("from"))
-                line.append(after: " to ", text: child.attribute("to"))
+                line.append(after: " by ", "from", of: child)
+                line.append(after: " to ", "to", of: child)
             default: break
             }
         }
@@ -94,7 +94,7 @@ extension SummaryFamily {
     private static func leave(_ x: Element, _ item: Element?, _ codes: [String], _ line: inout SummaryLine) {
         if let destroy = x.child("destroy", .mucUser) {
             line.phrase("the room is destroyed")
-            return line.append(after: ", moved to ", text: destroy.attribute("jid"))
+            return line.append(after: ", moved to ", "jid", of: destroy)
         }
         if codes.contains("303") {
             line.phrase("changes nickname to")
@@ -112,7 +112,7 @@ extension SummaryFamily {
     private static func standing(_ item: Element, _ line: inout SummaryLine) {
         let words = [item.attribute("affiliation"), item.attribute("role")].compactMap { $0 }.filter { $0 != "none" }
         line.append(some: words, of: words.count)
-        line.append(after: ", really ", text: item.attribute("jid"))
+        line.append(after: ", really ", "jid", of: item)
     }
 
     /// A status code in words (XEP-0045 §15.6).

@@ -11,10 +11,10 @@ extension SummaryFamily {
                 line.phrase(element.isNamed("enable") ? "asks for stream management" : "stream management on")
                 if ["true", "1"].contains(element.attribute("resume")) {
                     line.append(", resumable")
-                    line.append(after: " within ", text: element.attribute("max"))
+                    line.append(after: " within ", "max", of: element)
                     if element.attribute("max") != nil { line.append(" s") }
                 }
-                line.append(after: ", best at ", text: element.attribute("location"))
+                line.append(after: ", best at ", "location", of: element)
             case "resume", "resumed":
                 line.phrase(element.isNamed("resume") ? "asks to resume a session" : "session resumed")
                 line.append(", ")

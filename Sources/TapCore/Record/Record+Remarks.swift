@@ -1,0 +1,94 @@
+// What is said beside an item, or in place of one. Most records have nothing of it, and are handed on for every stanza:
+// out of the way it keeps them small.
+extension Record {
+    struct Remarks: Sendable {
+        var verdict: String?
+        var rule: String?
+        var bytes: [UInt8]?
+        var digest: String?
+        var condition: String?
+        var code: String?
+        var message: String?
+        var sasl: Facts?
+        var tls: Facts?
+        var sm: Facts?
+        var details: Facts?
+    }
+
+    /// Whether there is no verdict, digest, condition, code or message, no bytes, and no fact of any kind.
+    var isPlain: Bool { remarks.isEmpty }
+
+    private var remark: Remarks {
+        @inline(__always) _read { yield remarks[0] }
+        _modify {
+            if remarks.isEmpty { remarks.append(Remarks()) }
+            yield &remarks[0]
+        }
+    }
+
+    /// What a rule decided, by name; nil where none did.
+    public var verdict: String? {
+        get { isPlain ? nil : remark.verdict }
+        set { if newValue != nil || !isPlain { remark.verdict = newValue } }
+    }
+
+    /// The rule that decided, `file:line`.
+    public var rule: String? {
+        get { isPlain ? nil : remark.rule }
+        set { if newValue != nil || !isPlain { remark.rule = newValue } }
+    }
+
+    /// Bytes that are no text, where they are to be shown at all.
+    public var bytes: [UInt8]? {
+        get { isPlain ? nil : remark.bytes }
+        set { if newValue != nil || !isPlain { remark.bytes = newValue } }
+    }
+
+    /// HMAC-SHA-256, under the run's key, of bytes that are not shown, in hexadecimal.
+    public var digest: String? {
+        get { isPlain ? nil : remark.digest }
+        set { if newValue != nil || !isPlain { remark.digest = newValue } }
+    }
+
+    /// The stream, stanza or SASL error condition.
+    public var condition: String? {
+        get { isPlain ? nil : remark.condition }
+        set { if newValue != nil || !isPlain { remark.condition = newValue } }
+    }
+
+    /// This program's own word for the happening, stable from version to version.
+    public var code: String? {
+        get { isPlain ? nil : remark.code }
+        set { if newValue != nil || !isPlain { remark.code = newValue } }
+    }
+
+    /// Words for people.
+    public var message: String? {
+        get { isPlain ? nil : remark.message }
+        set { if newValue != nil || !isPlain { remark.message = newValue } }
+    }
+
+    /// Decoded facts of an authentication step.
+    public var sasl: Facts? {
+        get { isPlain ? nil : remark.sasl }
+        set { if newValue != nil || !isPlain { remark.sasl = newValue } }
+    }
+
+    /// Facts of a TLS connection.
+    public var tls: Facts? {
+        get { isPlain ? nil : remark.tls }
+        set { if newValue != nil || !isPlain { remark.tls = newValue } }
+    }
+
+    /// Facts of stream management.
+    public var sm: Facts? {
+        get { isPlain ? nil : remark.sm }
+        set { if newValue != nil || !isPlain { remark.sm = newValue } }
+    }
+
+    /// What else is known: counts, features, addresses.
+    public var details: Facts? {
+        get { isPlain ? nil : remark.details }
+        set { if newValue != nil || !isPlain { remark.details = newValue } }
+    }
+}

@@ -1,0 +1,87 @@
+internal import NIOCore
+internal import NIOPosix
+
+/// Connects to the first of several addresses of one host that answers (after RFC 8305 §5): one after the other, the
+/// next as soon as one has failed or has kept quiet for a quarter of a second.
+///
+/// Belongs to one event loop. Lives until it is done.
+final class AddressRace {
+    /// An attempt that has ended.
+    struct Attempt {
+        let address: SocketAddress
+        /// Nanoseconds it took.
+        let duration: Int64
+        /// Why it failed; nil where it is the one that counts.
+        let error: (any Error)?
+    }
+
+    private static let headStart = TimeAmount.milliseconds(250)
+
+    private let eventLoop: any EventLoop
+    private let timeout: TimeAmount
+    private let told: (Attempt) -> Void
+    private let done: ((any Channel)?) -> Void
+    private var waiting: ArraySlice<SocketAddress>
+    private var running = 0
+    private var isOver = false
+    private var timer: Scheduled<Void>?
+
+    /// - Parameters:
+    ///   - timeout: how long each attempt may take.
+    ///   - told: called for each attempt that has ended before there was a connection, and for that connection.
+    ///   - done: called once: with a leg that does not read yet, or with nothing.
+    init(
+        _ addresses: [SocketAddress],
+        on eventLoop: any EventLoop,
+        timeout: TimeAmount,
+        told: @escaping (Attempt) -> Void,
+        done: @escaping ((any Channel)?) -> Void
+    ) {
+        waiting = addresses[...]
+        self.eventLoop = eventLoop
+        self.timeout = timeout
+        self.told = told
+        self.done = done
+    }
+
+    /// Begins, or goes on with the next address.
+    func start() {
+        timer?.cancel()
+        timer = nil
+        guard !isOver else { return }
+        guard let address = waiting.popFirst() else {
+            if running == 0 { finish(nil) }
+            return
+        }
+        running += 1
+        let began = NIODeadline.now()
+        let attempt = ClientBootstrap(group: eventLoop)
+            .connectTimeout(timeout)
+            .channelInitializer { channel in channel.eventLoop.makeCompletedFuture { try channel.becomeLeg() } }
+            .connect(to: address)
+        attempt.assumeIsolated().whenComplete { [self] result in
+            running -= 1
+            let duration = (NIODeadline.now() - began).nanoseconds
+            switch result {
+            case .success(let channel):
+                guard !isOver else { return channel.close(promise: nil) }
+                told(Attempt(address: address, duration: duration, error: nil))
+                finish(channel)
+            case .failure(let error):
+                guard !isOver else { return }
+                told(Attempt(address: address, duration: duration, error: error))
+                start()
+            }
+        }
+        if !waiting.isEmpty {
+            timer = eventLoop.assumeIsolated().scheduleTask(in: Self.headStart) { [self] in start() }
+        }
+    }
+
+    private func finish(_ channel: (any Channel)?) {
+        isOver = true
+        timer?.cancel()
+        timer = nil
+        done(channel)
+    }
+}

@@ -1,0 +1,137 @@
+/// What a name server has answered (RFC 1035 §4), as far as it is needed here: SRV, A and AAAA records.
+///
+/// The bytes come from the network and may say anything: every length is checked against what is there, names may only
+/// point backwards, and no more than ``mostRecords`` are kept.
+struct DNSReply: Sendable, Hashable {
+    /// Why a reply cannot be used.
+    enum Fault: Error, Hashable {
+        /// It ends before what it announces.
+        case truncated
+        /// It is a question.
+        case notReply
+        /// A name points to itself or forwards, or is longer than names may be.
+        case badName
+        /// A record is shorter or longer than its type.
+        case badRecord
+    }
+
+    /// The types of records that are read.
+    enum RecordType: UInt16 {
+        case a = 1
+        case aaaa = 28
+        case srv = 33
+    }
+
+    /// An SRV record, not yet of a service.
+    struct Server: Sendable, Hashable {
+        var priority: UInt16
+        var weight: UInt16
+        var port: UInt16
+        var target: String
+    }
+
+    /// Records that are kept at most; a domain has a few.
+    static let mostRecords = 64
+    /// What a name may be long (RFC 1035 §2.3.4).
+    private static let mostNameBytes = 255
+
+    /// SRV records whose target is a host name or `.`, in the reply's order; others are left out.
+    private(set) var servers: [Server] = []
+    /// Addresses of 4 or 16 bytes, in the reply's order.
+    private(set) var addresses: [[UInt8]] = []
+
+    private let bytes: [UInt8]
+
+    /// Reads a whole reply.
+    init(_ bytes: [UInt8]) throws(Fault) {
+        self.bytes = bytes
+        guard bytes.count >= 12 else { throw .truncated }
+        guard bytes[2] & 0x80 != 0 else { throw .notReply }
+        let questions = Int(try number(at: 4))
+        let answers = Int(try number(at: 6))
+        var offset = 12
+        for _ in 0..<questions { offset = try skipName(at: offset) + 4 }
+        for _ in 0..<answers where servers.count + addresses.count < Self.mostRecords {
+            offset = try readRecord(at: offset)
+        }
+    }
+
+    /// Reads one record; gives where the next begins.
+    private mutating func readRecord(at start: Int) throws(Fault) -> Int {
+        let offset = try skipName(at: start)
+        let (type, kind) = (try number(at: offset), try number(at: offset + 2))
+        let length = Int(try number(at: offset + 8))
+        let data = offset + 10
+        guard data + length <= bytes.count else { throw .truncated }
+        // Of another class than IN, or a type that was not asked for, such as the CNAME on the way.
+        guard kind == 1, let type = RecordType(rawValue: type) else { return data + length }
+        switch type {
+        case .a, .aaaa:
+            guard length == (type == .a ? 4 : 16) else { throw .badRecord }
+            addresses.append(Array(bytes[data..<(data + length)]))
+        case .srv:
+            guard length >= 7 else { throw .badRecord }
+            let (target, end) = try name(at: data + 6)
+            guard end == data + length else { throw .badRecord }
+            guard let target else { break }
+            servers.append(
+                Server(
+                    priority: try number(at: data),
+                    weight: try number(at: data + 2),
+                    port: try number(at: data + 4),
+                    target: target
+                )
+            )
+        }
+        return data + length
+    }
+
+    private func number(at offset: Int) throws(Fault) -> UInt16 {
+        guard offset + 2 <= bytes.count else { throw .truncated }
+        return UInt16(bytes[offset]) << 8 | UInt16(bytes[offset + 1])
+    }
+
+    private func skipName(at start: Int) throws(Fault) -> Int { try name(at: start).end }
+
+    /// A name and where it ends in the reply; nil for the name where it is none that a host has. The root is empty.
+    private func name(at start: Int) throws(Fault) -> (name: String?, end: Int) {
+        var name: [UInt8] = []
+        var isHost = true
+        var offset = start
+        var end: Int?
+        // Pointers go backwards only, each behind the one before: a name that points in circles is none.
+        var horizon = start
+        while true {
+            guard offset < bytes.count else { throw .truncated }
+            let length = Int(bytes[offset])
+            switch length >> 6 {
+            case 0:
+                guard length > 0 else {
+                    return (isHost ? String(decoding: name, as: UTF8.self) : nil, end ?? offset + 1)
+                }
+                guard offset + 1 + length <= bytes.count else { throw .truncated }
+                guard name.count + length + 1 <= Self.mostNameBytes else { throw .badName }
+                if !name.isEmpty { name.append(0x2E) }
+                let label = bytes[(offset + 1)...(offset + length)]
+                isHost = isHost && label.allSatisfy(Self.isHostByte)
+                name += label
+                offset += 1 + length
+            case 3:
+                let target = Int(try number(at: offset) & 0x3FFF)
+                end = end ?? offset + 2
+                guard target < horizon else { throw .badName }
+                horizon = target
+                offset = target
+            default: throw .badName
+            }
+        }
+    }
+
+    /// Letters, digits, hyphen and underscore; a dot inside a label would make another name of it.
+    private static func isHostByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x5F: true
+        default: false
+        }
+    }
+}

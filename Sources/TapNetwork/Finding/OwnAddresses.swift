@@ -1,0 +1,12 @@
+internal import NIOCore
+internal import Synchronization
+
+/// The addresses on which a proxy listens, once it does: where none of its own connections must go.
+final class OwnAddresses: Sendable {
+    private let addresses = Mutex<[SocketAddress]>([])
+
+    func set(_ addresses: [SocketAddress]) { self.addresses.withLock { $0 = addresses } }
+
+    /// Whether a connection to `target` would come to this proxy itself.
+    func accept(_ target: SocketAddress) -> Bool { addresses.withLock { $0.contains { $0.accepts(target) } } }
+}

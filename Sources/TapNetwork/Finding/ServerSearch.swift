@@ -1,0 +1,223 @@
+internal import NIOCore
+internal import NIOPosix
+internal import TapCore
+
+/// What is needed to find the servers of domains; shared by all sessions of a listener.
+struct DomainDialer: Sendable {
+    /// The domains whose servers may be connected to.
+    let domains: [Upstream.Domain]
+    let resolver: ServiceResolver
+    /// How long one connection may take.
+    let timeout: TimeAmount
+    /// The addresses on which this proxy listens.
+    let own: OwnAddresses
+
+    /// The domain that a client has named; nil where it is none of those allowed. A client that names none can mean
+    /// only one where there is but one.
+    func domain(named name: String?) -> Upstream.Domain? {
+        guard let name else { return domains.count == 1 ? domains[0] : nil }
+        return domains.first { $0.matches(name) }
+    }
+}
+
+/// Finds the server of one session's domain and connects to it, telling each step.
+///
+/// Names are looked up on NIO's thread pool; all else, and every call back, happens on the session's event loop.
+final class ServerSearch {
+    /// Why no server was reached, as a line for people.
+    struct Failure: Error {
+        let words: String
+    }
+
+    /// Servers that are tried at most; a domain with more has others first.
+    private static let mostServers = 16
+
+    private let dialer: DomainDialer
+    private let domain: Upstream.Domain
+    private let service: ServiceRecord.Service
+    private let eventLoop: any EventLoop
+    private let tell: (FindingStep) -> Void
+    private let done: (Result<any Channel, Failure>) -> Void
+    private var servers: ArraySlice<ServiceRecord> = []
+    private var isFromRecord = true
+    private var troubles: [String] = []
+    private var isCancelled = false
+
+    /// - Parameter isTLS: whether the client has begun with TLS, so that only a server that does so too is of use.
+    init(
+        _ dialer: DomainDialer,
+        domain: Upstream.Domain,
+        isTLS: Bool,
+        on eventLoop: any EventLoop,
+        tell: @escaping (FindingStep) -> Void,
+        done: @escaping (Result<any Channel, Failure>) -> Void
+    ) {
+        self.dialer = dialer
+        self.domain = domain
+        service = isTLS ? .tls : .clear
+        self.eventLoop = eventLoop
+        self.tell = tell
+        self.done = done
+    }
+
+    /// Begins.
+    func start() {
+        guard dialer.resolver.asksForRecords(of: domain.ascii) else { return fallBack() }
+        let answers = ServiceRecord.Service.allCases.map { lookUpRecords($0) }
+        EventLoopFuture.whenAllSucceed(answers, on: eventLoop).assumeIsolated().whenComplete { [self] result in
+            switch result {
+            case .success(let answers) where answers.count == 2: choose(clear: answers[0], tls: answers[1])
+            case .success, .failure: fail("its records cannot be looked up")
+            }
+        }
+    }
+
+    /// Goes no further; a connection that is being made is closed.
+    func cancel() { isCancelled = true }
+
+    // MARK: Names
+
+    private typealias RecordAnswer = (result: Result<[ServiceRecord], LookupFault>, duration: Int64)
+
+    private func lookUpRecords(_ service: ServiceRecord.Service) -> EventLoopFuture<RecordAnswer> {
+        let (resolver, name) = (dialer.resolver, domain.ascii)
+        return NIOThreadPool.singleton.runIfActive(eventLoop: eventLoop) {
+            let began = NIODeadline.now()
+            let result = Result { () throws(LookupFault) in try resolver.records(service, of: name) }
+            return (result, (NIODeadline.now() - began).nanoseconds)
+        }
+    }
+
+    private func choose(clear: RecordAnswer, tls: RecordAnswer) {
+        guard !isCancelled else { return }
+        for (service, answer) in zip(ServiceRecord.Service.allCases, [clear, tls]) { tellRecords(service, answer) }
+        var generator = SystemRandomNumberGenerator()
+        switch ServiceChoice(clear: clear.result, tls: tls.result, using: &generator) {
+        case .servers(let servers):
+            self.servers = servers.prefix(Self.mostServers)
+            next()
+        case .refused: fail("it says that it has no service for clients")
+        case .fallback: fallBack()
+        case .failed(let fault): fail(fault.words)
+        }
+    }
+
+    private func tellRecords(_ service: ServiceRecord.Service, _ answer: RecordAnswer) {
+        let (outcome, finding): (FindingStep.Outcome, String) =
+            switch answer.result {
+            case .failure(let fault): (.failed, fault.words)
+            case .success(let records) where records.isEmpty: (.none, "no such records")
+            case .success(let records) where records.allSatisfy(\.isRefusal):
+                (.refused, "the domain has no such service")
+            case .success(let records): (.ok, records.map(\.description).joined(separator: ", "))
+            }
+        tell(FindingStep(.records, outcome, "\(service.rawValue).\(domain.ascii)", finding, duration: answer.duration))
+    }
+
+    /// Without SRV records the domain's own address and the usual port (RFC 6120 §3.2.2), where a stream begins in clear.
+    private func fallBack() {
+        isFromRecord = false
+        servers = [
+            ServiceRecord(
+                service: .clear,
+                priority: 0,
+                weight: 0,
+                port: ServiceResolver.standardPort,
+                target: domain.ascii
+            )
+        ]
+        next()
+    }
+
+    // MARK: Servers
+
+    /// Tries the next server.
+    private func next() {
+        guard !isCancelled else { return }
+        guard let server = servers.popFirst() else {
+            return fail(troubles.isEmpty ? "it has no server" : troubles.joined(separator: "; "))
+        }
+        let place = "\(server.target):\(server.port)"
+        guard server.service == service else {
+            let why =
+                service == .tls
+                ? "the client has begun with TLS, this server begins without"
+                : "the client has begun without TLS, this server begins with it"
+            tell(FindingStep(.connection, .skipped, place, why, isDetail: true))
+            troubles.append("\(place): \(why)")
+            return next()
+        }
+        let (resolver, name, isFromRecord) = (dialer.resolver, domain.ascii, isFromRecord)
+        let lookUp = NIOThreadPool.singleton.runIfActive(eventLoop: eventLoop) {
+            let began = NIODeadline.now()
+            let result = Result { () throws(LookupFault) in
+                try resolver.addresses(of: server, domain: name, isFromRecord: isFromRecord)
+            }
+            return (result, (NIODeadline.now() - began).nanoseconds)
+        }
+        lookUp.assumeIsolated().whenComplete { [self] answer in
+            guard !isCancelled else { return }
+            switch answer {
+            case .success((.success(let found), let duration)): connect(place, server, found, duration)
+            case .success((.failure(let fault), let duration)):
+                tell(FindingStep(.addresses, .failed, server.target, fault.words, duration: duration))
+                troubles.append("\(place): \(fault.words)")
+                next()
+            case .failure(let error): fail("\(error)")
+            }
+        }
+    }
+
+    private func connect(
+        _ place: String,
+        _ server: ServiceRecord,
+        _ found: (usable: [SocketAddress], refused: [(SocketAddress, String)]),
+        _ duration: Int64
+    ) {
+        let all = found.usable + found.refused.map(\.0)
+        tell(
+            FindingStep(
+                .addresses,
+                all.isEmpty ? .none : .ok,
+                server.target,
+                all.isEmpty ? "the name is not known" : all.compactMap(\.ipAddress).joined(separator: ", "),
+                duration: duration,
+                isDetail: !all.isEmpty
+            )
+        )
+        if all.isEmpty { troubles.append("\(place): the name is not known") }
+        for (address, why) in found.refused { refuse(address, why) }
+        let usable = found.usable.filter { address in
+            guard dialer.own.accept(address) else { return true }
+            refuse(address, "this proxy listens there itself")
+            return false
+        }
+        AddressRace(usable, on: eventLoop, timeout: dialer.timeout) { [self] attempt in
+            guard !isCancelled else { return }
+            let subject = attempt.address.endpoint?.description ?? place
+            guard let error = attempt.error else {
+                return tell(FindingStep(.connection, .ok, subject, "connected", duration: attempt.duration))
+            }
+            let words = Dialer.reason(error, timeout: dialer.timeout)
+            tell(FindingStep(.connection, .failed, subject, words, duration: attempt.duration))
+            troubles.append("\(subject): \(words)")
+        } done: { [self] channel in
+            guard let channel else { return next() }
+            guard !isCancelled else { return channel.close(promise: nil) }
+            done(.success(channel))
+        }
+        .start()
+    }
+
+    private func refuse(_ address: SocketAddress, _ why: String) {
+        let subject = address.endpoint?.description ?? "?"
+        tell(FindingStep(.connection, .refused, subject, why))
+        troubles.append("\(subject): \(why)")
+    }
+
+    private func fail(_ reason: String) {
+        guard !isCancelled else { return }
+        isCancelled = true
+        done(.failure(Failure(words: "no server of \(domain.name) can be reached: \(reason)")))
+    }
+}

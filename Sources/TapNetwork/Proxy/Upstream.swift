@@ -1,0 +1,64 @@
+internal import TapCore
+internal import XMPPCore
+
+/// Where clients are sent to.
+public enum Upstream: Sendable, Hashable {
+    /// One server, given by name or address.
+    case endpoint(Endpoint)
+    /// The domains that a client may ask for; their servers are found in the DNS.
+    case domains([Domain])
+
+    /// A domain of XMPP, prepared.
+    public struct Domain: Sendable, Hashable {
+        /// As it was typed.
+        public let name: String
+        /// As the DNS has it: in lower case, labels of other scripts as A-labels (RFC 5890).
+        public let ascii: String
+
+        /// Reads the domain part of a JID.
+        public init(_ text: String) throws(EndpointError) {
+            func error(_ reason: String) -> EndpointError { EndpointError(code: .badDomain(reason), text: text) }
+            let jid: JID
+            do throws(JIDError) {
+                jid = try JID(parsing: text)
+            } catch {
+                throw EndpointError(code: .badDomain("\(error)"), text: text)
+            }
+            guard jid.isServer, jid.isBare else { throw error("it has more parts") }
+            name = text
+            ascii = jid.asciiDomain
+        }
+
+        /// Whether the `to` of a header, or the server name of a ClientHello, is this domain.
+        func matches(_ text: String) -> Bool {
+            guard let jid = Address(text).jid, jid.isServer, jid.isBare else { return false }
+            return jid.asciiDomain == ascii
+        }
+    }
+
+    /// Reads `HOST:PORT` or `domain:NAME`; several names with commas between them.
+    init(_ text: String) throws(EndpointError) {
+        let prefix = "domain:"
+        if text.hasPrefix(prefix) {
+            var domains: [Domain] = []
+            let names = text.dropFirst(prefix.count).split(separator: ",", omittingEmptySubsequences: false)
+            for name in names { domains.append(try Domain(String(name))) }
+            self = .domains(domains)
+        } else {
+            self = .endpoint(try Endpoint(text))
+        }
+    }
+
+    /// The one server, where there is one.
+    public var endpoint: Endpoint? { if case .endpoint(let endpoint) = self { endpoint } else { nil } }
+}
+
+extension Upstream: CustomStringConvertible {
+    /// As it could have been typed; several domains with commas between them.
+    public var description: String {
+        switch self {
+        case .endpoint(let endpoint): endpoint.description
+        case .domains(let domains): "domain:" + domains.map(\.name).joined(separator: ",")
+        }
+    }
+}

@@ -1,0 +1,220 @@
+import PlainXML
+import TapCore
+import XMPPCore
+
+/// Something that is measured: prepared once, then run as often as wanted.
+struct Case {
+    /// Stands in the file of counts: a new name is a new case.
+    let name: String
+    /// Stanzas, or logins, that one run handles.
+    let units: Int
+    /// Handles them all; gives how many it saw, so that nothing is left out.
+    let run: () -> Int
+}
+
+extension Case {
+    /// Everything there is, in the order in which a stanza meets it.
+    static func all() -> [Case] {
+        let mix = StanzaMix(count: 400)
+        let secrets = StanzaMix(count: 400, ofSecrets: true)
+        return [
+            Case(name: "scanner, 16 KiB a read", units: 400) { decode(mix, chunk: 16 << 10) },
+            Case(name: "scanner and head, one stanza a read", units: 400) { decodeEach(mix) },
+            parser(mix),
+            reader(mix),
+            redaction(secrets),
+            summaries(mix),
+            session("session, off", .off, mix),
+            session("session, info: records and summaries", .info, mix),
+            session("session, verbose", .verbose, mix),
+            text("text, info", .info, mix),
+            text("text, verbose", .verbose, mix),
+            json("JSON, info", .info, mix),
+            json("JSON, verbose", .verbose, mix),
+            login("login, off", .off),
+            login("login, info", .info),
+            Case(name: "yardstick: libxml2 from C, doing nothing", units: 400) {
+                mix.stream.withUnsafeBytes {
+                    plain_xml_parse($0.baseAddress?.assumingMemoryBound(to: CChar.self), $0.count, 16 << 10)
+                }
+            },
+        ]
+    }
+
+    private static func decode(_ mix: StanzaMix, chunk: Int) -> Int {
+        var decoder = StreamDecoder(limits: .authenticated)
+        var seen = 0
+        var start = 0
+        while start < mix.stream.count {
+            let end = min(mix.stream.count, start + chunk)
+            decoder.append(mix.stream.span.extracting(start..<end))
+            start = end
+            while let event = decoder.next() {
+                if case .item(.element) = event.kind { seen += 1 }
+            }
+        }
+        return seen
+    }
+
+    private static func decodeEach(_ mix: StanzaMix) -> Int {
+        var seen = 0
+        forEachStanza(mix) { event, _ in
+            if event.head.kind != .nonza { seen += 1 }
+        }
+        return seen
+    }
+
+    /// Decodes the mix, one stanza a read.
+    private static func forEachStanza(
+        _ mix: StanzaMix,
+        outline: ItemOutline? = nil,
+        _ body: (StreamEvent, borrowing StreamDecoder) -> Void
+    ) {
+        var decoder = StreamDecoder(limits: .authenticated, outline: outline)
+        decoder.append(mix.stream.span.extracting(0..<mix.headerCount))
+        while decoder.next() != nil {}
+        for stanza in mix.stanzas {
+            decoder.append(mix.stream.span.extracting(stanza))
+            while let event = decoder.next() { body(event, decoder) }
+        }
+    }
+
+    private static func parser(_ mix: StanzaMix) -> Case {
+        let parser = StanzaParser()
+        let root = Array(" xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'".utf8)
+        return Case(name: "parser: libxml2 to a tree", units: 400) {
+            var seen = 0
+            for stanza in mix.stanzas {
+                guard let element = try? parser.parse(mix.stream.span.extracting(stanza), root: root) else { continue }
+                if element.namespace == .client { seen += 1 }
+            }
+            return seen
+        }
+    }
+
+    /// What reading the items for their summaries costs beyond decoding them.
+    private static func reader(_ mix: StanzaMix) -> Case {
+        let reader = Box(ElementReader())
+        let outline = ItemOutline()
+        return Case(name: "scanner, head and reader: a tree", units: 400) {
+            var seen = 0
+            forEachStanza(mix, outline: outline) { _, decoder in
+                if reader.value.read(decoder) != nil { seen += 1 }
+            }
+            return seen
+        }
+    }
+
+    private static func redaction(_ mix: StanzaMix) -> Case {
+        let redactor = Redactor(policy: .secrets, registry: SecretRegistry())
+        return Case(name: "scanner, head and redaction, of secrets only", units: 400) {
+            var seen = 0
+            forEachStanza(mix) { event, decoder in
+                if case .redacted = redactor.disclose(event, of: decoder) { seen += 1 }
+            }
+            return seen
+        }
+    }
+
+    /// Of trees that are there already.
+    private static func summaries(_ mix: StanzaMix) -> Case {
+        var elements: [Element] = []
+        for stanza in mix.stanzas {
+            var reader = ElementReader()
+            let item = Array("<x xmlns='jabber:client'>".utf8) + mix.stream[stanza] + Array("</x>".utf8)
+            if let stanza = reader.read(item.span)?.firstChild { elements.append(stanza) }
+        }
+        let all = elements
+        return Case(name: "summary of a tree", units: 400) { all.count { Summary.words(of: $0) != nil } }
+    }
+
+    /// From bytes to records, which nobody writes.
+    private static func session(_ name: String, _ level: Level, _ mix: StanzaMix) -> Case {
+        let run = Run()
+        let session = openSession(level, run)
+        return Case(name: name, units: 400) {
+            let before = session.value.recordCount
+            for stanza in mix.stanzas { session.value.receive(.recv, mix.stream.span.extracting(stanza)) }
+            return level == .off ? 400 : session.value.recordCount - before
+        }
+    }
+
+    private static func openSession(_ level: Level, _ run: Run) -> SessionBox {
+        let box = SessionBox(DrivenSession(level, run, SessionTools(run: run, redaction: .secrets)))
+        box.value.logIn()
+        return box
+    }
+
+    private static func text(_ name: String, _ level: Level, _ mix: StanzaMix) -> Case {
+        let records = records(level, mix)
+        let form = Box(TextForm())
+        let line = Box(LineBuffer())
+        let shown: LogFilter.Shown = level >= .verbose ? [.summary, .xml] : .summary
+        return Case(name: name, units: 400) {
+            var seen = 0
+            for record in records {
+                line.value.removeAll()
+                form.value.append(record.record, content: record.content.span, shown, to: &line.value)
+                if !line.value.isEmpty { seen += 1 }
+            }
+            return seen
+        }
+    }
+
+    private static func json(_ name: String, _ level: Level, _ mix: StanzaMix) -> Case {
+        let records = records(level, mix)
+        let form = Box(JSONForm())
+        let line = Box(LineBuffer())
+        return Case(name: name, units: 400) {
+            var seen = 0
+            for record in records {
+                line.value.removeAll()
+                form.value.append(
+                    record.record,
+                    content: record.content.span,
+                    level >= .verbose ? .content : [],
+                    to: &line.value
+                )
+                if !line.value.isEmpty { seen += 1 }
+            }
+            return seen
+        }
+    }
+
+    private static func records(_ level: Level, _ mix: StanzaMix) -> [(record: Record, content: [UInt8])] {
+        let session = openSession(level, Run())
+        var records: [(record: Record, content: [UInt8])] = []
+        for stanza in mix.stanzas {
+            session.value.receive(.recv, mix.stream.span.extracting(stanza)) { record, content in
+                var bytes: [UInt8] = []
+                content.withUnsafeBufferPointer { bytes += $0 }
+                records.append((copy record, bytes))
+            }
+        }
+        return records
+    }
+
+    private static func login(_ name: String, _ level: Level) -> Case {
+        let run = Run()
+        let tools = SessionTools(run: run, redaction: .secrets)
+        return Case(name: name, units: 50) {
+            for _ in 0..<50 {
+                var session = DrivenSession(level, run, tools)
+                session.logIn()
+                session.close()
+            }
+            return 50
+        }
+    }
+}
+
+/// Lets a closure keep and change a value.
+private final class Box<Value> {
+    var value: Value
+    init(_ value: Value) { self.value = value }
+}
+
+private final class SessionBox {
+    var value: DrivenSession
+    init(_ value: consuming DrivenSession) { self.value = value }
+}

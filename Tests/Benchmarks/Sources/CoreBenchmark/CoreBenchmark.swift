@@ -1,0 +1,78 @@
+import Glibc
+
+/// What the core costs a stanza: scanner, parser, redaction, summary, session and forms, on stanzas of its own.
+///
+/// ```
+/// CoreBenchmark time [ROUNDS [CASE]]    ns a stanza: medians of interleaved rounds, CPU time of this thread
+/// CoreBenchmark count                   runs each case once between two functions that callgrind is told of
+/// ```
+///
+/// `Tests/Benchmarks/run` does both and compares.
+@main
+struct CoreBenchmark {
+    static func main() {
+        let arguments = CommandLine.arguments
+        switch arguments.dropFirst().first {
+        case "time":
+            let rounds = arguments.count > 2 ? Int(arguments[2]) ?? 0 : 31
+            guard rounds > 0 else { fallthrough }
+            time(Case.all().filter { $0.name.hasPrefix(arguments.count > 3 ? arguments[3] : "") }, rounds)
+        case "count": count(Case.all())
+        default:
+            print("usage: CoreBenchmark time [ROUNDS [CASE]] | count")
+            exit(2)
+        }
+    }
+
+    private static func time(_ cases: [Case], _ rounds: Int) {
+        var times = [[Int]](repeating: [], count: cases.count)
+        for round in -1..<rounds {
+            for (index, one) in cases.enumerated() {
+                let start = now()
+                run(one)
+                // The first round warms up.
+                if round >= 0 { times[index].append(now() - start) }
+            }
+        }
+        for (index, one) in cases.enumerated() {
+            print("\(times[index].sorted()[rounds / 2] / one.units)\t\(one.name)")
+        }
+    }
+
+    /// Prints units and name of each case, in the order of callgrind's dumps.
+    private static func count(_ cases: [Case]) {
+        for one in cases {
+            // What is made at the first use is made.
+            run(one)
+            run(one)
+            benchmarkBegins()
+            run(one)
+            benchmarkEnds()
+            print("\(one.units)\t\(one.name)")
+        }
+    }
+
+    private static func run(_ one: Case) {
+        let seen = one.run()
+        guard seen >= one.units else {
+            print("\(one.name): \(seen) of \(one.units)")
+            exit(1)
+        }
+    }
+
+    private static func now() -> Int {
+        var time = timespec()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        return time.tv_sec * 1_000_000_000 + time.tv_nsec
+    }
+}
+
+private nonisolated(unsafe) var marks = 0
+
+/// Here callgrind forgets what it has counted.
+@inline(never)
+func benchmarkBegins() { marks += 1 }
+
+/// Here callgrind writes down what it has counted.
+@inline(never)
+func benchmarkEnds() { marks += 2 }

@@ -1,0 +1,255 @@
+import Foundation
+import TapCore
+import TapTestKit
+import Testing
+
+/// Every ``HostileItem`` at every stage of a login and from either side, under both policies for what cannot be parsed:
+/// what each side sees, what the log says, and that the next login works.
+@Suite(.serialized, .timeLimit(.minutes(10)))
+struct HostileTableTests {
+    /// How far the login has come, in turns of `Conversations.plainLogin`.
+    private enum Stage: Int, CaseIterable {
+        /// Header and features are there.
+        case features = 3
+        /// Authenticated; the stream is to begin anew.
+        case authenticated = 8
+        /// A resource is bound.
+        case open = 10
+    }
+
+    private enum Policy: String {
+        case relay
+        case close
+    }
+
+    /// One session with a hostile side, and what its two sides saw.
+    private struct Contact {
+        let item: HostileItem
+        let stage: Stage
+        let direction: Direction
+        /// What the other side got after the login's turns.
+        let heard: [UInt8]
+        let end: RawConnection.End
+        /// What the hostile side got.
+        let answer: String
+        let answerEnd: RawConnection.End
+
+        var name: String { "\(item.name) at \(stage), \(direction)" }
+        /// Where the item begins, in its epoch's bytes.
+        var offset: Int {
+            let turns = Conversations.plainLogin[..<stage.rawValue].filter { $0.direction == direction }
+            guard let header = turns.lastIndex(where: { $0.text.hasPrefix("<?xml") }) else { return 0 }
+            return turns[header...].reduce(0) { $0 + $1.text.utf8.count }
+        }
+    }
+
+    @Test(
+        "Each kind of bad input, at each stage, from either side, under either policy",
+        .enabled(if: TestProgram.areInstalled(.prosody), "Prosody is missing"),
+        arguments: ["relay", "close"]
+    )
+    func table(policy name: String) async throws {
+        let policy = try #require(Policy(rawValue: name))
+        let server = try await ProsodyServer()
+        let scripted = try RawListener()
+        let tap = try await Tap(upstream: server.port, scripted.port, arguments: ["--on-unparsable", policy.rawValue])
+        // The proxy looks whether its servers are up; that connection is no session's.
+        _ = try await scripted.accept().drain()
+        var contacts: [Contact] = []
+        for item in HostileItem.all {
+            for stage in Stage.allCases {
+                for direction in Direction.allCases {
+                    contacts.append(try await Self.contact(item, stage, direction, tap, scripted))
+                }
+            }
+            try PlainClient(.romeo, tap).leave()
+        }
+        #expect(contacts.count > 200)
+        try await tap.stop()
+        try await server.stop()
+
+        // Sessions are numbered as they began, one after the other.
+        let sessions = Dictionary(grouping: try tap.records(), by: \.session)
+            .filter { $0.value.contains { $0.message?.hasSuffix("relayed to 127.0.0.1:\(scripted.port)") == true } }
+            .sorted { ($0.key ?? 0) < ($1.key ?? 0) }
+        try #require(sessions.count == contacts.count)
+        for (contact, session) in zip(contacts, sessions) { Self.check(contact, policy, session.value) }
+    }
+
+    private static func contact(
+        _ item: HostileItem,
+        _ stage: Stage,
+        _ direction: Direction,
+        _ tap: Tap,
+        _ scripted: RawListener
+    ) async throws -> Contact {
+        let client = try RawConnection(port: tap.ports[1])
+        let server = try await scripted.accept()
+        for turn in Conversations.plainLogin[..<stage.rawValue] {
+            let (from, to) = turn.direction == .send ? (client, server) : (server, client)
+            try await from.write(turn.text)
+            let count = turn.text.utf8.count
+            let (got, _) = try await to.read { $0.count >= count }
+            #expect(String(decoding: got, as: UTF8.self) == turn.text)
+        }
+        let (villain, victim) = direction == .send ? (client, server) : (server, client)
+        async let heard = victim.read { _ in false }
+        async let answered = villain.read { _ in false }
+        try await villain.write(item.bytes)
+        villain.finish()
+        let (bytes, end) = try await heard
+        victim.finish()
+        let (answer, answerEnd) = try await answered
+        return Contact(
+            item: item,
+            stage: stage,
+            direction: direction,
+            heard: bytes,
+            end: end,
+            answer: String(decoding: answer, as: UTF8.self),
+            answerEnd: answerEnd
+        )
+    }
+
+    // MARK: What is expected
+
+    private static func check(_ contact: Contact, _ policy: Policy, _ records: [LogRecord]) {
+        switch contact.item.fate {
+        case .passes(let code):
+            checkPassed(contact)
+            #expect(!records.contains { $0.kind == "error" }, "\(contact.name)")
+            if let code { #expect(records.contains { $0.code == code }, "\(contact.name): no \(code)") }
+        case .unparsable(let code, let condition, let at):
+            checkRecord(contact, records, code, condition, at: UInt64(contact.offset + at))
+            switch policy {
+            case .relay:
+                checkPassed(contact)
+                checkUnread(contact, records)
+            case .close: checkClosed(contact, condition, "at offset \(contact.offset + at)")
+            }
+        case .tooLarge(let later):
+            guard contact.stage == .features || contact.stage == .open && later && policy == .close else {
+                // An authenticated peer may say more; and what has passed is no longer refused.
+                guard contact.stage != .authenticated || !later else {
+                    return checkClosed(contact, "policy-violation", "is larger than 1048576 bytes")
+                }
+                return checkPassed(contact)
+            }
+            let limit = contact.stage == .features ? 65536 : 1_048_576
+            checkClosed(contact, "policy-violation", "is larger than \(limit) bytes")
+            let error = records.first { $0.code == "limit-item" }
+            #expect(error?.message?.contains("longer than \(limit) bytes") == true, "\(contact.name)")
+            #expect(error?.message?.contains("at offset \(contact.offset) ") == true, "\(contact.name)")
+        }
+        let last = records.last
+        #expect(last?.code == "session-ended", "\(contact.name): ends with \(last?.code ?? "nothing")")
+    }
+
+    /// To the byte, and nothing of the tap's own.
+    private static func checkPassed(_ contact: Contact) {
+        #expect(contact.heard == contact.item.bytes, "\(contact.name): \(contact.heard.count) bytes passed")
+        #expect(contact.answer.isEmpty, "\(contact.name): \(contact.answer)")
+        #expect(contact.end == .finished && contact.answerEnd == .finished, "\(contact.name)")
+    }
+
+    /// The hostile side is told what it did, the other that its peer is gone.
+    private static func checkClosed(_ contact: Contact, _ condition: String, _ words: String) {
+        let told = "<stream:error><\(condition) xmlns='urn:ietf:params:xml:ns:xmpp-streams'/>"
+        let heard = String(decoding: contact.heard, as: UTF8.self)
+        let end = "</stream:stream>"
+        #expect(contact.answer.hasPrefix(told), "\(contact.name): \(contact.answer)")
+        #expect(contact.answer.contains(words), "\(contact.name): \(contact.answer)")
+        #expect(contact.answer.hasSuffix("</stream:error>\(end)"), "\(contact.name): \(contact.answer)")
+        // Nothing follows an end, be it the tap's or one that came before the fault.
+        #expect(heard.components(separatedBy: end).count == 2 && heard.hasSuffix(end), "\(contact.name): \(heard)")
+        if contact.direction == .recv, !contact.item.bytes.starts(with: end.utf8) {
+            #expect(heard.hasPrefix("<stream:error><internal-server-error "), "\(contact.name): \(heard)")
+        } else {
+            #expect(heard == end, "\(contact.name): \(heard)")
+        }
+        #expect(contact.end == .finished && contact.answerEnd == .finished, "\(contact.name)")
+    }
+
+    /// One error record, at the very byte.
+    private static func checkRecord(
+        _ contact: Contact,
+        _ records: [LogRecord],
+        _ code: String,
+        _ condition: String,
+        at offset: UInt64
+    ) {
+        let errors = records.filter { $0.kind == "error" }
+        #expect(errors.map(\.code) == [code], "\(contact.name)")
+        #expect(errors.first?.condition == condition, "\(contact.name)")
+        #expect(errors.first?.offset == offset, "\(contact.name)")
+        #expect(errors.first?.direction == "\(contact.direction)", "\(contact.name)")
+        #expect(errors.first?.level == "error", "\(contact.name)")
+    }
+
+    /// The bytes that were not read are counted.
+    private static func checkUnread(_ contact: Contact, _ records: [LogRecord]) {
+        let unread = records.filter { $0.kind == "bytes" && $0.direction == "\(contact.direction)" }
+        #expect(unread.count == 1, "\(contact.name)")
+        #expect(unread.first?.message?.hasSuffix("bytes passed on unread") == true, "\(contact.name)")
+    }
+
+    // MARK: Before a real server
+
+    /// What a server answers, with what is new each time taken out.
+    private static func normal(_ answer: [UInt8]) -> String {
+        String(decoding: answer, as: UTF8.self)
+            .replacing(/\ id='[^']*'/, with: "")
+            .replacing(/<jid>[^<]*<\/jid>/, with: "")
+            .replacing(/\ to='[^']*'/, with: "")
+    }
+
+    /// A client of a port, logged in or not, that says an item and ends.
+    private static func say(_ item: HostileItem, loggedIn: Bool, port: UInt16) async throws -> String {
+        let client = try RawConnection(port: port)
+        let header =
+            "<?xml version='1.0'?><stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' "
+            + "to='localhost' version='1.0'>"
+        try await client.write(header)
+        try await client.read(through: "</stream:features>")
+        if loggedIn {
+            let secret = Data("\0juliet\0\(Account.juliet.password)".utf8).base64EncodedString()
+            try await client.write("<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>\(secret)</auth>")
+            try await client.read(through: "<success")
+            try await client.write(header)
+            try await client.read(through: "</stream:features>")
+            try await client.write("<iq type='set' id='b'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></iq>")
+            try await client.read(through: "</iq>")
+        }
+        // A server that reads an end of the connection with the last stanza need not answer that.
+        let last = Array("<iq type='get' id='after'><ping xmlns='urn:xmpp:ping'/></iq>".utf8)
+        try await client.write(item.bytes + last)
+        let id = Array("id='after'".utf8)
+        let (answer, end) = try await client.read(within: .seconds(2)) { $0.firstRange(of: id) != nil }
+        guard end != .finished else { return normal(answer) }
+        client.finish()
+        let (rest, _) = try await client.read { _ in false }
+        return normal(answer + rest)
+    }
+
+    @Test(
+        "A real server answers bad input through the tap as it does without, and logs the next client in",
+        .enabled(if: TestProgram.areInstalled(.prosody), "Prosody is missing")
+    )
+    func realServer() async throws {
+        let server = try await ProsodyServer()
+        let tap = try await Tap(upstream: server.port)
+        for item in HostileItem.all {
+            for loggedIn in [false, true] {
+                // Where a stranger sends too much, it is the tap that answers.
+                if case .tooLarge = item.fate, !loggedIn { continue }
+                async let direct = Self.say(item, loggedIn: loggedIn, port: server.port)
+                async let through = Self.say(item, loggedIn: loggedIn, port: tap.port)
+                let (expected, answer) = try await (direct, through)
+                #expect(answer == expected, "\(item.name), logged in: \(loggedIn)")
+            }
+            try PlainClient(.romeo, tap).leave()
+        }
+        try await tap.stop()
+        try await server.stop()
+    }
+}

@@ -1,0 +1,31 @@
+import Glibc
+
+/// A dnsmasq of the test's own on a free port of loopback, which knows what it is told and asks nobody.
+///
+/// It ends with the last reference to it.
+public final class NameServer: Sendable {
+    /// The port on which it answers, over UDP and TCP.
+    public let port: UInt16
+
+    private let process: ToolProcess
+
+    /// Starts it and waits until it answers.
+    ///
+    /// - Parameters:
+    ///   - address: where it listens, `127.0.0.1` or `::1`.
+    ///   - records: as dnsmasq's flags have them, such as `srv-host=_xmpp-client._tcp.example.org,xmpp1.example.org,5222`.
+    public init(address: String = "127.0.0.1", _ records: [String]) async throws {
+        port = try FreePort.next()
+        process = try ToolProcess(
+            TestProgram.dnsmasq.rawValue,
+            [
+                "--no-daemon", "--port=\(port)", "--no-resolv", "--no-hosts", "--conf-file=/dev/null", "--pid-file",
+                "--user=", "--group=", "--listen-address=\(address)", "--bind-interfaces", "--local=/#/",
+            ] + records.map { "--\($0)" }
+        )
+        _ = try await process.line(of: .standardError) { $0.contains("started") }
+    }
+
+    /// Ends it.
+    public func stop() async throws { try await process.terminate() }
+}
