@@ -28,6 +28,7 @@ public enum Namespace: UInt8, Sendable, CaseIterable, BitwiseCopyable {
     case blockingErrors, reporting, privacy
     case jingleMessage, jingleErrors, jingleRTP, jingleRTPInfo, jingleFiles, jingleIBB, jingleBytestreams
     case byteStreams, inBandByteStreams, streamInitiation, fileSharing, bitsOfBinary
+    case bidirectional, dialbackFeature
 
     /// The namespace name as it stands in an `xmlns` attribute; empty for ``none`` and ``other``.
     public var uri: StaticString {
@@ -162,6 +163,8 @@ public enum Namespace: UInt8, Sendable, CaseIterable, BitwiseCopyable {
         case .streamInitiation: "http://jabber.org/protocol/si"
         case .fileSharing: "urn:xmpp:sfs:0"
         case .bitsOfBinary: "urn:xmpp:bob"
+        case .bidirectional: "urn:xmpp:bidi"
+        case .dialbackFeature: "urn:xmpp:features:dialback"
         }
     }
 

@@ -10,16 +10,21 @@ struct PlainClient {
     ///
     /// - Parameter resource: asked for; the server chooses where it is nil.
     init(_ account: Account, _ tap: Tap, resource: String? = nil) throws {
+        try self.init(account, port: tap.port, resource: resource)
+    }
+
+    /// The same at a port of 127.0.0.1.
+    init(_ account: Account, port: UInt16, resource: String? = nil) throws {
         self.account = account
-        socket = try PlainSocket(port: tap.port)
-        try socket.openStream()
+        socket = try PlainSocket(port: port)
+        try socket.openStream(to: account.domain)
         let secret = Data("\0\(account.user)\0\(account.password)".utf8).base64EncodedString()
         try socket.write("<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>\(secret)</auth>")
         try socket.read(until: "<success")
         // Beyond the features of the first stream.
         try socket.write(
-            "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='localhost' "
-                + "version='1.0'>"
+            "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' "
+                + "to='\(account.domain)' version='1.0'>"
         )
         try socket.read(until: "urn:ietf:params:xml:ns:xmpp-bind")
         let wish = resource.map { "<resource>\($0)</resource>" } ?? ""

@@ -51,10 +51,10 @@ final class PlainSocket {
         }
     }
 
-    /// Opens a stream to localhost and waits for what the server offers.
-    func openStream() throws {
+    /// Opens a stream to a domain and waits for what the server offers.
+    func openStream(to domain: String = "localhost") throws {
         try write(
-            "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='localhost' "
+            "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='\(domain)' "
                 + "version='1.0'>"
         )
         try read(until: "</stream:features>")

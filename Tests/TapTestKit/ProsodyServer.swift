@@ -1,4 +1,5 @@
-/// A Prosody of the test's own: a temporary folder, a free port of 127.0.0.1, the accounts given, no federation.
+/// A Prosody of the test's own: a temporary folder, a free port of 127.0.0.1, the accounts given, no federation unless
+/// asked for.
 ///
 /// It ends with `stop()`, or when the last reference goes.
 public final class ProsodyServer: Sendable {
@@ -22,11 +23,13 @@ public final class ProsodyServer: Sendable {
     ///
     /// - Parameters:
     ///   - encryption: what its port says about TLS; none by default.
+    ///   - serverPort: where other servers connect, without TLS and proving their domains by dialback; nil is nowhere.
     ///   - accounts: registered before it starts, all in one domain; juliet and romeo by default.
     ///   - settings: lines added to the global section of its configuration.
     ///   - host: lines added to the section of the domain, and behind it: modules, components.
     public init(
         encryption: Encryption = .none,
+        serverPort: UInt16? = nil,
         accounts: [Account] = [.juliet, .romeo],
         settings: String = "",
         host: String = ""
@@ -36,7 +39,7 @@ public final class ProsodyServer: Sendable {
         port = try FreePort.next()
         let domain = accounts.first?.domain ?? "localhost"
         let configuration = try folder.write(
-            Self.configuration(folder, port, domain, encryption, settings, host),
+            Self.configuration(folder, port, domain, encryption, serverPort, settings, host),
             to: "prosody.cfg.lua"
         )
         for account in accounts {
@@ -76,6 +79,7 @@ public final class ProsodyServer: Sendable {
         _ port: UInt16,
         _ domain: String,
         _ encryption: Encryption,
+        _ serverPort: UInt16?,
         _ settings: String,
         _ host: String
     ) -> String {
@@ -83,7 +87,7 @@ public final class ProsodyServer: Sendable {
             switch encryption {
             case .none:
                 """
-                modules_disabled = { "s2s", "tls" }
+                modules_disabled = { "tls"\(serverPort == nil ? ", \"s2s\"" : "") }
                 c2s_require_encryption = false
                 allow_unencrypted_plain_auth = true
                 """
@@ -94,6 +98,14 @@ public final class ProsodyServer: Sendable {
                 ssl = { key = "\(pair.key)", certificate = "\(pair.certificate)" }
                 """
             }
+        let federation =
+            serverPort.map {
+                """
+                s2s_ports = { \($0) }
+                s2s_require_encryption = false
+                s2s_secure_auth = false
+                """
+            } ?? ""
         // As root it would refuse to start; the tests run as whoever runs them.
         return """
             run_as_root = true
@@ -107,9 +119,10 @@ public final class ProsodyServer: Sendable {
             c2s_ports = { \(port) }
             modules_enabled = {
                 "roster", "saslauth", "tls", "disco", "ping", "time", "version", "carbons", "mam", "smacks", "blocklist",
-                "offline"
+                "offline"\(serverPort == nil ? "" : ", \"dialback\"")
             }
             \(security)
+            \(federation)
             \(settings)
             VirtualHost "\(domain)"
             \(host)

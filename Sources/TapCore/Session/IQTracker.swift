@@ -16,9 +16,10 @@ struct IQTracker {
         var sequence: UInt64
         var monotonic: Int64
         var hash: UInt64
-        /// The id, then the address it went to.
+        /// The id, then the address it went to, then the one it came from where that matters.
         var bytes: [UInt8]
         var idCount: Int
+        var toCount: Int
         var purpose: Purpose
         /// What it asks for, in words.
         var summary: String?
@@ -35,6 +36,8 @@ struct IQTracker {
         case bind
         /// It begins a session (RFC 3921 §3).
         case session
+        /// It asks what legacy authentication takes.
+        case legacyFields
         case legacyAuthentication(jid: String?)
         case registration
     }
@@ -76,25 +79,29 @@ struct IQTracker {
     /// Bytes of their ids, addresses and summaries.
     var byteCount: Int { requests.send.bytes + requests.recv.bytes }
 
+    /// - Parameter from: Who asks, on a stream of many users; on a client's it is always the same and left empty.
     mutating func note(
         _ direction: Direction,
         id: Span<UInt8>,
         to: Span<UInt8>,
+        from: Span<UInt8> = Span(),
         sequence: UInt64,
         at monotonic: Int64,
         purpose: Purpose,
         summary: String? = nil
     ) {
         var bytes: [UInt8] = []
-        bytes.reserveCapacity(id.count + to.count)
+        bytes.reserveCapacity(id.count + to.count + from.count)
         bytes.append(id)
         bytes.append(to)
+        bytes.append(from)
         let request = Request(
             sequence: sequence,
             monotonic: monotonic,
             hash: Self.hash(id),
             bytes: bytes,
             idCount: id.count,
+            toCount: to.count,
             purpose: purpose,
             summary: summary
         )
@@ -117,12 +124,13 @@ struct IQTracker {
         _ direction: Direction,
         id: Span<UInt8>,
         from: Span<UInt8>,
+        to: Span<UInt8> = Span(),
         jid: String?,
         domain: String?
     ) -> Request? {
         switch direction.opposite {
-        case .send: Self.take(from: &requests.send, id: id, address: from, jid: jid, domain: domain)
-        case .recv: Self.take(from: &requests.recv, id: id, address: from, jid: nil, domain: nil)
+        case .send: Self.take(from: &requests.send, id: id, address: from, asker: to, jid: jid, domain: domain)
+        case .recv: Self.take(from: &requests.recv, id: id, address: from, asker: to, jid: nil, domain: nil)
         }
     }
 
@@ -130,6 +138,7 @@ struct IQTracker {
         from waiting: inout Waiting,
         id: Span<UInt8>,
         address: Span<UInt8>,
+        asker: Span<UInt8>,
         jid: String?,
         domain: String?
     ) -> Request? {
@@ -138,7 +147,12 @@ struct IQTracker {
             guard request.idCount == id.count else { continue }
             let bytes = request.bytes
             guard bytes.span.extracting(0..<id.count).equals(id),
-                isAnswerer(address, of: bytes.span.extracting(id.count..<bytes.count), jid: jid, domain: domain)
+                isAnswerer(
+                    address,
+                    of: bytes.span.extracting(id.count..<id.count + request.toCount),
+                    jid: jid,
+                    domain: domain
+                ), isAsker(asker, bytes.span.extracting(id.count + request.toCount..<bytes.count))
             else { continue }
             return waiting.remove(at: index)
         }
@@ -166,6 +180,11 @@ struct IQTracker {
         guard target.isEmpty else { return Address(utf8: target) == from }
         guard let own else { return true }
         return from.local == nil ? from.matches(own, in: .domain) : from == own || from == own.bare
+    }
+
+    /// Whether an answer to `address` can be one to who asked, where it is known who did.
+    private static func isAsker(_ address: Span<UInt8>, _ asker: Span<UInt8>) -> Bool {
+        asker.isEmpty || address.isEmpty || address.equals(asker) || Address(utf8: address) == Address(utf8: asker)
     }
 
     private static func hash(_ bytes: Span<UInt8>) -> UInt64 {

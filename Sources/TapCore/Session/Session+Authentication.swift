@@ -55,6 +55,10 @@ extension Session {
         // Where the earlier session goes on, nothing is bound (XEP-0388 with XEP-0198).
         if isResumed != nil { ladder.cancel(.bind2) }
         if ladder.isUnderWay(.bind2) { finish(.bind2, isBound == nil ? .failed("nothing was bound") : .ok) }
+        if isBound == nil, isResumed == nil {
+            // Features follow at once, as there is no new stream (XEP-0388 §2.4).
+            begin(.features, awaits: .server)
+        }
         if let identifier, Address(identifier).resource != nil { facts.jid = identifier }
         if isBound != nil { return becomeOpen(event, "bound") }
         if isResumed != nil { becomeOpen(event, "the session is resumed") }

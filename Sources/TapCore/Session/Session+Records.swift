@@ -76,7 +76,9 @@ extension Session {
         case .stanza: true
         case .element:
             switch head.namespace.namespace {
-            case .streams, .tls, .sasl, .sasl2, .sasl2Legacy, .compression, .dialback: false
+            case .streams, .tls, .sasl, .sasl2, .sasl2Legacy, .compression, .dialback, .componentAccept,
+                .componentConnect:
+                false
             default: true
             }
         default: false

@@ -34,12 +34,15 @@ extension Session {
     private mutating func handleRequest(_ event: StreamEvent, _ direction: Direction) {
         var record = makeRecord(event, direction, .stanza, level: .info)
         let purpose = purpose(event, direction, &record)
+        guard answersComeBack else { return emit(record) }
+        let hasManyUsers = hasManyUsers
         // An id or address written with references is compared as written; both ends write their own the same way.
         withTracker(direction) { tracker, bytes in
             tracker.note(
                 direction,
                 id: bytes.slice(event.head.id?.range ?? .empty),
                 to: bytes.slice(event.head.to?.range ?? .empty),
+                from: hasManyUsers ? bytes.slice(event.head.from?.range ?? .empty) : Span(),
                 sequence: record.sequence,
                 at: record.monotonic,
                 purpose: purpose,
@@ -51,17 +54,21 @@ extension Session {
     }
 
     private mutating func takeRequest(_ event: StreamEvent, _ direction: Direction) -> IQTracker.Request? {
-        let (jid, domain) = (facts.jid, facts.domain)
+        let (jid, domain, hasManyUsers) = (facts.jid, facts.domain, hasManyUsers)
         return withTracker(direction) { tracker, bytes in
             tracker.answer(
                 direction,
                 id: bytes.slice(event.head.id?.range ?? .empty),
                 from: bytes.slice(event.head.from?.range ?? .empty),
+                to: hasManyUsers ? bytes.slice(event.head.to?.range ?? .empty) : Span(),
                 jid: jid,
                 domain: domain
             )
         }
     }
+
+    /// Whether the two ends speak for many, each of whom chooses ids of his own.
+    private var hasManyUsers: Bool { facts.kind == .server || facts.kind == .component }
 
     /// The tracker and the decoder whose bytes it looks at are parts of one struct: it is taken out for that time.
     private mutating func withTracker<Outcome>(
@@ -98,11 +105,17 @@ extension Session {
         case .bind:
             begin(.bind, awaits: .server)
             return .bind
-        case .register: return .registration
+        case .register:
+            begin(.registration, awaits: .server, details: ["step": isSet(event) ? "submit" : "form"])
+            return .registration
         case .iqAuth:
             guard let iq = parse(direction), let step = decodeStep(iq, direction), let user = facts.user else {
-                return .ordinary
+                begin(.legacyAuthentication, awaits: .server, details: ["step": "fields"])
+                return .legacyFields
             }
+            var details: Facts = ["step": "login"]
+            details["method"] = step.facts["method"]
+            begin(.legacyAuthentication, awaits: .server, details: details)
             record.part = .sasl
             record.sasl = step.facts
             let resource = iq.firstChild?.childText("resource", .iqAuth) ?? ""
@@ -111,9 +124,15 @@ extension Session {
         }
     }
 
+    private func isSet(_ event: StreamEvent) -> Bool {
+        event.head.type.map { pipes.bytes(.send).slice($0.range).equals("set") } ?? false
+    }
+
     private mutating func handleResult(_ event: StreamEvent, _ direction: Direction, _ request: IQTracker.Request) {
         switch request.purpose {
-        case .ordinary, .ping, .registration: break
+        case .ordinary, .ping: break
+        case .registration: finish(.registration, .ok)
+        case .legacyFields: finish(.legacyAuthentication, .ok)
         case .session: finish(.session, .ok)
         case .bind:
             guard let jid = parse(direction)?.child("bind", .bind)?.childText("jid", .bind) else { return }
@@ -123,6 +142,7 @@ extension Session {
         case .legacyAuthentication(let jid):
             facts.jid = jid
             facts.authentication = .succeeded
+            finish(.legacyAuthentication, .ok)
             becomeOpen(event, "logged in by legacy authentication")
         }
     }
@@ -132,6 +152,7 @@ extension Session {
         let error = parse(direction)?.firstChild { $0.isNamed("error") }
         let condition = error?.firstChild { $0.namespace == .stanzaErrors && !$0.isNamed("text") }?.name
         var record = makeRecord(event, direction, .stanza, level: .warn, answering: request)
+        if case .legacyAuthentication = request?.purpose { record.level = .error }
         record.condition = condition ?? error?.attribute("code")
         record.code = "stanza-error"
         record.message = error?.childText("text", .stanzaErrors).map { tools.redactor.disclose(text: $0) }
@@ -141,6 +162,9 @@ extension Session {
         switch request.purpose {
         case .legacyAuthentication:
             facts.authentication = .failed(condition: record.condition ?? "undefined-condition")
+            finish(.legacyAuthentication, .failed(condition: record.condition, record.message))
+        case .legacyFields: finish(.legacyAuthentication, .failed(condition: record.condition, record.message))
+        case .registration: finish(.registration, .failed(condition: record.condition, record.message))
         case .session: finish(.session, .failed(condition: condition, record.message))
         case .bind:
             finish(.bind, .failed(condition: condition, record.message))
@@ -151,7 +175,7 @@ extension Session {
                 "the server refused the resource: \(record.condition ?? "no condition")",
                 direction: direction
             )
-        case .registration, .ping, .ordinary: break
+        case .ping, .ordinary: break
         }
     }
 }

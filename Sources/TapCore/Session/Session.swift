@@ -32,6 +32,10 @@ public struct Session: ~Copyable {
     var sasl: SASLDecoder
     /// Reads what a client that begins TLS says in clear, until it has said it.
     var hello: ClientHelloReader?
+    /// Keys of dialback are checked by this stream (XEP-0220 §2.3): it need not carry anything else.
+    var isVerifying = false
+    /// Stanzas of both servers go by this stream (XEP-0288).
+    var isBidirectional = false
     var isConnected = false
     var isFinished = false
     /// The domain the client has asked for, where that has chosen its server.
@@ -198,8 +202,11 @@ public struct Session: ~Copyable {
         if pipes[direction].mode == .store { pipes[direction].isHeld = true }
     }
 
-    /// Whether the session is open, or passes bytes that it cannot follow: what it is waiting for has come to an end.
-    public var isPastLogin: Bool { facts.opened != nil || pipes.send.isOpaque || pipes.recv.isOpaque }
+    /// Whether the session is open, serves for checking keys of dialback, or passes bytes that it cannot follow: what it
+    /// is waiting for has come to an end.
+    public var isPastLogin: Bool {
+        facts.opened != nil || isVerifying || pipes.send.isOpaque || pipes.recv.isOpaque
+    }
 
     /// Whether the leg may be read: false while what it brought has to wait.
     public func wantsBytes(from leg: Leg) -> Bool {

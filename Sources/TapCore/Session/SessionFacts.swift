@@ -61,6 +61,8 @@ public struct SessionFacts: Sendable {
     public var kind = StreamKind.unknown
     /// The domain the initiator asked for.
     public var domain: String?
+    /// The address that the initiator gave as its own: the domain of a server.
+    public var from: String?
     /// The `version` of the initiator's header; nil is a pre-1.0 stream.
     public var version: String?
     /// The streams the server opened, the first ``mostStreams`` of them.

@@ -122,6 +122,7 @@ extension Session {
         case .send:
             facts.version = text(head.version, direction)
             if let to = text(head.to, direction) { facts.domain = to }
+            if let from = text(head.from, direction) { facts.from = from }
             facts.kind =
                 switch pipes[direction].decoder.contentNamespace {
                 case .client: .client
@@ -134,7 +135,11 @@ extension Session {
                 facts.streams.append(.init(epoch: event.epoch, id: text(head.id, direction)))
             }
         }
-        recordItem(event, direction, .streamOpen, level: .info)
+        if options.level >= .info {
+            var record = makeRecord(event, direction, .streamOpen, level: .info)
+            record.message = headerWords(event, direction)
+            emit(record)
+        }
         if event.epoch > 1, !isRestartDue(direction) {
             // The first is worth a word; who sends a thousand of them has a thousand records of headers.
             note(
@@ -179,7 +184,12 @@ extension Session {
         case .compression: handleCompression(event, direction)
         case .streamManagement, .streamManagement2: handleStreamManagement(event, direction)
         case .dialback: handleDialback(event, direction)
-        case .componentAccept where isNamed("handshake", event, direction): handleHandshake(event, direction)
+        case .componentAccept where isNamed("handshake", event, direction),
+            .componentConnect where isNamed("handshake", event, direction):
+            handleHandshake(event, direction)
+        case .bidirectional:
+            if direction == .send { isBidirectional = true }
+            recordItem(event, direction, .element, level: .info)
         default: recordItem(event, direction, .element, level: .info)
         }
     }
@@ -195,7 +205,9 @@ extension Session {
             record.message = features.words
             record.details = features.facts
             emit(record)
-            return climb(features, offer)
+            climb(features, offer)
+            if case .binding = phase, facts.kind == .server { openServerStream(event) }
+            return
         }
         guard element.isNamed("error") else { return recordItem(event, direction, .element, level: .info) }
         let condition =
@@ -204,6 +216,11 @@ extension Session {
         var record = makeRecord(event, direction, .element, level: .error)
         record.condition = condition
         record.code = "stream-error"
+        // A component whose secret is wrong is told so by a stream error (XEP-0114 §3).
+        if let step = decodeStep(element, direction) {
+            record.sasl = step.facts
+            facts.authentication = .failed(condition: condition)
+        }
         let words = element.childText("text", .streamErrors).map { tools.redactor.disclose(text: $0) }
         record.message = words
         emit(record)
@@ -281,25 +298,6 @@ extension Session {
         guard isNamed("resumed", event, direction) else { return }
         finish(.resume, .ok)
         becomeOpen(event, "the session is resumed")
-    }
-
-    private mutating func handleHandshake(_ event: StreamEvent, _ direction: Direction) {
-        let step = parse(direction).flatMap { decodeStep($0, direction) }
-        var record = makeRecord(event, direction, .element, level: .info, part: .sasl)
-        record.sasl = step?.facts
-        emit(record)
-        guard direction == .recv else { return phase = .authenticating }
-        facts.authentication = .succeeded
-        facts.jid = facts.domain
-        becomeOpen(event, "the component is accepted")
-    }
-
-    private mutating func handleDialback(_ event: StreamEvent, _ direction: Direction) {
-        let isValid = text(event.head.type, direction) == "valid"
-        recordItem(event, direction, .element, level: .info, part: .sasl)
-        guard direction == .recv, isValid, isNamed("result", event, direction) else { return }
-        facts.authentication = .succeeded
-        becomeOpen(event, "dialback has succeeded")
     }
 
     /// Stanzas flow: bytes pass as they come from now on, under the limits of a session that has authenticated.

@@ -8,6 +8,8 @@ struct StreamFeaturesSummary {
     /// The mechanisms of SASL2.
     private let mechanisms2: [String]
     private let isTLSRequired: Bool
+    /// Dialback's failures are told by errors and need not end the stream (XEP-0220 §2.4.2).
+    private let tellsDialbackErrors: Bool
 
     /// What is offered in either way.
     var allMechanisms: [String] { mechanisms + mechanisms2 }
@@ -17,6 +19,8 @@ struct StreamFeaturesSummary {
         mechanisms = features.mechanisms
         mechanisms2 = features.sasl2Mechanisms ?? []
         isTLSRequired = features.startTLS == .required
+        tellsDialbackErrors =
+            features.element.child("dialback", .dialbackFeature)?.child("errors", .dialbackFeature) != nil
     }
 
     /// The field's word for a feature; the element's name where there is none.
@@ -49,6 +53,7 @@ struct StreamFeaturesSummary {
         let offered = names.map { name in
             switch name {
             case "starttls" where isTLSRequired: "starttls (required)"
+            case "dialback" where tellsDialbackErrors: "dialback (errors)"
             case "sasl": "\(name) (\(mechanisms.joined(separator: " ")))"
             case "sasl2": "\(name) (\(mechanisms2.joined(separator: " ")))"
             default: name

@@ -20,6 +20,16 @@ public struct Rung: Sendable, Hashable {
         case sasl
         /// One message of SASL2 (XEP-0388), until the one that follows.
         case sasl2
+        /// The handshake of a component (XEP-0114).
+        case handshake
+        /// A key of dialback (XEP-0220), until it is believed.
+        case dialback
+        /// The question whether a key of dialback is right.
+        case dialbackVerification = "dialback-verify"
+        /// Authentication before SASL (XEP-0078): the question what it takes, or the login itself.
+        case legacyAuthentication = "legacy-auth"
+        /// Registration of an account (XEP-0077): the question what it takes, or the account itself.
+        case registration = "register"
         /// Compression (XEP-0138).
         case compression
         /// Resource binding (RFC 6120 §7).
@@ -37,7 +47,7 @@ public struct Rung: Sendable, Hashable {
             switch self {
             case .nameLookup, .connect: .net
             case .tls, .startTLS: .tls
-            case .mechanism, .sasl, .sasl2: .sasl
+            case .mechanism, .sasl, .sasl2, .handshake, .dialback, .dialbackVerification, .legacyAuthentication: .sasl
             default: .session
             }
         }

@@ -4,7 +4,9 @@ import XMPPCore
 extension Session {
     /// A presence that asks for, grants or ends a subscription.
     mutating func noteSubscription(_ event: StreamEvent, _ direction: Direction) {
-        guard options.level >= .info, !event.isTruncated, let type = text(event.head.type, direction),
+        // Others than clients speak for many accounts, whose presence lines say it.
+        guard options.level >= .info, facts.kind == .client, !event.isTruncated,
+            let type = text(event.head.type, direction),
             let kind = Presence.Kind(rawValue: type), kind.isSubscription,
             let address = text(direction == .send ? event.head.to : event.head.from, direction)
         else { return }
@@ -14,7 +16,7 @@ extension Session {
 
     /// A roster, or a change of one.
     mutating func noteRoster(_ event: StreamEvent, _ direction: Direction, isPush: Bool) {
-        guard options.level >= .info, direction == .recv, !event.isTruncated,
+        guard options.level >= .info, direction == .recv, facts.kind == .client, !event.isTruncated,
             event.head.payloadNamespace.namespace == .roster,
             let query = tools.elements.read(pipes[direction].decoder)?.child("query", .roster)
         else { return }

@@ -1,0 +1,135 @@
+import XMPPCore
+
+// Streams of others than clients: components (XEP-0114) and servers among themselves (XEP-0220, RFC 6120 §6 with
+// EXTERNAL). They bind no resource: whoever is believed may send.
+extension Session {
+    /// What there is to say of a header beside its addresses: nothing of a client's of this century.
+    func headerWords(_ event: StreamEvent, _ direction: Direction) -> String? {
+        var words: [String] = []
+        switch facts.kind {
+        case .client, .unknown: break
+        case .server: if direction == .send { words.append("of a server") }
+        // A component's has no version and never had one (XEP-0114 §3).
+        case .component: return direction == .send ? "of a component" : nil
+        }
+        if facts.kind != .unknown, event.head.version == nil { words.append("before version 1.0") }
+        return words.isEmpty ? nil : words.joined(separator: ", ")
+    }
+
+    // MARK: Components
+
+    /// `<handshake/>`: the component's proof, or the server's consent. A refusal is a stream error.
+    mutating func handleHandshake(_ event: StreamEvent, _ direction: Direction) {
+        let step = parse(direction).flatMap { decodeStep($0, direction) }
+        var record = makeRecord(event, direction, .element, level: .info, part: .sasl)
+        record.sasl = step?.facts
+        record.message = direction == .send ? "proves that it knows the secret" : "the secret is right"
+        emit(record)
+        guard direction == .recv else {
+            phase = .authenticating
+            return begin(.handshake, awaits: .server)
+        }
+        facts.authentication = .succeeded
+        facts.jid = facts.domain
+        finish(.handshake, .ok)
+        becomeOpen(event, "the component is accepted")
+    }
+
+    // MARK: Servers
+
+    /// A server's stream is open when its certificate was believed; dialback may still be asked for other domains.
+    mutating func openServerStream(_ event: StreamEvent) {
+        facts.jid = facts.from
+        becomeOpen(event, "the server is believed")
+    }
+
+    /// One of the two questions of dialback, or an answer to it.
+    private struct DialbackStep {
+        enum Answer { case none, valid, refused }
+
+        /// `<verify/>`: one server asks the other whether a key is of its making. Else `<result/>`, that carries the key.
+        var isVerification: Bool
+        var answer: Answer
+        /// Of an error (XEP-0220 §2.4).
+        var condition: String?
+        var from: String?
+        var to: String?
+
+        var words: String {
+            switch (isVerification, answer) {
+            case (false, .none): "gives a dialback key to prove its domain"
+            case (false, .valid): "dialback has succeeded: the domain is believed"
+            case (false, .refused):
+                condition == nil ? "dialback has failed: the domain is not believed" : "dialback could not be done"
+            case (true, .none): "asks whether a dialback key is right"
+            case (true, .valid): "the dialback key is right"
+            case (true, .refused):
+                condition == nil ? "the dialback key is wrong" : "the dialback key could not be checked"
+            }
+        }
+
+        /// The two domains, in the order of the question.
+        var key: String? {
+            let pair = answer == .none ? [from, to] : [to, from]
+            let text = pair.map { $0 ?? "" }.joined(separator: " ")
+            // No domain has more than 1023 bytes (RFC 7622 §3.2).
+            return text.utf8.count <= 2047 ? text : nil
+        }
+    }
+
+    mutating func handleDialback(_ event: StreamEvent, _ direction: Direction) {
+        guard let step = dialbackStep(event, direction) else {
+            return recordItem(event, direction, .element, level: .info, part: .sasl)
+        }
+        let isRefused = step.answer == .refused
+        var record = makeRecord(event, direction, .element, level: isRefused ? .error : .info, part: .sasl)
+        record.message = step.words
+        record.condition = step.condition
+        if isRefused { record.code = "dialback-failed" }
+        emit(record)
+        let rung: Rung.Name = step.isVerification ? .dialbackVerification : .dialback
+        switch step.answer {
+        case .none:
+            var details: Facts = [:]
+            details["from"] = step.from.map { .string($0) }
+            details["to"] = step.to.map { .string($0) }
+            begin(rung, key: step.key, awaits: direction.destination, details: details)
+            if !step.isVerification, direction == .send, facts.opened == nil { facts.mechanism = "dialback" }
+        case .valid:
+            finish(rung, key: step.key, .ok)
+            isVerifying = isVerifying || step.isVerification
+            guard !step.isVerification, direction == .recv, facts.opened == nil else { return }
+            facts.authentication = .succeeded
+            facts.jid = step.to
+            becomeOpen(event, "dialback has succeeded")
+        case .refused:
+            finish(rung, key: step.key, .failed(condition: step.condition, step.words))
+            guard !step.isVerification, direction == .recv, facts.opened == nil else { return }
+            facts.authentication = .failed(condition: step.condition ?? "invalid")
+        }
+    }
+
+    private mutating func dialbackStep(_ event: StreamEvent, _ direction: Direction) -> DialbackStep? {
+        let isVerification = isNamed("verify", event, direction)
+        guard isVerification || isNamed("result", event, direction) else { return nil }
+        var step = DialbackStep(isVerification: isVerification, answer: .none)
+        step.from = text(event.head.from, direction)
+        step.to = text(event.head.to, direction)
+        switch text(event.head.type, direction) {
+        case nil: break
+        case "valid": step.answer = .valid
+        case "error":
+            step.answer = .refused
+            let error = parse(direction)?.firstChild { $0.isNamed("error") }
+            step.condition =
+                error?.firstChild { $0.namespace == .stanzaErrors && !$0.isNamed("text") }?.name
+                ?? "undefined-condition"
+        default: step.answer = .refused
+        }
+        return step
+    }
+
+    /// Whether answers come on the stream that the request went out on. Servers have one for each way, unless both
+    /// go by one (XEP-0288).
+    var answersComeBack: Bool { facts.kind != .server || isBidirectional }
+}

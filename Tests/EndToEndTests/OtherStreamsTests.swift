@@ -1,0 +1,246 @@
+import Foundation
+import TapTestKit
+import Testing
+
+/// Streams of others than today's clients, on real servers: a component, two servers among themselves, a client from
+/// before SASL, one that registers.
+@Suite(
+    .serialized,
+    .timeLimit(.minutes(2)),
+    .enabled(if: TestProgram.areInstalled(.prosody), "Prosody is missing")
+)
+struct OtherStreamsTests {
+    private func explain(_ tap: Tap) async throws -> String {
+        let binary = try await XMPPTapBinary.run(["explain", tap.capture])
+        #expect(binary.ending == .exited(0), "\(binary.error)")
+        return binary.output
+    }
+
+    /// Checks that no file of the proxy, as text or as JSON, has any of these words.
+    private func checkNothing(of secrets: String..., in tap: Tap) {
+        for path in [tap.json, tap.text, tap.story, tap.capture] {
+            let text = Tap.read(path)
+            #expect(!text.isEmpty)
+            for secret in secrets { #expect(!text.contains(secret), "\(secret) stands in \(path)") }
+        }
+    }
+
+    /// Runs a component before a server; gives how it ended.
+    private func runComponent(_ tap: Tap, secret: String) throws -> ToolProcess {
+        try ToolProcess(
+            "/usr/bin/python3",
+            [
+                URL(filePath: #filePath).deletingLastPathComponent()
+                    .appending(path: "../TapTestKit/Clients/slixmpp_component.py").standardized.path,
+                "--domain", "echo.localhost", "--secret", secret, "--port", "\(tap.ports[1])",
+            ]
+        )
+    }
+
+    @Test(
+        "A component shakes hands, answers a user's message, and one with a wrong secret is refused",
+        .enabled(if: TestProgram.areInstalled(.slixmpp), "slixmpp is missing")
+    )
+    func component() async throws {
+        let port = try FreePort.next()
+        let server = try await ProsodyServer(
+            settings: "component_ports = { \(port) }; component_interfaces = { \"127.0.0.1\" }",
+            host: "Component \"echo.localhost\"\ncomponent_secret = \"sesame-open-1704\""
+        )
+        let tap = try await Tap(upstream: server.port, port)
+        let wrong = try runComponent(tap, secret: "sesame-shut-1704")
+        #expect(try await wrong.ending() == .exited(1))
+        let echo = try runComponent(tap, secret: "sesame-open-1704")
+        _ = try await echo.line(of: .standardOutput) { $0.contains("ready") }
+        let juliet = try PlainClient(.juliet, tap, resource: "balcony")
+        try juliet.socket.write("<message to='fool@echo.localhost' type='chat' id='e1'><body>Anon!</body></message>")
+        try juliet.socket.read(until: "<body>Anon!</body>")
+        #expect(try await echo.ending() == .exited(0))
+        try juliet.leave()
+        try await tap.stop()
+        try await server.stop()
+
+        let story = Tap.read(tap.story)
+        for words in [
+            "of a component", "SEND handshake mechanism=handshake step=begin",
+            "RECV handshake mechanism=handshake step=success",
+            "ready as echo.localhost: the component is accepted",
+            "RECV message chat juliet@localhost/balcony → fool@echo.localhost",
+            "error [1] RECV error mechanism=handshake step=failure",
+        ] { #expect(story.contains(words), "no \(words) in\n\(story)") }
+        let told = try await explain(tap)
+        #expect(told.contains(/handshake +[^ ].* ok\n/), "\(told)")
+        #expect(told.contains(/handshake .*failed, not-authorized/), "\(told)")
+        checkNothing(of: "sesame-open-1704", in: tap)
+        let shakes = try tap.records().filter { $0.name == "handshake" && $0.direction == "send" }
+        #expect(shakes.count == 2)
+        #expect(shakes.allSatisfy { $0.xml?.contains("[redacted:handshake#") == true })
+    }
+
+    @Test func `Two servers prove their domains by dialback and pass a message on`() async throws {
+        // A domain that is an address needs no name server.
+        let network = "127.\(Int.random(in: 64...126)).\(Int.random(in: 1...254))"
+        let users = [1, 2].map { Account("u\($0)", domain: "\(network).\($0)", password: "Verona-1597") }
+        let ports = [try FreePort.next(), try FreePort.next()]
+        var servers: [ProsodyServer] = []
+        for (user, port) in zip(users, ports) {
+            servers.append(
+                try await ProsodyServer(serverPort: port, accounts: [user])
+            )
+        }
+        let tap = try await Tap(
+            listen: zip(users, ports).map { "\($0.domain):5269=127.0.0.1:\($1)" }
+                + servers.map { "127.0.0.1:0=127.0.0.1:\($0.port)" }
+        )
+        let clients = try zip(users, tap.ports[2...]).map { user, port in
+            try PlainClient(user, port: port, resource: "r")
+        }
+        try clients[0].socket.write("<message to='\(users[1].jid)/r' id='m1'><body>Ho!</body></message>")
+        try clients[1].socket.read(until: "<body>Ho!</body>")
+        try clients[1].socket.write("<message to='\(users[0].jid)/r' id='m2'><body>Who is there?</body></message>")
+        try clients[0].socket.read(until: "<body>Who is there?</body>")
+        for client in clients { try client.leave() }
+        try await tap.stop()
+        for server in servers { try await server.stop() }
+
+        let story = Tap.read(tap.story)
+        for words in [
+            "of a server", "gives a dialback key to prove its domain", "asks whether a dialback key is right",
+            "the dialback key is right", "dialback has succeeded: the domain is believed",
+            "ready as \(users[0].domain): dialback has succeeded",
+            "ready as \(users[1].domain): dialback has succeeded",
+            "SEND message \(users[0].jid)/r → \(users[1].jid)/r id=m1 body 3 B",
+        ] { #expect(story.contains(words), "no \(words) in\n\(story)") }
+        let told = try await explain(tap)
+        #expect(told.contains(/dialback +[^ ].* ok \(from/), "\(told)")
+        #expect(told.contains(/dialback-verify +[^ ].* ok \(from/), "\(told)")
+        let keys = try tap.records().filter { $0.payload == nil && ($0.name == "result" || $0.name == "verify") }
+        #expect(keys.count { $0.type == nil } >= 4)
+        #expect(keys.filter { $0.type == nil }.allSatisfy { $0.xml?.contains("[redacted:dialback-key#") == true })
+        try tap.records().checkNoByteIsMissing()
+    }
+
+    @Test func `A client from before SASL logs in, and is refused with a wrong password`() async throws {
+        let server = try await ProsodyServer(host: "modules_enabled = { \"legacyauth\" }")
+        let tap = try await Tap(upstream: server.port)
+        for (password, answer) in [("Wrong-1597", "type='error'"), (Account.juliet.password, "id='a2' type='result'")] {
+            let socket = try PlainSocket(port: tap.port)
+            try socket.write(
+                "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='localhost'>"
+            )
+            try socket.read(until: "id='")
+            try socket.write(
+                "<iq type='get' id='a1' to='localhost'><query xmlns='jabber:iq:auth'><username>juliet</username>"
+                    + "</query></iq>"
+            )
+            try socket.read(until: "jabber:iq:auth")
+            try socket.write(
+                "<iq type='set' id='a2' to='localhost'><query xmlns='jabber:iq:auth'><username>juliet</username>"
+                    + "<password>\(password)</password><resource>globe</resource></query></iq>"
+            )
+            try socket.read(until: answer.hasPrefix("id=") ? "id='a2'" : answer)
+            try socket.write("</stream:stream>")
+            try socket.read()
+        }
+        try await tap.stop()
+        try await server.stop()
+        let story = Tap.read(tap.story)
+        #expect(story.contains("before version 1.0"), "\(story)")
+        #expect(story.contains("ready as juliet@localhost/globe: logged in by legacy authentication"), "\(story)")
+        #expect(story.contains(/error \[1 ~juliet\] RECV iq error .*not-authorized/), "\(story)")
+        let told = try await explain(tap)
+        #expect(told.contains(/legacy-auth .*failed, not-authorized.*method password/), "\(told)")
+        #expect(told.contains(/legacy-auth .*ok \(step login; method password/), "\(told)")
+        checkNothing(of: Account.juliet.password, "Wrong-1597", in: tap)
+    }
+
+    @Test func `A client registers its account before it logs in, and a second one cannot have it`() async throws {
+        let server = try await ProsodyServer(
+            host: "modules_enabled = { \"register_ibr\" }\nallow_registration = true"
+        )
+        let tap = try await Tap(upstream: server.port)
+        for answer in ["type='result'", "<conflict "] {
+            let socket = try PlainSocket(port: tap.port)
+            try socket.openStream()
+            try socket.write("<iq type='get' id='r1'><query xmlns='jabber:iq:register'/></iq>")
+            try socket.read(until: "<instructions>")
+            try socket.write(
+                "<iq type='set' id='r2'><query xmlns='jabber:iq:register'><username>nurse</username>"
+                    + "<password>Angelica-1597</password></query></iq>"
+            )
+            try socket.read(until: "id='r2'")
+            try socket.read(until: answer)
+            try socket.write("</stream:stream>")
+            try socket.read()
+        }
+        _ = try PlainClient(Account("nurse", password: "Angelica-1597"), tap).leave()
+        try await tap.stop()
+        try await server.stop()
+        let story = Tap.read(tap.story)
+        #expect(story.contains("ok: registers, or changes the password: nurse"), "\(story)")
+        let told = try await explain(tap)
+        #expect(told.contains(/register .*ok \(step form/), "\(told)")
+        #expect(told.contains(/register .*ok \(step submit/), "\(told)")
+        #expect(told.contains(/register .*failed, conflict.* \(step submit/), "\(told)")
+        checkNothing(of: "Angelica-1597", in: tap)
+    }
+
+    @Test func `A login with SASL2 binds with Bind2 on the way, by a scripted client and server`() async throws {
+        let listener = try RawListener()
+        let tap = try await Tap(upstream: listener.port)
+        // The proxy looks at its start whether the server is there.
+        try await listener.accept().close()
+        let client = try RawConnection(port: tap.port)
+        let server = try await listener.accept()
+        let stream =
+            "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' version='1.0' "
+        // The features are known from an earlier time: the authentication comes with the header (XEP-0388 §2.1).
+        try await client.write(
+            stream + "to='example.org'><authenticate xmlns='urn:xmpp:sasl:2' mechanism='SCRAM-SHA-1'>"
+                + "<initial-response>\(Self.messages[0])</initial-response><user-agent id='d4565fa7-4d72-4749'>"
+                + "<software>Balcony</software><device>Juliet's looking-glass</device></user-agent>"
+                + "<bind xmlns='urn:xmpp:bind:0'><tag>balcony</tag></bind></authenticate>"
+        )
+        try await server.read(through: "</authenticate>")
+        try await server.write(
+            stream + "from='example.org' id='s1'><stream:features><authentication xmlns='urn:xmpp:sasl:2'><mechanism>"
+                + "SCRAM-SHA-1</mechanism><inline><bind xmlns='urn:xmpp:bind:0'/></inline></authentication>"
+                + "</stream:features><challenge xmlns='urn:xmpp:sasl:2'>\(Self.messages[1])</challenge>"
+        )
+        try await client.read(through: "</challenge>")
+        try await client.write("<response xmlns='urn:xmpp:sasl:2'>\(Self.messages[2])</response>")
+        try await server.read(through: "</response>")
+        try await server.write(
+            "<success xmlns='urn:xmpp:sasl:2'><additional-data>\(Self.messages[3])</additional-data>"
+                + "<authorization-identifier>juliet@example.org/balcony.1</authorization-identifier>"
+                + "<bound xmlns='urn:xmpp:bind:0'/></success><stream:features/>"
+        )
+        try await client.read(through: "<stream:features/>")
+        try await client.write("<presence/></stream:stream>")
+        try await server.read(through: "</stream:stream>")
+        try await server.write("</stream:stream>")
+        try await client.read(through: "</stream:stream>")
+        client.close()
+        server.close()
+        try await tap.stop()
+
+        let story = Tap.read(tap.story)
+        for words in [
+            "SEND authenticate mechanism=SCRAM-SHA-1 step=begin", "software=Balcony inline=bind",
+            "RECV success mechanism=SCRAM-SHA-1 step=success", "authorization_identifier=juliet@example.org/balcony.1",
+            "ready as juliet@example.org/balcony.1: bound",
+        ] { #expect(story.contains(words), "no \(words) in\n\(story)") }
+        let told = try await explain(tap)
+        #expect(told.contains(/sasl2 .*ok \(step challenge; mechanism SCRAM-SHA-1\)/), "\(told)")
+        #expect(told.contains(/bind2 .*ok\n/), "\(told)")
+        for secret in Self.messages + ["d4565fa7-4d72-4749", "looking-glass"] { checkNothing(of: secret, in: tap) }
+    }
+
+    /// A login by SCRAM-SHA-1 (RFC 5802 §5).
+    private static let messages = [
+        "n,,n=user,r=fyko+d2lbbFgONRv9qkxdawL",
+        "r=fyko+d2lbbFgONRv9qkxdawL3rfcNHYJY1ZVvWVs7j,s=QSXCR+Q6sek8bf92,i=4096",
+        "c=biws,r=fyko+d2lbbFgONRv9qkxdawL3rfcNHYJY1ZVvWVs7j,p=v0X8v3Bz2T0CJGbJQyF0X+HI4Ts=",
+        "v=rmF9pqV8S7suAoZWja4dJRkFsKQ=",
+    ].map { Data($0.utf8).base64EncodedString() }
+}
