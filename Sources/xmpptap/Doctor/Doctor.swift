@@ -103,6 +103,17 @@ enum Doctor {
         return .ok("names", "localhost is \(found.joined(separator: ", "))")
     }
 
+    /// Where a client of a domain would be sent to.
+    static func servers(of domain: Upstream.Domain, resolver: Endpoint?) -> [Finding] {
+        let report = DomainReport.look(at: domain, resolver: resolver)
+        let findings = report.steps.map { step in
+            let text = "\(step.subject): \(step.finding)"
+            return step.outcome == .ok ? Finding.ok(domain.name, text) : .note(domain.name, text)
+        }
+        let way = "clients of it cannot be served; ask who runs it, or name its server with --upstream HOST:PORT"
+        return findings + (report.fault.map { [.stop(domain.name, "\($0): \(way)")] } ?? [])
+    }
+
     static func output(_ surroundings: LogPlan.Surroundings) -> Finding {
         guard surroundings.isTerminal else {
             return .ok("output", "no terminal: the log shows info unless --log says more")
