@@ -21,7 +21,7 @@ extension Session {
             phase = .opening
         default: break
         }
-        emit(record)
+        emit(consume record)
         guard direction == .recv, step.kind == .success else { return }
         facts.authentication = .succeeded
         // Before authentication a stranger had little room; from here on the session has its own.

@@ -182,7 +182,7 @@ extension Session {
         record.condition = condition
         record.code = "stream-error"
         record.message = element.childText("text", .streamErrors).map { tools.redactor.disclose(text: $0) }
-        emit(record)
+        emit(consume record)
     }
 
     private mutating func handleTLS(_ event: StreamEvent, _ direction: Direction) {
@@ -246,7 +246,7 @@ extension Session {
         let step = parse(direction).flatMap { decodeStep($0, direction) }
         var record = makeRecord(event, direction, .element, level: .info, part: .sasl)
         record.sasl = step?.facts
-        emit(record)
+        emit(consume record)
         guard direction == .recv else { return phase = .authenticating }
         facts.authentication = .succeeded
         facts.jid = facts.domain
