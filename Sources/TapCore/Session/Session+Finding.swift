@@ -63,16 +63,34 @@ extension Session {
     public mutating func made(_ rung: FindingStep, at now: Run.Instant) {
         self.now = now
         guard !phase.isClosed else { return }
+        note(rung)
         var record = makeRecord(.note, rung.isDetail ? .verbose : .info, part: .net)
-        record.code = "rung"
+        record.code = Rung.code
         record.leg = .server
         record.message = "\(rung.step.rawValue) \(rung.subject): \(rung.finding)"
         record.roundTrip = rung.duration
         record.details = [
-            "rung": .string(rung.step.rawValue), "outcome": .string(rung.outcome.rawValue),
+            Rung.code: .string(rung.step.rawValue), Rung.outcomeDetail: .string(rung.outcome.rawValue),
             "subject": .string(rung.subject),
         ]
         emit(record)
+    }
+
+    /// The ladder has it too, under the name of what the step was for.
+    private mutating func note(_ step: FindingStep) {
+        let outcome: Rung.Outcome =
+            switch step.outcome {
+            case .ok: .ok
+            case .skipped: .skipped(step.finding)
+            case .none, .refused, .failed: .failed(step.finding)
+            }
+        _ = ladder.finish(
+            step.step == .connection ? .connect : .nameLookup,
+            outcome,
+            since: step.duration.map { now.monotonic - $0 },
+            details: ["subject": .string(step.subject)],
+            at: now.monotonic
+        )
     }
 
     /// The client has asked for this domain, and its server is being looked for. From now on it may name no other, in a
@@ -96,7 +114,7 @@ extension Session {
             .error,
             .error,
             code: "host-unknown",
-            "the session is for \(chosenDomain), a new stream for \(to)",
+            "the session is for \(chosenDomain), a new stream for \(tools.redactor.disclose(address: to))",
             condition: .hostUnknown,
             direction: .send
         )

@@ -87,17 +87,20 @@ public struct Session: ~Copyable {
 
     // MARK: What happens
 
-    /// The connection to the server is up. The attempt began at `since`; nil is where the rung before it ended.
+    /// The connection to the server is up. The attempt began at `since`; nil is where the rung before it ended. Where
+    /// attempts have been told by ``made(_:at:)``, this one has been, too.
     public mutating func serverConnected(_ address: String, since: Run.Instant? = nil, at now: Run.Instant) {
         self.now = now
         isConnected = true
         pipes.send.hasInput = true
         note(.session, .trace, code: "server-connected", "connected to \(address)", part: .net)
-        finish(.connect, .ok, since: since?.monotonic, details: ["address": .string(address)])
+        if !ladder.has(.connect) {
+            finish(.connect, .ok, since: since?.monotonic, details: ["address": .string(address)])
+        }
     }
 
     /// The connection to the server could not be made; the client is told so in its own terms. Where no attempt has been
-    /// told by ``climbed(_:_:since:details:at:)``, there was one, which is told here.
+    /// told by ``made(_:at:)`` or ``climbed(_:_:since:details:at:)``, there was one, which is told here.
     public mutating func serverFailed(_ reason: String, at now: Run.Instant) {
         self.now = now
         if !ladder.hasFailure { finish(.connect, .failed(reason)) }
