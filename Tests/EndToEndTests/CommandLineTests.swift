@@ -30,12 +30,14 @@ struct CommandLineTests {
             mistake("proxy", "--log-to", "x.log,filter=message"), mistake("proxy", "--tls", "intercept"),
             mistake("proxy", "--rotate-size", "big"), mistake("proxy", "--grace", "soon"),
             mistake("proxy", "--log", "off", "--log-required"),
+            mistake("proxy", "--upstream-domain", "example.org", "--upstream", "localhost:5222"),
+            mistake("proxy", "--proxy-protocol", "yes"), mistake("proxy", "--proxy-protocol-from", "example.org"),
         ]
         let expected = [
             "'prxy' is no command; the commands are ",
             "unknown option '--lisen'. Did you mean '--listen'?",
             "the value 'localhost' is invalid for '--upstream <host:port>': \"localhost\" has no port; write HOST:PORT, ",
-            "the value '70000' is invalid for '--listen <[host:]port[=upstream]>': ",
+            "the value '70000' is invalid for '--listen <[host:]port[=host:port|=domain:name]>': ",
             "the value 'verbos' is invalid for '--log <spec>': \"verbos\" at column 1 is no word of a log "
                 + "specification; did you mean \"verbose\"?",
             "the value 'x.log,filter=message' is invalid for '--log-to <path[,format=text|json|pretty][,spec]>': "
@@ -46,6 +48,10 @@ struct CommandLineTests {
                 + "64KiB or 2GB",
             "the value 'soon' is invalid for '--grace <seconds>': write a whole number from 0 to 3600",
             "--log-required: there is no log that could be required; add --log-to or --capture",
+            "--upstream and --upstream-domain both say where clients are sent to; leave one out, or give the other a "
+                + "listener of its own, as in --listen PORT=domain:example.org",
+            "the value 'yes' is invalid for '--proxy-protocol <accept|send|send-v1>': write accept, send or send-v1",
+            "the value 'example.org' is invalid for '--proxy-protocol-from <address[/bits]>': write an IP address, ",
         ]
         for (found, begin) in zip(cases, expected) {
             #expect(found.line.hasPrefix("xmpptap: \(begin)"))

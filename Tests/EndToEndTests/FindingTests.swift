@@ -182,6 +182,29 @@ struct FindingTests {
         #expect(!(try tap.records().contains { $0.message?.hasPrefix("tcp ") == true }))
     }
 
+    @Test func `Who names nothing is not waited for, and the end of the program waits for no name server`() async throws
+    {
+        let silent = try SilentPort()
+        let tap = try await Tap(
+            listen: ["127.0.0.1:0=domain:example.org"],
+            arguments: ["--resolver", "127.0.0.1:\(silent.port)", "--limit", "login=1"]
+        )
+        let mute = try RawConnection(port: tap.port)
+        try await mute.write("<?xml version='1.0'?><stream:stream to='example.org' xmlns='jabber:client")
+        let (_, end) = try await mute.read(within: .seconds(20)) { _ in false }
+        #expect(end == .finished)
+        let gone = try RawConnection(port: tap.port)
+        try await gone.write("<str")
+        gone.reset()
+        let client = try RawConnection(port: tap.port)
+        try await client.write(Self.header("example.org"))
+        try await tap.stop()
+        let records = try tap.records()
+        #expect(records.count { $0.code == "session-began" } == 3)
+        #expect(records.count { $0.code == "session-ended" } == 3)
+        #expect(records.contains { $0.message == "No session within 1 s (limit login)." })
+    }
+
     // MARK: Domains
 
     @Test func `Any other domain is told host-unknown, and nobody is asked about it`() async throws {

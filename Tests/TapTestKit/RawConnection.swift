@@ -11,10 +11,15 @@ public final class RawConnection: Sendable {
         self.descriptor = Mutex(descriptor)
     }
 
-    /// Connects to a port of 127.0.0.1.
-    public convenience init(port: UInt16) throws {
+    /// Connects to a port of 127.0.0.1, from there or from another address that begins with 127.
+    public convenience init(port: UInt16, from source: String? = nil) throws {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { throw KitError("no socket: errno \(errno)") }
+        if let source, LoopbackAddress.with(0, host: source, { Glibc.bind(descriptor, $0, $1) }) != 0 {
+            let error = errno
+            Glibc.close(descriptor)
+            throw KitError("cannot connect from \(source): errno \(error)")
+        }
         guard LoopbackAddress.with(port, { Glibc.connect(descriptor, $0, $1) }) == 0 else {
             let error = errno
             Glibc.close(descriptor)

@@ -80,6 +80,12 @@ public struct SessionHarness: ~Copyable {
         drain()
     }
 
+    /// The session is ended from outside.
+    public mutating func abort(_ condition: StreamErrorCondition, _ text: String) {
+        session.abort(condition, text, at: now)
+        drain()
+    }
+
     /// Goes on with a direction that is held.
     public mutating func release(_ direction: Direction) {
         session.release(direction)

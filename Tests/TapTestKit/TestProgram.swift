@@ -12,6 +12,8 @@ public enum TestProgram: String, Sendable {
     case goSendxmpp = "/usr/bin/go-sendxmpp"
     /// Asks questions of JSON.
     case jq = "/usr/bin/jq"
+    /// The XMPP server in Erlang that takes the PROXY protocol; its own start script wants more of a machine.
+    case ejabberd = "/usr/sbin/ejabberdctl"
     /// The name server.
     case dnsmasq = "/usr/sbin/dnsmasq"
     /// The proxy that speaks the PROXY protocol.

@@ -8,6 +8,9 @@ extension Redactor {
         return pseudonym(of: address) ?? Placeholder.text(.address, size: address.utf8.count)
     }
 
+    /// Whether an address may be told as it is.
+    func shows(address: String?) -> Bool { address.map { disclose(address: $0) == $0 } ?? true }
+
     /// The name that somebody logs in with, at a domain: the local part of what stands for the address.
     func disclose(user: String, at domain: String?) -> String {
         guard policy == .metadata else { return user }

@@ -56,6 +56,8 @@ struct Pipe: ~Copyable {
     var hasInput = false
     /// The stream's end tag has passed.
     var hasClosedStream = false
+    /// A stream has begun anew that nothing called for; told once.
+    var hasRestartedUncalled = false
     /// No more bytes will come on the leg; told once.
     var end: LegEnd?
     /// The end has been passed on.

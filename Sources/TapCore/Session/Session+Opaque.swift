@@ -29,6 +29,7 @@ extension Session {
         var record = makeRecord(.tls, .info, part: .tls)
         record.direction = direction
         record.leg = direction.source
+        record.offset = pipes[direction].opaqueFrom ?? 0
         switch result {
         case .needMore: break
         case .hello(let hello):

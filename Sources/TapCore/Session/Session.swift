@@ -53,12 +53,14 @@ public struct Session: ~Copyable {
         case none, send, recv, composed
     }
 
-    /// A session that a client at `remote` has just begun; `tools` belong to the event loop it runs on.
+    /// A session that a client at `remote` has just begun, by way of a proxy at `relay` if that has told so; `tools`
+    /// belong to the event loop it runs on.
     public init(
         run: Run,
         options: SessionOptions,
         tools: SessionTools,
         remote: String?,
+        relay: String? = nil,
         upstream: String,
         at now: Run.Instant
     ) {
@@ -80,7 +82,7 @@ public struct Session: ~Copyable {
             .session,
             .info,
             code: "session-began",
-            "\(remote ?? "a client") connected, to be relayed to \(upstream)",
+            "\(remote ?? "a client") connected\(relay.map { " by way of \($0)" } ?? ""), to be relayed to \(upstream)",
             part: .net
         )
     }

@@ -82,9 +82,26 @@ extension Session {
         refuse(.policyViolation, "An item is larger than \(words).", fault: direction)
     }
 
+    /// Some clients say goodbye twice, which harms nobody.
+    private func isRepeatedEnd(_ fault: ScanFault, _ direction: Direction) -> Bool {
+        guard fault.code == .afterStreamEnd else { return false }
+        let bytes = pipes.bytes(direction)
+        return bytes.count > 1 && bytes[0] == 0x3C && bytes[1] == 0x2F
+    }
+
     private mutating func handleFault(_ fault: ScanFault, _ event: StreamEvent, _ direction: Direction) {
         let isForeign = pipes[direction].decoder.epoch == 0 && fault.code == .notXML
-        recordFault(fault, event, direction, isForeign: isForeign)
+        if isRepeatedEnd(fault, direction) {
+            note(
+                .note,
+                .verbose,
+                code: "repeated-end",
+                "the end of the stream, once more",
+                direction: direction
+            )
+        } else {
+            recordFault(fault, event, direction, isForeign: isForeign)
+        }
         failRung(condition: fault.condition.rawValue, isForeign ? "no XMPP" : fault.explanation)
         if isRefusing { return direction == .send ? answerRefused() : finish(reset: false) }
         if options.onUnparsable == .close {
@@ -124,13 +141,15 @@ extension Session {
             emit(record)
         }
         if event.epoch > 1, !isRestartDue(direction) {
+            // The first is worth a word; who sends a thousand of them has a thousand records of headers.
             note(
                 .note,
-                .warn,
+                pipes[direction].hasRestartedUncalled ? .verbose : .warn,
                 code: "unexpected-restart",
                 "a new stream header that no success, proceed or compressed called for",
                 direction: direction
             )
+            pipes[direction].hasRestartedUncalled = true
         }
         climbHeader(event, direction)
         if case .refusing = phase, direction == .send { answerRefused() }
@@ -179,7 +198,7 @@ extension Session {
         guard let element = parse(direction) else { return recordItem(event, direction, .element, level: .info) }
         if let offer = StreamFeatures(element) {
             let features = StreamFeaturesSummary(offer)
-            facts.mechanisms = features.mechanisms
+            facts.mechanisms = features.allMechanisms
             facts.features = features.names
             if case .restarting = phase { phase = .binding }
             var record = makeRecord(event, direction, .element, level: .info)

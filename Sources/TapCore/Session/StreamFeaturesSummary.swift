@@ -3,15 +3,21 @@ import XMPPCore
 /// What a `<features/>` element offers (RFC 6120 §4.3.2), in the words of the log and in the server's order.
 struct StreamFeaturesSummary {
     let names: [String]
-    /// The mechanisms of SASL, then those of SASL2.
-    let mechanisms: [String]
+    /// The mechanisms of SASL.
+    private let mechanisms: [String]
+    /// The mechanisms of SASL2.
+    private let mechanisms2: [String]
     private let isTLSRequired: Bool
     /// Dialback's failures are told by errors and need not end the stream (XEP-0220 §2.4.2).
     private let tellsDialbackErrors: Bool
 
+    /// What is offered in either way.
+    var allMechanisms: [String] { mechanisms + mechanisms2 }
+
     init(_ features: StreamFeatures) {
         names = features.element.children.map(Self.name)
-        mechanisms = features.mechanisms + (features.sasl2Mechanisms ?? [])
+        mechanisms = features.mechanisms
+        mechanisms2 = features.sasl2Mechanisms ?? []
         isTLSRequired = features.startTLS == .required
         tellsDialbackErrors =
             features.element.child("dialback", .dialbackFeature)?.child("errors", .dialbackFeature) != nil
@@ -23,7 +29,8 @@ struct StreamFeaturesSummary {
         case .sasl where feature.isNamed("mechanisms"): "sasl"
         case .sasl2 where feature.isNamed("authentication"): "sasl2"
         case .tls: "starttls"
-        case .streamManagement, .streamManagement2: "sm"
+        case .streamManagement: "sm:3"
+        case .streamManagement2: "sm:2"
         case .clientState: "csi"
         case .saslChannelBinding: "channel-binding"
         case .iqAuthFeature: "iq-auth"
@@ -36,6 +43,7 @@ struct StreamFeaturesSummary {
     var facts: Facts {
         var facts: Facts = ["features": .strings(names)]
         if !mechanisms.isEmpty { facts["mechanisms"] = .strings(mechanisms) }
+        if !mechanisms2.isEmpty { facts["sasl2_mechanisms"] = .strings(mechanisms2) }
         if isTLSRequired { facts["tls_required"] = true }
         return facts
     }
@@ -46,7 +54,8 @@ struct StreamFeaturesSummary {
             switch name {
             case "starttls" where isTLSRequired: "starttls (required)"
             case "dialback" where tellsDialbackErrors: "dialback (errors)"
-            case "sasl", "sasl2": "\(name) (\(mechanisms.joined(separator: " ")))"
+            case "sasl": "\(name) (\(mechanisms.joined(separator: " ")))"
+            case "sasl2": "\(name) (\(mechanisms2.joined(separator: " ")))"
             default: name
             }
         }

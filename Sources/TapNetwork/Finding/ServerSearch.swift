@@ -1,12 +1,12 @@
 internal import NIOCore
-internal import NIOPosix
 internal import TapCore
 
 /// What is needed to find the servers of domains; shared by all sessions of a listener.
 struct DomainDialer: Sendable {
     /// The domains whose servers may be connected to.
     let domains: [Upstream.Domain]
-    let resolver: ServiceResolver
+    /// Who finds servers and addresses.
+    let names: NameDesk
     /// How long one connection may take.
     let timeout: TimeAmount
     /// The addresses on which this proxy listens.
@@ -62,7 +62,7 @@ final class ServerSearch {
 
     /// Begins.
     func start() {
-        guard dialer.resolver.asksForRecords(of: domain.ascii) else { return fallBack() }
+        guard dialer.names.resolver.asksForRecords(of: domain.ascii) else { return fallBack() }
         let answers = ServiceRecord.Service.allCases.map { lookUpRecords($0) }
         EventLoopFuture.whenAllSucceed(answers, on: eventLoop).assumeIsolated().whenComplete { [self] result in
             switch result {
@@ -77,22 +77,17 @@ final class ServerSearch {
 
     // MARK: Names
 
-    private typealias RecordAnswer = (result: Result<[ServiceRecord], LookupFault>, duration: Int64)
+    private typealias RecordAnswer = (answer: Result<[ServiceRecord], LookupFault>, duration: Int64)
 
     private func lookUpRecords(_ service: ServiceRecord.Service) -> EventLoopFuture<RecordAnswer> {
-        let (resolver, name) = (dialer.resolver, domain.ascii)
-        return NIOThreadPool.singleton.runIfActive(eventLoop: eventLoop) {
-            let began = NIODeadline.now()
-            let result = Result { () throws(LookupFault) in try resolver.records(service, of: name) }
-            return (result, (NIODeadline.now() - began).nanoseconds)
-        }
+        dialer.names.records.ask(NameDesk.RecordQuestion(service: service, domain: domain.ascii), on: eventLoop)
     }
 
     private func choose(clear: RecordAnswer, tls: RecordAnswer) {
         guard !isCancelled else { return }
         for (service, answer) in zip(ServiceRecord.Service.allCases, [clear, tls]) { tellRecords(service, answer) }
         var generator = SystemRandomNumberGenerator()
-        switch ServiceChoice(clear: clear.result, tls: tls.result, using: &generator) {
+        switch ServiceChoice(clear: clear.answer, tls: tls.answer, using: &generator) {
         case .servers(let servers):
             self.servers = servers.prefix(Self.mostServers)
             next()
@@ -104,7 +99,7 @@ final class ServerSearch {
 
     private func tellRecords(_ service: ServiceRecord.Service, _ answer: RecordAnswer) {
         let (outcome, finding): (FindingStep.Outcome, String) =
-            switch answer.result {
+            switch answer.answer {
             case .failure(let fault): (.failed, fault.words)
             case .success(let records) where records.isEmpty: (.none, "no such records")
             case .success(let records) where records.allSatisfy(\.isRefusal):
@@ -147,15 +142,8 @@ final class ServerSearch {
             troubles.append("\(place): \(why)")
             return next()
         }
-        let (resolver, name, isFromRecord) = (dialer.resolver, domain.ascii, isFromRecord)
-        let lookUp = NIOThreadPool.singleton.runIfActive(eventLoop: eventLoop) {
-            let began = NIODeadline.now()
-            let result = Result { () throws(LookupFault) in
-                try resolver.addresses(of: server, domain: name, isFromRecord: isFromRecord)
-            }
-            return (result, (NIODeadline.now() - began).nanoseconds)
-        }
-        lookUp.assumeIsolated().whenComplete { [self] answer in
+        let question = NameDesk.AddressQuestion(server: server, domain: domain.ascii, isFromRecord: isFromRecord)
+        dialer.names.addresses.ask(question, on: eventLoop).assumeIsolated().whenComplete { [self] answer in
             guard !isCancelled else { return }
             switch answer {
             case .success((.success(let found), let duration)): connect(place, server, found, duration)

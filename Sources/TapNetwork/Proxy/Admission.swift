@@ -5,8 +5,13 @@ internal import XMPPCore
 final class Admission: Sendable {
     private struct State {
         var total = 0
+        /// Connections that have yet to say whose they are.
+        var unknown = 0
         var byAddress: [String: Int] = [:]
     }
+
+    /// What is reckoned with where the number of connections has no limit.
+    private static let mostUnknown = 8192
 
     private let limits: ProxyLimits
     private let state = Mutex(State())
@@ -42,6 +47,18 @@ final class Admission: Sendable {
             state.byAddress[address] = count > 1 ? count - 1 : nil
         }
     }
+
+    /// Counts a connection in that has yet to say whose it is, unless too many do so at once.
+    func admitUnknown() -> Bool {
+        state.withLock { state in
+            guard state.unknown < max(64, (limits.connections ?? Self.mostUnknown) / 8) else { return false }
+            state.unknown += 1
+            return true
+        }
+    }
+
+    /// Counts such a connection out.
+    func leaveUnknown() { state.withLock { $0.unknown -= 1 } }
 
     private func refusal(_ condition: StreamErrorCondition, _ text: String) -> RelayLoop.Refusal {
         RelayLoop.Refusal(condition: condition, text: text)

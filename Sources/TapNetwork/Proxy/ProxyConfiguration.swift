@@ -9,6 +9,8 @@ public struct ProxyConfiguration: Sendable {
     public var upstream: Upstream
     /// The name server, by name or address, that tells where the servers of domains are. Default: those of the system.
     public var resolver: Endpoint?
+    /// What is done of the PROXY protocol. Default: nothing.
+    public var proxyProtocol: ProxyProtocol
     /// How sessions are watched; ``SessionOptions/level`` is what the sinks want at most.
     public var session: SessionOptions
     /// How many clients are served, and how long they may take.
@@ -25,6 +27,7 @@ public struct ProxyConfiguration: Sendable {
         listeners: [ListenSpec] = [ListenSpec()],
         upstream: Upstream,
         resolver: Endpoint? = nil,
+        proxyProtocol: ProxyProtocol = ProxyProtocol(),
         session: SessionOptions = SessionOptions(),
         limits: ProxyLimits = ProxyLimits(),
         allowRemote: Bool = false,
@@ -34,6 +37,7 @@ public struct ProxyConfiguration: Sendable {
         self.listeners = listeners
         self.upstream = upstream
         self.resolver = resolver
+        self.proxyProtocol = proxyProtocol
         self.session = session
         self.limits = limits
         self.allowRemote = allowRemote

@@ -124,16 +124,16 @@ public final class ProxyService: Service {
         )
         var byLoop: [ObjectIdentifier: NIOLoopBound<RelayLoop>] = [:]
         for loop in state.withLock({ $0.loops }) { byLoop[ObjectIdentifier(loop.eventLoop)] = loop }
-        let resolver = try await resolver()
+        let names = NameDesk(try await resolver())
         let own = OwnAddresses()
+        let proxyProtocol = configuration.proxyProtocol
         for spec in configuration.listeners {
             let upstream = spec.upstream ?? configuration.upstream
-            let route = Route(upstream, timeout: configuration.connectTimeout, resolver: resolver, own: own)
+            let route = Route(upstream, timeout: configuration.connectTimeout, names: names, own: own)
             do throws(ProxyError) {
                 try await listeners.open(spec, upstream: upstream.endpoint) { [byLoop] channel in
                     guard let loop = byLoop[ObjectIdentifier(channel.eventLoop)] else { throw ChannelError.eof }
-                    let driver = SessionDriver(loop: loop.value, route: route, remote: channel.remoteAddress)
-                    try driver.accept(channel)
+                    try Self.accept(channel, loop.value, route, proxyProtocol)
                 }
             } catch {
                 await listeners.close()
@@ -142,6 +142,27 @@ public final class ProxyService: Service {
             own.set(listeners.open.map(\.address))
         }
         return listeners
+    }
+
+    /// Begins a session with a client; where one is expected, after its PROXY header.
+    private static func accept(
+        _ channel: any Channel,
+        _ loop: RelayLoop,
+        _ route: Route,
+        _ options: ProxyProtocol
+    ) throws {
+        guard options.accepts else {
+            let driver = SessionDriver(loop: loop, route: route, arrival: Arrival(channel), sends: options.sends)
+            return try driver.accept(channel)
+        }
+        try channel.becomeLeg()
+        let handler = ProxyHeaderHandler(loop: loop, options: options) { channel, header in
+            let arrival = Arrival(channel, header)
+            let driver = SessionDriver(loop: loop, route: route, arrival: arrival, sends: options.sends)
+            try driver.accept(channel)
+            return driver
+        }
+        try channel.pipeline.syncOperations.addHandler(handler)
     }
 
     private func resolver() async throws(ProxyError) -> ServiceResolver {
@@ -157,9 +178,12 @@ public final class ProxyService: Service {
         let upstreams = Set(configuration.listeners.compactMap { ($0.upstream ?? configuration.upstream).endpoint })
         for upstream in upstreams {
             let dialer = Dialer(upstream, timeout: configuration.connectTimeout)
+            let greeting = configuration.proxyProtocol.sends.map { ProxyHeader(.local).bytes($0.version) }
             dialer.connect(on: group.next()).whenComplete { [logger] result in
                 switch result {
-                case .success(let channel): channel.close(promise: nil)
+                case .success(let channel):
+                    if let greeting { channel.writeAndFlush(ByteBuffer(bytes: greeting), promise: nil) }
+                    channel.close(promise: nil)
                 case .failure(let error):
                     logger.warning("\(dialer.words(for: error)); until it is up, clients are told that it is not")
                 }

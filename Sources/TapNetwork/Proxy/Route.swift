@@ -7,11 +7,11 @@ enum Route: Sendable {
     /// Each to one of the domain that its client names.
     case domains(DomainDialer)
 
-    init(_ upstream: Upstream, timeout: TimeAmount, resolver: ServiceResolver, own: OwnAddresses) {
+    init(_ upstream: Upstream, timeout: TimeAmount, names: NameDesk, own: OwnAddresses) {
         switch upstream {
         case .endpoint(let endpoint): self = .endpoint(Dialer(endpoint, timeout: timeout))
         case .domains(let domains):
-            self = .domains(DomainDialer(domains: domains, resolver: resolver, timeout: timeout, own: own))
+            self = .domains(DomainDialer(domains: domains, names: names, timeout: timeout, own: own))
         }
     }
 

@@ -25,6 +25,13 @@ final class SessionDriver {
         case over
     }
 
+    /// Apart, so that a session that does not need it, or not any more, does not have it.
+    private final class Opening {
+        var reader: OpeningReader
+
+        init(_ limits: StreamLimits) { reader = OpeningReader(limits: limits) }
+    }
+
     /// What happened while it could not be told.
     private enum Happening {
         case received(Leg, ByteBuffer)
@@ -32,14 +39,16 @@ final class SessionDriver {
     }
 
     private let loop: RelayLoop
-    private let remote: SocketAddress?
+    private let arrival: Arrival
     private let route: Route
+    /// What the server is told of the client before anything else.
+    private let sends: ProxyProtocol.Sending?
     private var session: Session
     private var stage = Stage.connecting
     private let client = LegHandler(.client)
     private let server = LegHandler(.server)
     /// What the client says first, where that decides about its server.
-    private var opening: OpeningReader?
+    private var opening: Opening?
     private var search: ServerSearch?
     private var deferred: [Happening] = []
     private var isPerforming = false
@@ -50,17 +59,19 @@ final class SessionDriver {
     /// When bytes came last, in nanoseconds of the run; 0 before the first.
     private var lastRead: Int64 = 0
 
-    /// A driver for a client that has just connected from `remote`; ``accept(_:)`` begins.
-    init(loop: RelayLoop, route: Route, remote: SocketAddress?) {
+    /// A driver for a client that has just connected; ``accept(_:)`` begins.
+    init(loop: RelayLoop, route: Route, arrival: Arrival, sends: ProxyProtocol.Sending? = nil) {
         self.loop = loop
         self.route = route
-        self.remote = remote
+        self.arrival = arrival
+        self.sends = sends
         let context = loop.context
         session = Session(
             run: context.run,
             options: context.options,
             tools: loop.tools,
-            remote: remote?.endpoint?.description,
+            remote: arrival.remote?.endpoint?.description,
+            relay: arrival.relay?.endpoint?.description,
             upstream: route.words,
             at: context.clock.now()
         )
@@ -82,7 +93,9 @@ final class SessionDriver {
             return client.close()
         }
         loop.add(self)
-        if let refusal = loop.refusal ?? loop.context.admission.admit(remote?.ipAddress) { return refuse(refusal) }
+        if let refusal = loop.refusal ?? loop.context.admission.admit(arrival.remote?.ipAddress) {
+            return refuse(refusal)
+        }
         isAdmitted = true
         switch route {
         case .endpoint(let dialer):
@@ -95,7 +108,7 @@ final class SessionDriver {
             }
         case .domains:
             stage = .opening
-            opening = OpeningReader(limits: loop.context.options.unauthenticatedLimits)
+            opening = Opening(loop.context.options.unauthenticatedLimits)
             perform()
         }
     }
@@ -106,7 +119,7 @@ final class SessionDriver {
     private func open(_ buffer: ByteBuffer) {
         guard case .domains(let dialer) = route else { return }
         postpone(.received(.client, buffer))
-        guard let result = opening?.append(buffer.readableBytesUInt8Span) else { return }
+        guard let result = opening?.reader.append(buffer.readableBytesUInt8Span) else { return }
         let (name, isTLS): (String?, Bool)
         switch result {
         case .needMore: return
@@ -178,6 +191,7 @@ final class SessionDriver {
         }
         guard channel.isActive else { return failed("the connection to \(route.words) was closed at once") }
         stage = .relaying
+        if let sends { server.write(arrival.header(session: session.number).bytes(sends.version).span) }
         session.serverConnected(channel.remoteAddress?.endpoint?.description ?? route.words, at: now)
         perform()
     }
@@ -399,7 +413,7 @@ final class SessionDriver {
         guard stage != .over, stage != .connecting, stage != .opening, !client.isOpen, !server.isOpen else { return }
         stage = .over
         deferred.removeAll()
-        if isAdmitted { loop.context.admission.leave(remote?.ipAddress) }
+        if isAdmitted { loop.context.admission.leave(arrival.remote?.ipAddress) }
         session.closed(at: now)
         while let command = session.next() {
             if case .record(let record) = command {

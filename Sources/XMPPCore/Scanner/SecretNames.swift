@@ -18,7 +18,7 @@ public enum SecretNames {
         // Passwords, keys and tokens, whatever they are for.
         Name("password"), Name("passwd"), Name("passphrase"), Name("secret"), Name("shared-secret"), Name("key"),
         Name("token"), Name("secretkey"), Name("private-key"), Name("private_key"), Name("server-key"),
-        Name("stored-key"), Name("oauth"), Name("auth"), Name("initial-response"),
+        Name("stored-key"), Name("oauth"), Name("auth"), Name("initial-response"), Name("response"),
         // Component handshake, data forms, HTTP headers and upload slots.
         Name("handshake"), Name("field"), Name("header"), Name("put"), Name("get"),
         // Names that are common elsewhere.
@@ -75,7 +75,7 @@ public enum SecretNames {
 
     /// Elements that the sieve knows by their namespace.
     private static let elsewhere: [StaticString] = [
-        "authenticate", "response", "challenge", "success", "additional-data", "task-data",
+        "authenticate", "challenge", "success", "additional-data", "task-data",
         "next", "continue", "user-agent", "device", "hash", "digest", "result", "verify", "enable", "disable",
         "notification", "payload", "iv", "isr-enabled", "inst-resume", "inst-resumed", "preauth",
     ]

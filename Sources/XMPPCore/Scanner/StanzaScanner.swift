@@ -249,7 +249,8 @@ public struct StanzaScanner: ~Copyable {
     /// What is wrong with a first byte that is neither `<` nor white space.
     private func openingFault(_ byte: UInt8) -> ScanFault.Code {
         switch byte {
-        case 0xFE, 0xFF, 0x00: open.count == 0 ? .unsupportedEncoding : .invalidUTF8
+        case 0xFE, 0xFF: open.count == 0 ? .unsupportedEncoding : .invalidUTF8
+        case 0x00: open.count == 0 ? .unsupportedEncoding : .invalidCharacter
         default: open.count == 0 ? .notXML : .textOutsideStanza
         }
     }

@@ -26,17 +26,20 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
     @OptionGroup var config: ConfigOption
 
     func run() async throws {
+        let proxyProtocol = try ProxyProtocolFlag.join(proxy.proxyProtocol, from: proxy.proxyProtocolFrom)
         let plan = try ProxyPlan(
             listen: proxy.listen,
             upstream: proxy.upstream,
             domains: proxy.upstreamDomain,
-            resolver: proxy.resolver
+            resolver: proxy.resolver,
+            proxyProtocol: proxyProtocol,
+            allowRemote: proxy.allowRemote
         )
         let logPlan = try LogPlan(logs.request, in: .current)
         for warning in plan.warnings { Console.complain("warning: \(warning)") }
         let tap = try TapRun(logPlan)
         let server = try await tap.finishing { plan.needsServer ? try await HouseServer.start(tap.cryptography) : nil }
-        let service = service(plan, tap, server)
+        let service = service(plan, proxyProtocol, tap, server)
         if logPlan.isRequired {
             tap.logs.onFailure { [weak service] isFailing in
                 if isFailing {
@@ -64,7 +67,12 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         }
     }
 
-    private func service(_ plan: ProxyPlan, _ tap: TapRun, _ server: HouseServer?) -> ProxyService {
+    private func service(
+        _ plan: ProxyPlan,
+        _ proxyProtocol: ProxyProtocol,
+        _ tap: TapRun,
+        _ server: HouseServer?
+    ) -> ProxyService {
         // Where every listener names a server of its own, no client is sent to this one.
         let nobody = Endpoint(host: "127.0.0.1", port: 5222)
         var session = tap.options
@@ -75,6 +83,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
             listeners: plan.listeners,
             upstream: plan.upstream ?? .endpoint(server?.endpoint ?? nobody),
             resolver: proxy.resolver,
+            proxyProtocol: proxyProtocol,
             session: session,
             limits: limits,
             allowRemote: proxy.allowRemote,

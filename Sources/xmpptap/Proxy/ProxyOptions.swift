@@ -51,6 +51,34 @@ struct ProxyOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
+            "Hand clients' addresses on by the PROXY protocol; a comma list, or repeated.",
+            discussion: """
+                accept: a proxy in front of this one says whose each connection is, in version 1 or 2; connections \
+                without that are closed. send: the server is told in version 2 (send-v1: in version 1), and must expect \
+                it.
+                """,
+            valueName: "accept|send|send-v1"
+        ),
+        transform: ProxyProtocolFlag.init
+    )
+    var proxyProtocol: [ProxyProtocolFlag] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "Whose word --proxy-protocol accept takes, such as 192.0.2.0/24; can be repeated (default: all).",
+            valueName: "address[/bits]"
+        ),
+        transform: { text throws(Failure) in
+            guard let range = AddressRange(text) else {
+                throw .usage("write an IP address, or one with the number of bits that count, as in 192.0.2.0/24")
+            }
+            return range
+        }
+    )
+    var proxyProtocolFrom: [AddressRange] = []
+
+    @Option(
+        help: ArgumentHelp(
             "What to do about TLS: passthrough, which is the default, relays it untouched.",
             valueName: "passthrough"
         ),

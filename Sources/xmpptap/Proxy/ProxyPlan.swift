@@ -16,7 +16,9 @@ struct ProxyPlan: Equatable {
         listen: [ListenSpec],
         upstream endpoint: Endpoint?,
         domains: [Upstream.Domain] = [],
-        resolver: Endpoint? = nil
+        resolver: Endpoint? = nil,
+        proxyProtocol: ProxyProtocol = ProxyProtocol(),
+        allowRemote: Bool = false
     ) throws(Failure) {
         listeners = listen.isEmpty ? [ListenSpec()] : listen
         if endpoint != nil, let domain = domains.first {
@@ -29,6 +31,11 @@ struct ProxyPlan: Equatable {
         self.upstream = upstream
         let isEveryServed = listeners.allSatisfy { $0.upstream != nil }
         needsServer = upstream == nil && !isEveryServed
+        guard !needsServer || proxyProtocol.sends == nil else {
+            throw .usage(
+                "--proxy-protocol send: the built-in server does not take it; name a server that does with --upstream"
+            )
+        }
         var warnings: [String] = []
         if upstream != nil, isEveryServed {
             let flag = endpoint == nil ? "--upstream-domain" : "--upstream"
@@ -37,6 +44,12 @@ struct ProxyPlan: Equatable {
         let used = listeners.compactMap { $0.upstream ?? upstream }
         if resolver != nil, !used.contains(where: { $0.endpoint == nil }) {
             warnings.append("--resolver is not used: no domain's server is looked up")
+        }
+        if allowRemote, proxyProtocol.accepts, proxyProtocol.senders.isEmpty {
+            warnings.append(
+                "--proxy-protocol accept: whoever reaches this program can claim any address; name the proxy in front with "
+                    + "--proxy-protocol-from"
+            )
         }
         self.warnings = warnings
         for (index, listener) in listeners.enumerated() where listener.port != 0 {

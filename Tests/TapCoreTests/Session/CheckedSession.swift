@@ -145,6 +145,10 @@ struct CheckedSession: ~Copyable {
         }
     }
 
+    private static func text(of items: [SessionHarness.Told]) -> [UInt8] {
+        items.flatMap { told in told.record.xml.map { told.content[$0.range] } ?? [] }
+    }
+
     private func checkRecords() {
         let numbers = harness.told.map(\.record.sequence)
         if options.level == .trace { #expect(numbers.sorted() == (1...UInt64(numbers.count)).map { $0 }) }
@@ -164,9 +168,15 @@ struct CheckedSession: ~Copyable {
         for direction in Direction.allCases {
             let items = harness.told.filter { $0.record.direction == direction && $0.record.kind.isItem }
             guard !items.contains(where: \.record.isTruncated) else { continue }
-            let told = items.flatMap { told in told.record.xml.map { told.content[$0.range] } ?? [] }
-            let isTrue = arrived[direction, default: []].starts(with: told)
+            let came = Self.text(of: items.filter { $0.record.origin == .peer })
+            let isTrue = arrived[direction, default: []].starts(with: came)
             #expect(isTrue, "\(direction): the log is not what came")
+            let said = Self.text(of: items.filter { $0.record.origin == .tap })
+            let own = (direction == .send ? harness.toServer : harness.toClient).dropFirst(passed(direction).count)
+            // TLS is told its own way.
+            guard own.first != 0x15 else { continue }
+            let isToldWhole = said.elementsEqual(own)
+            #expect(isToldWhole, "\(direction): the log is not what the tap said")
         }
     }
 }

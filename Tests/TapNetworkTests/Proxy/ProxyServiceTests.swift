@@ -291,7 +291,7 @@ struct ProxyServiceTests {
         let listener = try await ServerBootstrap(group: eventLoop)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    let driver = SessionDriver(loop: loop.value, route: route, remote: channel.remoteAddress)
+                    let driver = SessionDriver(loop: loop.value, route: route, arrival: Arrival(channel))
                     drivers.add(driver)
                     try driver.accept(channel)
                 }

@@ -62,6 +62,13 @@ public enum SecretCatalogue {
             secrets: ["Yb4nLs8eKc1d"]
         ),
         Item(
+            sasl: "a response without its namespace",
+            .send,
+            "\0romeo\0Uc5rMd2xJf9g",
+            in: { "<response>\($0)</response>" },
+            secrets: ["Uc5rMd2xJf9g"]
+        ),
+        Item(
             sasl: "SASL2 without its namespace",
             .send,
             "\0romeo\0Tg6wHp3vQz7a",

@@ -25,6 +25,7 @@ extension SecretRules {
         // A client whose author forgot the namespace, or misspelt it, sends its password all the same.
         SecretRule("auth", nil, .sasl(.initial), shown: ["mechanism"]),
         SecretRule("initial-response", nil, .sasl(.initial)),
+        SecretRule("response", nil, .sasl(.response)),
         SecretRule("auth", .sasl, .sasl(.initial), shown: ["mechanism"]),
         SecretRule("challenge", .sasl, .sasl(.challenge)),
         SecretRule("response", .sasl, .sasl(.response)),
@@ -34,7 +35,7 @@ extension SecretRules {
         SecretRule("hostname", .sasl, .shown),
         SecretRule("failure", .sasl, .shown),
         SecretRule("text", .sasl, .shown),
-        SecretRule("abort", .sasl, .shown),
+        SecretRule("abort", .sasl, .guarded(.saslOther)),
         // A condition of a failure, or something unheard of.
         SecretRule(nil, .sasl, .guarded(.saslOther)),
     ]
@@ -54,7 +55,7 @@ extension SecretRules {
             SecretRule("authorization-identifier", namespace, .shown),
             SecretRule("failure", namespace, .shown),
             SecretRule("text", namespace, .shown),
-            SecretRule("abort", namespace, .shown),
+            SecretRule("abort", namespace, .guarded(.saslOther)),
             SecretRule("tasks", namespace, .shown),
             SecretRule("task", namespace, .shown),
             SecretRule("next", namespace, .secret(.saslTask), shown: ["task"]),

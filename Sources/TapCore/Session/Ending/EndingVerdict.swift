@@ -23,6 +23,8 @@ public enum EndingVerdict: String, Sendable, Hashable, CaseIterable {
     case reset
     /// A connection ended without the end of its stream.
     case unclean
+    /// A connection whose bytes were not decoded, as those of TLS, ended: whether properly cannot be told.
+    case undecoded
     /// This program ended it for a reason of its own.
     case tap
     /// This program stopped.

@@ -19,7 +19,7 @@ extension Session {
             pipes[direction].isOpaque
             ? .undecoded(leg: direction.source, end) : .unclean(leg: direction.source, end)
         let unheard = unheard(by: direction)
-        facts.verdict = unheard?.verdict ?? (end == .finished ? .unclean : .reset)
+        facts.verdict = unheard?.verdict
         facts.reason = unheard?.words
     }
 

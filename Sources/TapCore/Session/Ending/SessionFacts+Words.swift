@@ -23,7 +23,8 @@ extension SessionFacts {
         return switch ending {
         case .clean: .closed
         case .error: .streamError
-        case .unclean(_, .finished), .undecoded(_, .finished): .unclean
+        case .unclean(_, .finished): .unclean
+        case .undecoded(_, .finished): .undecoded
         case .unclean, .undecoded: .reset
         case .tap: .tap
         case .stopped: .stopped

@@ -95,7 +95,7 @@ extension Session {
         if isDue { finish(.features, .ok, details: ["features": .strings(features.names)]) }
         switch phase {
         case .opening where offer.startTLS == .required: begin(.startTLS, awaits: .client)
-        case .opening where !features.mechanisms.isEmpty: begin(.mechanism, awaits: .client)
+        case .opening where !features.allMechanisms.isEmpty: begin(.mechanism, awaits: .client)
         case .binding where isDue && offer.offersBinding: begin(.bind, awaits: .client)
         default: break
         }

@@ -1,0 +1,111 @@
+import XMPPCore
+
+// What this program says for itself: stream errors.
+extension Session {
+    /// Whether the session only waits for the client's header to answer it with a stream error.
+    var isRefusing: Bool {
+        if case .refusing = phase { return true }
+        return false
+    }
+
+    /// Ends the session with a stream error: to the client at once if its header has come, else when it comes. Where
+    /// the server's stream is at fault the error goes there, and the client is told that it cannot be served.
+    mutating func refuse(_ condition: StreamErrorCondition, _ text: String, fault: Direction = .send) {
+        guard !isFinished, !isRefusing else { return }
+        if isConnected {
+            facts.ending = .tap(condition: condition.rawValue)
+            if !pipes.recv.isOpaque, !pipes.send.isOpaque {
+                if mayInsert(.recv) { sayError(fault == .send ? condition : .internalServerError, text, to: .client) }
+                if mayInsert(.send), pipes.send.decoder.epoch > 0 {
+                    if fault == .recv { sayError(condition, text, to: .server) } else { say([Self.end], to: .server) }
+                }
+            }
+            enqueue(.finish(.client))
+            enqueue(.finish(.server))
+            finish(reset: false)
+            return
+        }
+        phase = .refusing(condition, text)
+        if pipes.send.isOpaque { return finish(reset: false) }
+        pipes.send.hasInput = true
+        if facts.domain != nil { answerRefused() }
+    }
+
+    /// Whether what has been passed on ends with a whole item that is not the last, so that another may follow.
+    private func mayInsert(_ direction: Direction) -> Bool {
+        guard !pipes[direction].hasClosedStream else { return false }
+        return pipes[direction].mode == .store || pipes[direction].decoder.isBetweenItems
+    }
+
+    /// Answers the header of a client that is refused.
+    mutating func answerRefused() {
+        guard case .refusing(let condition, let text) = phase, !isFinished else { return }
+        facts.ending = .tap(condition: condition.rawValue)
+        sayError(condition, text, to: .client)
+        enqueue(.finish(.client))
+        finish(reset: false)
+    }
+
+    // MARK: Saying it
+
+    private typealias Said = (kind: Record.Kind, bytes: [UInt8])
+
+    /// A stream error and the end of the stream, in a stream that begins here where the peer has none yet.
+    private mutating func sayError(_ condition: StreamErrorCondition, _ text: String, to leg: Leg) {
+        let hasStream = pipes[leg.inbound.opposite].decoder.epoch > 0
+        let header: [Said] = hasStream ? [] : [(.declaration, Array(Self.declaration.utf8)), (.streamOpen, header())]
+        say(header + [(.element, Self.streamError(condition, text)), Self.end], condition, to: leg)
+    }
+
+    /// Writes items of this program's own to a peer, and records them as such.
+    private mutating func say(_ items: [Said], _ condition: StreamErrorCondition? = nil, to leg: Leg) {
+        enqueue(.send(leg, items.flatMap(\.bytes)))
+        // Further texts of this program may wait in the queue already.
+        if contentSource != .composed { composed.removeAll(keepingCapacity: true) }
+        contentSource = .composed
+        for item in items {
+            let start = composed.count
+            composed += item.bytes
+            var record = makeRecord(item.kind, item.kind == .declaration ? .verbose : .info, part: .session)
+            record.origin = .tap
+            record.direction = leg.inbound.opposite
+            record.leg = leg
+            record.length = UInt64(item.bytes.count)
+            // The header is from where the client said it was going, which should be a domain.
+            let isShown = item.kind != .streamOpen || tools.redactor.shows(address: facts.domain)
+            record.xml = isShown ? ByteRange(start, composed.count) : nil
+            if item.kind == .element {
+                record.name = ByteRange(start + 1, start + 1 + Self.errorName.utf8CodeUnitCount)
+                record.condition = condition?.rawValue
+            }
+            emit(record)
+        }
+    }
+
+    private static let errorName: StaticString = "stream:error"
+    private static let declaration = "<?xml version='1.0'?>"
+    private static let end: Said = (.streamClose, Array("</stream:stream>".utf8))
+
+    private func header() -> [UInt8] {
+        var writer = XMLWriter()
+        writer.start(
+            "stream:stream",
+            xmlns: "jabber:client",
+            [
+                "xmlns:stream": "http://etherx.jabber.org/streams", "id": "xmpptap-\(number)", "from": facts.domain,
+                "version": "1.0",
+            ]
+        )
+        writer.text("")
+        return writer.take()
+    }
+
+    private static func streamError(_ condition: StreamErrorCondition, _ text: String) -> [UInt8] {
+        XMLWriter.bytes { xml in
+            xml.element("\(errorName)") {
+                $0.element(condition.rawValue, xmlns: "urn:ietf:params:xml:ns:xmpp-streams")
+                $0.element("text", xmlns: "urn:ietf:params:xml:ns:xmpp-streams", ["xml:lang": "en"]) { $0.text(text) }
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+internal import NIOCore
+internal import TapCore
+
+/// Takes the header off a client's connection, and only then begins the session.
+///
+/// A connection that begins with none, or with a bad one, is closed, and a record says why. So is one whose header does
+/// not come in time. A connection of the proxy's own becomes a session only if something is said on it, so that looks
+/// whether this program is up leave no trace.
+final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
+    typealias InboundIn = ByteBuffer
+    typealias InboundOut = ByteBuffer
+
+    private enum Stage {
+        case reading
+        /// A connection of the proxy's own, or of whom it does not know, has said nothing else yet.
+        case idle(ProxyHeader)
+        case over
+    }
+
+    private let loop: RelayLoop
+    private let options: ProxyProtocol
+    private let begin: (any Channel, ProxyHeader) throws -> SessionDriver
+    private var stage = Stage.reading
+    private var reader = ProxyHeaderReader()
+    private var timer: Scheduled<Void>?
+
+    /// - Parameter begin: makes a session of the channel, whose driver has to be told then that it is active.
+    init(
+        loop: RelayLoop,
+        options: ProxyProtocol,
+        begin: @escaping (any Channel, ProxyHeader) throws -> SessionDriver
+    ) {
+        self.loop = loop
+        self.options = options
+        self.begin = begin
+    }
+
+    func channelActive(context: ChannelHandlerContext) {
+        guard case .reading = stage, !loop.isStopping, loop.context.admission.admitUnknown() else {
+            stage = .over
+            return context.close(promise: nil)
+        }
+        let channel = context.channel
+        guard options.senders.isEmpty || channel.remoteAddress.map(isSender) ?? true else {
+            return refuse(channel, "it is none of those whose PROXY header is taken")
+        }
+        timer = loop.eventLoop.assumeIsolated().scheduleTask(in: options.timeout) { [self] in
+            let milliseconds = options.timeout.nanoseconds / 1_000_000
+            refuse(channel, "no PROXY header has come within \(milliseconds) ms")
+        }
+        try? channel.syncOptions?.setOption(.autoRead, value: true)
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        let buffer = unwrapInboundIn(data)
+        switch stage {
+        case .over: context.fireChannelRead(data)
+        case .idle(let header): handOver(context, header, buffer)
+        case .reading:
+            switch reader.append(buffer.readableBytesView) {
+            case .needMore: break
+            case .fault(let words): refuse(context.channel, words)
+            case .header(let header, let rest):
+                var buffer = buffer
+                buffer.moveReaderIndex(to: buffer.writerIndex - rest)
+                if rest > 0 || !isOfProxy(header, context.channel) {
+                    handOver(context, header, buffer)
+                } else {
+                    stage = .idle(header)
+                }
+            }
+        }
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        guard case .inputClosed? = event as? ChannelEvent else { return context.fireUserInboundEventTriggered(event) }
+        switch stage {
+        case .over: context.fireUserInboundEventTriggered(event)
+        case .idle: refuse(context.channel, nil)
+        case .reading: refuse(context.channel, "the connection has ended before a whole PROXY header has come")
+        }
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        guard isWaiting else { return context.fireErrorCaught(error) }
+        refuse(context.channel, "the connection has failed before a whole PROXY header has come")
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        guard isWaiting else { return context.fireChannelInactive() }
+        leave()
+    }
+
+    /// Whether nothing is known of a client: in version 1 a proxy gives its own address for a connection of its own.
+    private func isOfProxy(_ header: ProxyHeader, _ channel: any Channel) -> Bool {
+        // Without an address the connection has been reset already: so do looks end.
+        guard case .client(let source, _) = header.origin, let peer = channel.remoteAddress else { return true }
+        return source == peer
+    }
+
+    private func isSender(_ address: SocketAddress) -> Bool { options.senders.contains { $0.contains(address) } }
+
+    private var isWaiting: Bool { if case .over = stage { false } else { true } }
+
+    /// The connection becomes a session, with what has come behind the header.
+    private func handOver(_ context: ChannelHandlerContext, _ header: ProxyHeader, _ rest: ByteBuffer) {
+        leave()
+        do {
+            try context.channel.syncOptions?.setOption(.autoRead, value: false)
+            let driver = try begin(context.channel, header)
+            driver.activated(.client)
+        } catch {
+            return context.close(promise: nil)
+        }
+        if rest.readableBytes > 0 { context.fireChannelRead(wrapInboundOut(rest)) }
+        context.pipeline.syncOperations.removeHandler(self, promise: nil)
+    }
+
+    /// Closes the connection; a record says why, unless there is nothing to say.
+    private func refuse(_ channel: any Channel, _ words: String?) {
+        guard isWaiting else { return }
+        if case .idle = stage {} else if let words, !loop.isStopping { tell(channel, words) }
+        leave()
+        channel.close(promise: nil)
+    }
+
+    private func leave() {
+        guard isWaiting else { return }
+        stage = .over
+        timer?.cancel()
+        timer = nil
+        loop.context.admission.leaveUnknown()
+    }
+
+    private func tell(_ channel: any Channel, _ words: String) {
+        let now = loop.context.clock.now()
+        var record = Record(
+            sequence: loop.context.run.nextSequence(),
+            time: now.time,
+            monotonic: now.monotonic,
+            kind: .error,
+            level: .warn,
+            part: .net
+        )
+        record.remote = channel.remoteAddress?.endpoint?.description
+        record.leg = .client
+        record.code = "bad-proxy-header"
+        record.message = "\(record.remote ?? "a client") is turned away: \(words)"
+        let empty: [UInt8] = []
+        loop.context.recorder.write(record, content: empty.span)
+    }
+}

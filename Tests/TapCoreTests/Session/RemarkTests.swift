@@ -1,0 +1,87 @@
+import TapCore
+import TapTestKit
+import Testing
+import XMPPCore
+
+/// What a session says of what passed, and of what it does itself.
+@Suite struct RemarkTests {
+    @Test func whatTheTapSaysItselfIsInTheLog() throws {
+        var harness = SessionHarness()
+        harness.say(Array(Conversations.plainLogin.prefix(10)))
+        let before = harness.toClient.count
+        harness.abort(.resourceConstraint, "No room.")
+        let said = String(decoding: harness.toClient[before...], as: UTF8.self)
+        let own = harness.told.filter { $0.record.origin == .tap }
+        #expect(own.filter { $0.record.direction == .recv }.compactMap(\.xml).joined() == said)
+        #expect(own.filter { $0.record.direction == .send }.compactMap(\.xml) == ["</stream:stream>"])
+        let error = try #require(own.first { $0.record.kind == .element })
+        #expect(error.text(error.record.name) == "stream:error")
+        #expect(error.record.condition == "resource-constraint" && error.record.leg == .client)
+        #expect(error.record.level == .info)
+
+        var line = Sample(.element)
+        line.record = error.record
+        line.content = error.content
+        let text = try line.text("verbose")
+        #expect(text.contains("] RECV tap: <stream:error><resource-constraint "), "\(text)")
+    }
+
+    @Test func aClientWithoutAStreamIsAnsweredInOneThatIsInTheLogToo() {
+        var harness = SessionHarness(connected: false)
+        harness.failServer("gone")
+        harness.send(Conversations.plainLogin[0].text)
+        let own = harness.told.filter { $0.record.origin == .tap }
+        #expect(own.map(\.record.kind) == [.declaration, .streamOpen, .element, .streamClose])
+        #expect(own.compactMap(\.xml).joined() == String(decoding: harness.toClient, as: UTF8.self))
+    }
+
+    @Test func whatIsOfferedInEachWayToLogInIsToldApart() throws {
+        var harness = SessionHarness()
+        harness.say(Array(Conversations.plainLogin.prefix(2)))
+        harness.recv(
+            "<stream:features><mechanisms xmlns='urn:ietf:params:xml:ns:xmpp-sasl'><mechanism>SCRAM-SHA-1</mechanism>"
+                + "</mechanisms><authentication xmlns='urn:xmpp:sasl:2'><mechanism>PLAIN</mechanism></authentication>"
+                + "<sm xmlns='urn:xmpp:sm:2'/><sm xmlns='urn:xmpp:sm:3'/></stream:features>"
+        )
+        let record = try #require(harness.told.first { $0.record.message?.hasPrefix("features: sasl") == true }?.record)
+        #expect(record.message == "features: sasl (SCRAM-SHA-1), sasl2 (PLAIN), sm:2, sm:3")
+    }
+
+    @Test func aGoodbyeSaidTwiceIsNoError() {
+        var harness = SessionHarness()
+        harness.say(Conversations.plainLogin)
+        harness.send("</stream:stream>")
+        #expect(harness.told(code: "repeated-end").map(\.record.level) == [.verbose])
+        #expect(harness.told.allSatisfy { $0.record.kind != .error })
+        #expect(String(decoding: harness.toServer, as: UTF8.self).hasSuffix("</stream:stream></stream:stream>"))
+    }
+
+    @Test func aThousandHeadersAreOneWarning() {
+        var harness = SessionHarness()
+        for _ in 0..<1000 { harness.send(Conversations.plainLogin[0].text) }
+        let levels = harness.told(code: "unexpected-restart").map(\.record.level)
+        #expect(levels.count == 999)
+        #expect(levels.count { $0 == .warn } == 1)
+    }
+
+    @Test func nullBetweenStanzasIsACharacterThatXMLForbids() {
+        var harness = SessionHarness()
+        harness.say(Array(Conversations.plainLogin.prefix(10)))
+        harness.send("\0")
+        #expect(harness.told(code: "invalid-character").count == 1)
+    }
+
+    @Test func ofTLSNobodyCanSayThatItEndedUnclean() throws {
+        var harness = SessionHarness()
+        harness.say(Conversations.startTLS)
+        harness.receive(.send, [0x16, 3, 1, 0, 5, 1, 0, 0, 1, 3])
+        harness.end(.client, .finished)
+        harness.end(.server, .finished)
+        harness.close()
+        let hello = try #require(harness.told(code: "malformed-client-hello").first?.record)
+        #expect(hello.offset == UInt64(Conversations.text(Conversations.startTLS, .send).utf8.count))
+        let ended = try #require(harness.told(code: "session-ended").first?.record)
+        #expect(ended.level == .info)
+        #expect(ended.details?["verdict"] == .string("undecoded"))
+    }
+}

@@ -1,0 +1,92 @@
+import Foundation
+
+/// An ejabberd of the test's own: a temporary folder, a free port of 127.0.0.1, anybody may log in with any password.
+///
+/// It takes no part in Erlang's distribution, so that nothing else is started with it. It ends with `stop()`, or when the
+/// last reference goes.
+public final class EjabberdServer: Sendable {
+    /// The port where clients connect.
+    public let port: UInt16
+
+    private let folder: TemporaryFolder
+    private let process: ToolProcess
+
+    /// Starts a server for the domain localhost and waits until it accepts connections.
+    ///
+    /// - Parameter usesProxyProtocol: whether each connection has to begin with a PROXY header.
+    public init(usesProxyProtocol: Bool) async throws {
+        folder = try TemporaryFolder()
+        port = try FreePort.next()
+        let libraries = try Self.libraries()
+        let configuration = try folder.write(
+            """
+            hosts: [localhost]
+            loglevel: info
+            auth_method: [anonymous]
+            anonymous_protocol: login_anon
+            allow_multiple_connections: true
+            listen:
+              -
+                port: \(port)
+                ip: "127.0.0.1"
+                module: ejabberd_c2s
+                use_proxy_protocol: \(usesProxyProtocol)
+                starttls: false
+            modules:
+              mod_roster: {}
+              mod_disco: {}
+              mod_ping: {}
+
+            """,
+            to: "ejabberd.yml"
+        )
+        process = try ToolProcess(
+            "/usr/bin/erl",
+            [
+                "-noinput", "-boot", "no_dot_erlang", "-pa", libraries.programs,
+                "-mnesia", "dir", "\"\(folder.path(of: "database"))\"",
+                "-ejabberd", "config", "\"\(configuration)\"",
+                "-ejabberd", "log_path", "\"\(folder.path(of: "ejabberd.log"))\"",
+                "-s", "ejabberd",
+            ],
+            environment: ["HOME": folder.path, "ERL_LIBS": libraries.folder]
+        )
+        let end = ContinuousClock.now + .seconds(60)
+        while !log.contains("Start accepting TCP connections") {
+            guard process.isRunning, ContinuousClock.now < end else {
+                throw process.failure("does not accept on port \(port)\n\(log.suffix(4000))")
+            }
+            try await Task.sleep(for: .milliseconds(20))
+        }
+    }
+
+    /// All that it has logged so far.
+    public var log: String { folder.read("ejabberd.log") }
+
+    /// Waits until it has logged a text.
+    public func wait(for text: String, within limit: Duration = .seconds(10)) async throws {
+        let end = ContinuousClock.now + limit
+        while !log.contains(text) {
+            guard process.isRunning, ContinuousClock.now < end else {
+                throw process.failure("did not log \(text):\n\(log.suffix(4000))")
+            }
+            try await Task.sleep(for: .milliseconds(10))
+        }
+    }
+
+    /// Ends it by SIGTERM.
+    public func stop() async throws { try await process.terminate() }
+
+    /// Where Debian puts Erlang's libraries, which depends on the processor, and ejabberd among them.
+    private static func libraries() throws -> (folder: String, programs: String) {
+        for triplet in try FileManager.default.contentsOfDirectory(atPath: "/usr/lib").sorted() {
+            let folder = "/usr/lib/\(triplet)"
+            guard let names = try? FileManager.default.contentsOfDirectory(atPath: folder) else { continue }
+            let programs = names.sorted().filter { $0.hasPrefix("ejabberd-") }.map { "\(folder)/\($0)/ebin" }
+            if let found = programs.first(where: { FileManager.default.fileExists(atPath: "\($0)/ejabberd.beam") }) {
+                return (folder, found)
+            }
+        }
+        throw KitError("ejabberd's libraries are not below /usr/lib")
+    }
+}

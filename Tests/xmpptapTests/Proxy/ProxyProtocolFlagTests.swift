@@ -1,0 +1,56 @@
+import TapNetwork
+import Testing
+
+@testable import xmpptap
+
+struct ProxyProtocolFlagTests {
+    @Test(
+        "Words can stand together or apart",
+        arguments: [
+            ([], ProxyProtocol()), (["accept"], ProxyProtocol(accepts: true)), (["send"], ProxyProtocol(sends: .v2)),
+            (["send-v1"], ProxyProtocol(sends: .v1)), (["accept,send"], ProxyProtocol(accepts: true, sends: .v2)),
+            (["send-v1", "accept"], ProxyProtocol(accepts: true, sends: .v1)),
+        ]
+    )
+    func words(_ texts: [String], _ meaning: ProxyProtocol) throws {
+        let flags = try texts.map { text throws(Failure) in try ProxyProtocolFlag(text) }
+        #expect(try ProxyProtocolFlag.join(flags) == meaning)
+    }
+
+    @Test(arguments: ["", "accept,", "v2", "Accept", "send v1"])
+    func `Anything else is refused`(_ text: String) {
+        #expect(
+            refusal { try ProxyProtocolFlag(text) } == "write accept, send or send-v1; several with commas between them"
+        )
+    }
+
+    @Test func `A server is told in one version`() throws {
+        let flags = [try ProxyProtocolFlag("send"), try ProxyProtocolFlag("send-v1")]
+        #expect(
+            refusal { try ProxyProtocolFlag.join(flags) }
+                == "--proxy-protocol send and send-v1: a server is told once; leave one out"
+        )
+    }
+
+    @Test func `Whose headers are taken is said only where headers are taken`() throws {
+        let range = try #require(AddressRange("192.0.2.0/24"))
+        let joined = try ProxyProtocolFlag.join([ProxyProtocolFlag("accept")], from: [range])
+        #expect(joined == ProxyProtocol(accepts: true, senders: [range]))
+        #expect(
+            refusal { try ProxyProtocolFlag.join([ProxyProtocolFlag("send")], from: [range]) }
+                == "--proxy-protocol-from says whose headers are taken; add --proxy-protocol accept"
+        )
+        let anyone = ProxyProtocol(accepts: true)
+        #expect(try ProxyPlan(listen: [], upstream: nil, proxyProtocol: anyone, allowRemote: true).warnings.count == 1)
+        #expect(try ProxyPlan(listen: [], upstream: nil, proxyProtocol: joined, allowRemote: true).warnings.isEmpty)
+        #expect(try ProxyPlan(listen: [], upstream: nil, proxyProtocol: anyone).warnings.isEmpty)
+    }
+
+    @Test func `The built-in server is not told`() throws {
+        #expect(
+            refusal { try ProxyPlan(listen: [], upstream: nil, proxyProtocol: ProxyProtocol(sends: .v2)) }
+                == "--proxy-protocol send: the built-in server does not take it; name a server that does with --upstream"
+        )
+        #expect(try ProxyPlan(listen: [], upstream: nil, proxyProtocol: ProxyProtocol(accepts: true)).needsServer)
+    }
+}
