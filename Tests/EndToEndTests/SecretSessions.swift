@@ -20,6 +20,14 @@ enum SecretSessions {
             try await exchange(client, server, send: send, recv: recv)
             try await play([(.send, "</stream:stream>"), (.recv, "</stream:stream>")], client, server)
         },
+        // What people write, and who they are.
+        { client, server in
+            try await play(login, client, server)
+            let items = SecretCatalogue.inEveryWrapping(SecretCatalogue.texts + SecretCatalogue.people)
+            let (send, recv) = (bytes(of: items, .send), bytes(of: items, .recv))
+            try await exchange(client, server, send: send, recv: recv)
+            try await play([(.send, "</stream:stream>"), (.recv, "</stream:stream>")], client, server)
+        },
         // Cut off inside a password, before and after the login.
         { client, server in
             try await play(greeting, client, server)
@@ -117,8 +125,10 @@ enum SecretSessions {
     private static let greeting = Array(Conversations.plainLogin[..<3])
     private static let login = Array(Conversations.plainLogin[..<10])
 
-    private static func items(_ direction: Direction) -> [UInt8] {
-        Array(SecretCatalogue.all.filter { $0.direction == direction }.map(\.xml).joined().utf8)
+    private static func items(_ direction: Direction) -> [UInt8] { bytes(of: SecretCatalogue.all, direction) }
+
+    private static func bytes(of items: [SecretCatalogue.Item], _ direction: Direction) -> [UInt8] {
+        Array(items.filter { $0.direction == direction }.map(\.xml).joined().utf8)
     }
 
     /// Says each turn, and waits until it has arrived as it was.

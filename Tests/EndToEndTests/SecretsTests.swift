@@ -64,7 +64,37 @@ struct SecretsTests {
     }
 
     /// The kinds of secret that the catalogue has: all but what cannot be taken apart.
-    private static let kinds = SecretKind.allCases.filter { $0 != .item }
+    private static let kinds = SecretKind.allCases.filter { $0 != .item && !$0.isContent }
+
+    @Test(
+        "What people write is hidden by --redact bodies, and who they are by --redact metadata",
+        arguments: ["secrets", "bodies", "metadata"]
+    )
+    func policies(policy: String) async throws {
+        let outputs = try await run(["--redact", policy])
+        let hidden = policy == "secrets" ? [] : SecretCatalogue.texts.flatMap(\.secrets)
+        let names = SecretCatalogue.people.flatMap(\.secrets) + ["juliet", "romeo@", "balcony"].map { Array($0.utf8) }
+        let search = SecretSearch(
+            secrets: SecretCatalogue.items.flatMap(\.secrets) + hidden + (policy == "metadata" ? names : []),
+            besideTimes: true
+        )
+        for (name, text) in outputs {
+            let leaks = search.leaks(in: text)
+            #expect(leaks.isEmpty, "\(name): \(leaks.count) leaks, as \(leaks.prefix(5))")
+        }
+        let capture = try #require(outputs.first { $0.name == "capture" }?.text)
+        #expect(capture.hasPrefix("{") && capture.contains("\"redaction\":\"\(policy)\""))
+        // What a policy does not hide is there.
+        let shown = SecretSearch(secrets: policy == "secrets" ? SecretCatalogue.texts.flatMap(\.secrets) : names)
+        if policy != "metadata" { #expect(!shown.leaks(in: capture).isEmpty) }
+        #expect(capture.contains("[redacted:text-") == (policy != "secrets"))
+        #expect(capture.contains("anon-") == (policy == "metadata"))
+        // The story is told all the same.
+        let story = try #require(outputs.first { $0.name == "info.text" }?.text)
+        for words in ["session: ready as ", "pending in", "body ", "contact", "RECV presence"] {
+            #expect(story.contains(words), "no \(words)")
+        }
+    }
 
     // MARK: One run
 

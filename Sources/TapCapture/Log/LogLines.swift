@@ -31,7 +31,12 @@ struct LogLines: Sendable {
             line.appendEscaped(run.tool)
             line.append(" log ")
             line.appendEscaped(configuration.spec.description)
-            if run.redaction == .none { line.append(", SECRETS SHOWN") }
+            switch run.redaction {
+            case .none: line.append(", SECRETS SHOWN")
+            case .secrets: break
+            case .bodies: line.append(", bodies redacted")
+            case .metadata: line.append(", metadata only")
+            }
             if !opening.dropped.isEmpty { line.append(", incomplete") }
             line.endLine()
         }

@@ -11,6 +11,13 @@ enum Placeholder {
         bytes += "#\(number)]".utf8
     }
 
+    /// The placeholder of what has no number.
+    static func text(_ kind: SecretKind, size: Int) -> String {
+        var bytes: [UInt8] = []
+        append(kind, 0, size: size, to: &bytes)
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
     /// Where the placeholder ends that stands at `index`; nil where none does.
     static func end(in bytes: Span<UInt8>, at index: Int, before limit: Int) -> Int? {
         // The longest kind, a size and a number have room in this.

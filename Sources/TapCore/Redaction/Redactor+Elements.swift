@@ -41,8 +41,37 @@ extension Redactor {
             }
         case .notification: hideNode(item)
         }
+        if policy.hidesTexts { frame.text = hideText(frame.text, name) }
         frame.node = noteAttributes(item, rule, hidden: hidden)
         frames.append(frame)
+    }
+
+    /// What becomes of text that is no secret, where more than secrets is hidden.
+    private func hideText(_ text: Text, _ name: Span<UInt8>) -> Text {
+        switch text {
+        case .shown, .query:
+            switch ContentPolicy.text(in: name, reader.namespace, policy) {
+            case .shown: text
+            case .hidden: .guarded(.text)
+            case .address: .address
+            }
+        case .secret, .sized, .guarded, .sasl, .address: text
+        }
+    }
+
+    /// Hides the value of an attribute that is no secret, where more than secrets is hidden; whether it did.
+    private func hideValue(_ attribute: ItemReader.Attribute, _ item: Span<UInt8>) -> Bool {
+        let name = item.slice(attribute.name)
+        let value = meaning(attribute, item)
+        switch ContentPolicy.value(of: name, reader.namespace, policy) {
+        case .shown:
+            // Whatever it is for: an item may be called by an address (XEP-0402), and so may a stanza.
+            guard policy == .metadata, value.bytes.contains(0x40) else { return false }
+            showPseudonym(of: value)
+        case .hidden: hide(value, .value)
+        case .address: showPseudonym(of: value)
+        }
+        return true
     }
 
     // MARK: Attributes
@@ -60,12 +89,13 @@ extension Redactor {
             if let part = secretPart(name, rule) {
                 switch part {
                 case .whole(let kind): hide(meaning(attribute, item), kind)
+                case .query where policy == .metadata: hide(meaning(attribute, item), .value)
                 case .query: hideQuery(in: meaning(attribute, item))
                 }
             } else if let hidden, !(rule?.shown.contains { name.equals($0) } ?? false) {
                 hide(meaning(attribute, item), hidden)
             } else {
-                hideKeys(in: meaning(attribute, item))
+                if !policy.hidesTexts || !hideValue(attribute, item) { hideKeys(in: meaning(attribute, item)) }
                 if name.equals("node"), isPublication(item) { node = attribute.value }
             }
         }

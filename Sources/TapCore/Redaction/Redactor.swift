@@ -40,6 +40,8 @@ public final class Redactor {
         case guarded(SecretKind)
         case sasl(SASLMessage.Role)
         case query
+        /// Of an address a pseudonym is shown.
+        case address
     }
 
     private struct Secret {
@@ -47,6 +49,8 @@ public final class Redactor {
         var kind: SecretKind
         var number: UInt32
         var size: Int?
+        /// What stands in its place; nil is the placeholder.
+        var pseudonym: String?
     }
 
     /// A redactor that numbers secrets with the others of the run.
@@ -62,7 +66,9 @@ public final class Redactor {
         case .fragment, .fault, .torn: return .withheld
         case .item(let kind):
             guard !event.isTruncated else { return .withheld }
-            guard kind == .element || kind == .header, event.head.mayHoldSecret else { return .verbatim }
+            guard kind == .element || kind == .header, event.head.mayHoldSecret || policy.hidesTexts else {
+                return .verbatim
+            }
             reader.begin(decoder)
             return redact(decoder.bytes, isHeader: kind == .header)
         }
@@ -75,11 +81,16 @@ public final class Redactor {
         return redact(item, isHeader: false)
     }
 
-    /// What may be told of an event's head where its bytes are withheld: everything but the handle of a session.
+    /// What may be told of an event's head where its bytes are withheld: everything but the handle of a session, and
+    /// addresses where they have pseudonyms, for which there is no place.
     public func disclose(_ head: StanzaHead) -> StanzaHead {
-        guard policy != .none, head.kind == .nonza else { return head }
+        guard policy != .none else { return head }
         var head = head
-        head.id = nil
+        if head.kind == .nonza || policy == .metadata { head.id = nil }
+        if policy == .metadata {
+            head.from = nil
+            head.to = nil
+        }
         return head
     }
 
@@ -88,6 +99,7 @@ public final class Redactor {
     /// For texts that are told beside the item they stood in.
     public func disclose(text: String) -> String {
         guard policy != .none else { return text }
+        guard policy != .metadata else { return Placeholder.text(.text, size: text.utf8.count) }
         let bytes = Array(text.utf8)
         var shown: [UInt8] = []
         var position = 0
@@ -106,7 +118,7 @@ public final class Redactor {
     /// name of the catalogue or a key in a URL stands anywhere in `bytes`.
     public func excerpt(of bytes: Span<UInt8>, around offset: Int, limit: Int = 120) -> ByteRange? {
         guard offset >= 0, offset <= bytes.count else { return nil }
-        guard policy == .none || !SecretNames.mayOccur(in: bytes) else { return nil }
+        guard policy == .none || !policy.hidesTexts && !SecretNames.mayOccur(in: bytes) else { return nil }
         let start = max(0, offset - limit / 2)
         return ByteRange(start, min(bytes.count, start + limit))
     }
@@ -160,6 +172,7 @@ public final class Redactor {
             guard !isWhitespace(wireText.bytes), SASLMessage.read(wireText.bytes.span) != .empty else { return }
             hide(wireText, SASLMessage.kind(wireText.bytes.span, role, mechanism: mechanism))
         case .query: hideQuery(in: wireText)
+        case .address: if !isWhitespace(wireText.bytes) { showPseudonym(of: wireText) }
         }
     }
 
@@ -173,7 +186,17 @@ public final class Redactor {
     func hide(_ text: WireText, _ kind: SecretKind, isSized: Bool = false) {
         let bytes = text.bytes.span
         guard !bytes.isEmpty, !Placeholder.isPlaceholder(bytes) else { return }
-        add(text.range, bytes, kind, size: isSized ? bytes.count : nil)
+        add(text.range, bytes, kind, size: isSized || kind.isContent ? bytes.count : nil)
+    }
+
+    /// Shows what stands for an address in its place.
+    func showPseudonym(of text: WireText) {
+        guard !text.bytes.isEmpty, !Placeholder.isPlaceholder(text.bytes.span) else { return }
+        let address = String(decoding: text.bytes, as: UTF8.self)
+        // The domain alone is what it was; one that is written with references stays as it is written.
+        guard let pseudonym = pseudonym(of: address) else { return hide(text, .address) }
+        guard pseudonym != address else { return }
+        secrets.append(Secret(range: text.range, kind: .address, number: 0, size: nil, pseudonym: pseudonym))
     }
 
     /// Hides what in a run is a key or a token of a URL.
@@ -207,7 +230,8 @@ public final class Redactor {
 
     func add(_ range: ByteRange, _ value: Span<UInt8>, _ kind: SecretKind, size: Int? = nil) {
         guard !range.isEmpty else { return }
-        secrets.append(Secret(range: range, kind: kind, number: registry.number(of: value), size: size))
+        let number = kind.isContent ? 0 : registry.number(of: value)
+        secrets.append(Secret(range: range, kind: kind, number: number, size: size))
     }
 
     private func assemble(_ item: Span<UInt8>) -> Redaction {
@@ -221,7 +245,11 @@ public final class Redactor {
         for secret in secrets where Int(secret.range.start) >= position {
             bytes.append(item.slice(ByteRange(position, Int(secret.range.start))))
             let start = bytes.count
-            Placeholder.append(secret.kind, secret.number, size: secret.size, to: &bytes)
+            if let pseudonym = secret.pseudonym {
+                bytes += pseudonym.utf8
+            } else {
+                Placeholder.append(secret.kind, secret.number, size: secret.size, to: &bytes)
+            }
             edits.append(
                 Redaction.Edit(range: secret.range, length: Int32(truncatingIfNeeded: bytes.count - start))
             )

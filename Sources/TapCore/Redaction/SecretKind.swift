@@ -57,6 +57,17 @@ public enum SecretKind: String, Sendable, Hashable, CaseIterable {
     case omemoPayload = "omemo-payload"
     case omemoIV = "omemo-iv"
 
+    /// What somebody wrote, under a policy that hides it; not numbered, since equal texts are nobody's business.
+    case text
+    /// A value of an attribute, likewise.
+    case value
+    /// What stands where an address should and is none, likewise.
+    case address
+
     /// A whole item that could not be taken apart.
     case item
+
+    /// Whether it is hidden for what it says rather than for what can be done with it: told with its size and without a
+    /// number.
+    public var isContent: Bool { self == .text || self == .value || self == .address }
 }

@@ -34,7 +34,8 @@ extension Session {
 
     /// What an element means for authentication, noted in the facts of the session.
     mutating func decodeStep(_ element: Element, _ direction: Direction) -> AuthenticationStep? {
-        guard let step = sasl.decode(element, direction) else { return nil }
+        guard var step = sasl.decode(element, direction) else { return nil }
+        step.facts = tools.redactor.disclose(step.facts, at: facts.domain)
         facts.mechanism = sasl.mechanism
         if let user = sasl.user { facts.user = user }
         return step

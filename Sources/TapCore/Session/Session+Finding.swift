@@ -114,7 +114,7 @@ extension Session {
             .error,
             .error,
             code: "host-unknown",
-            "the session is for \(chosenDomain), a new stream for \(to)",
+            "the session is for \(chosenDomain), a new stream for \(tools.redactor.disclose(address: to))",
             condition: .hostUnknown,
             direction: .send
         )

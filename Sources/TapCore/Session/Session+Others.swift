@@ -91,8 +91,8 @@ extension Session {
         switch step.answer {
         case .none:
             var details: Facts = [:]
-            details["from"] = step.from.map { .string($0) }
-            details["to"] = step.to.map { .string($0) }
+            details["from"] = step.from.map { .string(tools.redactor.disclose(address: $0)) }
+            details["to"] = step.to.map { .string(tools.redactor.disclose(address: $0)) }
             begin(rung, key: step.key, awaits: direction.destination, details: details)
             if !step.isVerification, direction == .send, facts.opened == nil { facts.mechanism = "dialback" }
         case .valid:

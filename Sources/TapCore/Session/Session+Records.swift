@@ -31,8 +31,8 @@ extension Session {
             part: part
         )
         record.session = number
-        record.jid = facts.jid
-        if facts.jid == nil { record.user = facts.user }
+        record.jid = facts.jid.map { tools.redactor.disclose(address: $0) }
+        if facts.jid == nil { record.user = facts.user.map { tools.redactor.disclose(user: $0, at: facts.domain) } }
         record.remote = remote
         return record
     }
@@ -64,7 +64,9 @@ extension Session {
         }
         record.xml = ByteRange(0, Int(truncatingIfNeeded: event.length))
         note(event.head, in: &record)
-        if event.head.mayHoldSecret || needsComposing(event.head) { compose(event, direction, &record) }
+        if event.head.mayHoldSecret || options.redaction.hidesTexts || needsComposing(event.head) {
+            compose(event, direction, &record)
+        }
         if isToldBySummary(event.head, kind), level <= options.level {
             record.summary = summary(event, direction, record, answering: request)
         }
@@ -97,7 +99,7 @@ extension Session {
         answering request: IQTracker.Request?
     ) -> String? {
         guard let xml = record.xml else { return nil }
-        let context = Summary.Context(direction: direction, jid: facts.jid, request: request?.summary)
+        let context = Summary.Context(direction: direction, jid: record.jid, request: request?.summary)
         let content = contentSource == .composed ? composed.span : pipes.bytes(direction)
         // The head refers to the item as it came; where that is not shown, what is shown is read.
         if contentSource != .composed {
@@ -199,7 +201,7 @@ extension Session {
         let elapsed = now.monotonic - facts.began.monotonic
         var record = makeRecord(.session, .info, part: .session)
         record.code = "session-ready"
-        record.message = "ready\(facts.jid.map { " as \($0)" } ?? ""): \(words)"
+        record.message = "ready\(record.jid.map { " as \($0)" } ?? ""): \(words)"
         record.roundTrip = elapsed
         emit(consume record)
     }
@@ -290,7 +292,9 @@ extension Session {
         record.message = facts.endingWords
         record.condition = facts.endingCondition
         record.roundTrip = now.monotonic - facts.began.monotonic
-        record.details = facts.summary
+        var summary = facts.summary
+        summary["domain"] = facts.domain.map { .string(tools.redactor.disclose(address: $0)) }
+        record.details = summary
         emit(consume record)
     }
 }

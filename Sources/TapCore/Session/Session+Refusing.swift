@@ -71,7 +71,9 @@ extension Session {
             record.direction = leg.inbound.opposite
             record.leg = leg
             record.length = UInt64(item.bytes.count)
-            record.xml = ByteRange(start, composed.count)
+            // The header is from where the client said it was going, which should be a domain.
+            let isShown = item.kind != .streamOpen || tools.redactor.shows(address: facts.domain)
+            record.xml = isShown ? ByteRange(start, composed.count) : nil
             if item.kind == .element {
                 record.name = ByteRange(start + 1, start + 1 + Self.errorName.utf8CodeUnitCount)
                 record.condition = condition?.rawValue

@@ -47,7 +47,6 @@ struct LadderStory {
                 who: "the client at \(record.remote ?? "an unknown address")"
             )
         }
-        guard record.kind == .session else { return }
         if let jid = record.jid {
             sessions[key]?.who = jid
         } else if let user = record.user {
@@ -71,6 +70,11 @@ struct LadderStory {
         // The words that stand for the rung in the log, without its name.
         var outcome = record.message ?? record.details?[Rung.outcomeDetail]?.text ?? ""
         if outcome.hasPrefix("\(name): ") { outcome.removeFirst(name.count + 2) }
+        // Steps on the way to the server say what they were about, and what was found.
+        if let subject = record.details?["subject"]?.text, outcome.hasPrefix("\(name) \(subject): ") {
+            outcome.removeFirst(name.count + subject.count + 3)
+            outcome = "\(record.details?[Rung.outcomeDetail]?.text ?? ""), \(outcome)"
+        }
         let details = (record.details?.entries ?? []).filter {
             $0.name != Rung.code && $0.name != Rung.outcomeDetail
         }

@@ -44,6 +44,19 @@ struct LogOptions: ParsableArguments {
     )
     var rotateKeep = 10
 
+    @Option(
+        help: ArgumentHelp(
+            "What is hidden in logs and captures (default: secrets).",
+            discussion: """
+                secrets: passwords, tokens, keys. bodies: also what people write. metadata: all but kinds, sizes, times \
+                and pseudonyms.
+                """,
+            valueName: "secrets|bodies|metadata"
+        ),
+        transform: Self.policy
+    )
+    var redact: RedactionPolicy?
+
     @Flag(help: "Show passwords and other secrets in logs and captures.")
     var noRedact = false
 
@@ -58,9 +71,19 @@ struct LogOptions: ParsableArguments {
             capture: capture,
             rotateSize: rotateSize,
             rotateKeep: rotateKeep,
+            redact: redact,
             showsSecrets: noRedact,
             isRequired: logRequired
         )
+    }
+
+    /// Reads a policy; none is a flag of its own.
+    static func policy(_ text: String) throws(Failure) -> RedactionPolicy {
+        guard let policy = RedactionPolicy(rawValue: text), policy != .none else {
+            let names = RedactionPolicy.allCases.filter { $0 != .none }.map(\.rawValue).joined(separator: ", ")
+            throw .usage("\(text): there is no such redaction; there are \(names)")
+        }
+        return policy
     }
 
     /// Reads a specification.

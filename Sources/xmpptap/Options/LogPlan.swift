@@ -12,6 +12,8 @@ struct LogRequest {
     var rotateSize = ByteSize(bytes: 100_000_000)
     /// `--rotate-keep`.
     var rotateKeep = 10
+    /// `--redact`.
+    var redact: RedactionPolicy?
     /// `--no-redact`.
     var showsSecrets = false
     /// `--log-required`.
@@ -105,13 +107,16 @@ struct LogPlan: Equatable {
             logs[index].isTerminal = surroundings.isTerminal
             logs[index].isColoured = surroundings.isTerminal && surroundings.wantsColour && logs[index].form != .json
         }
+        if request.showsSecrets, let policy = request.redact {
+            throw .usage("--redact \(policy.rawValue) hides what --no-redact shows: say one of them")
+        }
         guard !request.isRequired || !logs.isEmpty else {
             throw .usage("--log-required: there is no log that could be required; add --log-to or --capture")
         }
         self.logs = logs
         rotateSize = request.rotateSize.bytes == 0 ? nil : request.rotateSize.bytes
         rotateKeep = request.rotateKeep
-        redaction = request.showsSecrets ? .none : .secrets
+        redaction = request.showsSecrets ? .none : request.redact ?? .secrets
         isRequired = request.isRequired
     }
 

@@ -71,13 +71,13 @@ extension SecretCatalogue {
     /// Every item in every form.
     public static let all: [Item] = items + wrapped + referenced + sectioned
 
-    /// Both directions of one session that holds them all, each a stream from its header to its end.
-    public static func session() -> (send: [UInt8], recv: [UInt8]) {
+    /// Both directions of one session that holds items, all of them by default, each a stream from its header to its end.
+    public static func session(of items: [Item] = all) -> (send: [UInt8], recv: [UInt8]) {
         let header =
             "<?xml version='1.0'?><stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' "
         var send = header + "to='example.org' version='1.0'>"
         var recv = header + "from='example.org' id='s1' version='1.0'><stream:features/>"
-        for item in all {
+        for item in items {
             switch item.direction {
             case .send: send += item.xml
             case .recv: recv += item.xml

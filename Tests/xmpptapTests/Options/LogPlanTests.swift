@@ -97,5 +97,16 @@ struct LogPlanTests {
         #expect(plan.rotateSize == nil)
         #expect(plan.redaction == .none)
         #expect(try LogPlan(LogRequest(), in: pipe).redaction == .secrets)
+        #expect(try LogPlan(LogRequest(redact: .metadata), in: pipe).redaction == .metadata)
+    }
+
+    @Test func `To hide something and to hide nothing is a contradiction`() {
+        #expect(
+            refusal { try LogPlan(LogRequest(redact: .bodies, showsSecrets: true), in: pipe) }
+                == "--redact bodies hides what --no-redact shows: say one of them"
+        )
+        for word in ["none", "body", ""] {
+            #expect(refusal { try LogOptions.policy(word) }.contains("there are secrets, bodies, metadata"))
+        }
     }
 }

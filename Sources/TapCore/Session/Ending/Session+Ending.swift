@@ -29,7 +29,7 @@ extension Session {
         switch condition {
         case "conflict":
             facts.verdict = .conflict
-            let resource = facts.jid.flatMap { Address($0).resource }
+            let resource = facts.jid.flatMap { Address($0).resource }.map { tools.redactor.disclose(name: $0) }
             facts.reason = "another login has taken the resource" + (resource.map { " \($0)" } ?? "")
         case "connection-timeout":
             let unheard = unheard(by: direction)

@@ -79,7 +79,7 @@ extension Session {
         switch direction {
         case .send:
             var details = epoch
-            details["to"] = facts.domain.map { .string($0) }
+            details["to"] = facts.domain.map { .string(tools.redactor.disclose(address: $0)) }
             begin(.streamOpen, awaits: .server, details: details)
         case .recv:
             finish(.streamOpen, .ok, details: epoch)

@@ -25,7 +25,7 @@ extension Session {
             guard let change = roster.apply(item) else { continue }
             if isPush { tell(change, "told by the server") }
             if let after = change.after, contacts.count < Self.mostContacts {
-                contacts.append("\(change.contact) \(after)")
+                contacts.append("\(tools.redactor.disclose(address: change.contact)) \(after)")
             }
         }
         guard !isPush, options.level >= .verbose else { return }
@@ -43,7 +43,8 @@ extension Session {
     private mutating func tell(_ change: Roster.Change, _ reason: String) {
         var record = makeRecord(.note, .info, part: .session)
         record.code = SubscriptionChange.code
-        record.message = "\(SubscriptionChange(contact: change.contact, from: change.before, to: change.after))"
+        let contact = tools.redactor.disclose(address: change.contact)
+        record.message = "\(SubscriptionChange(contact: contact, from: change.before, to: change.after))"
         record.details = ["because": .string(reason)]
         emit(consume record)
     }

@@ -1,0 +1,91 @@
+import XMPPCore
+
+/// What the policies beyond ``RedactionPolicy/secrets`` hide of an element that holds no secret.
+///
+/// They go by what is known to be harmless, so that an extension which nobody has thought of is hidden: all text is, but
+/// for the texts of the protocol itself; of attributes ``RedactionPolicy/metadata`` shows only those that say what kind
+/// of thing it is, how large and when, and ``RedactionPolicy/bodies`` all but the names that people give to things, and
+/// those of namespaces that this program does not know.
+enum ContentPolicy {
+    /// What becomes of a text or a value.
+    enum Fate: Sendable {
+        case shown
+        case hidden
+        /// An address, of which a pseudonym is shown.
+        case address
+    }
+
+    // MARK: Text
+
+    /// What becomes of the text directly inside an element.
+    static func text(in name: Span<UInt8>, _ namespace: Namespace, _ policy: RedactionPolicy) -> Fate {
+        guard policy.hidesTexts else { return .shown }
+        switch namespace {
+        case .streams, .tls, .saslChannelBinding, .compression, .compressionFeature: return .shown
+        case .resultSets:
+            // Places in a result are ids, and addresses where its items are called by them (XEP-0059 §2.2).
+            return policy == .bodies || holds(figures, name) ? .shown : .hidden
+        case .sasl, .sasl2, .sasl2Legacy, .fast, .saslUpgrade:
+            if policy == .bodies || holds(mechanismNames, name) { return .shown }
+            return name.equals("authorization-identifier") ? .address : .hidden
+        case .streamErrors: return policy == .bodies || name.equals("see-other-host") ? .shown : .hidden
+        case .stanzaErrors, .bind2, .bind2Legacy, .iqAuth, .version, .time, .lastActivity:
+            return policy == .bodies ? .shown : .hidden
+        case .bind:
+            if policy == .bodies { return .shown }
+            return name.equals("jid") ? .address : .hidden
+        case .client, .server, .componentAccept, .componentConnect:
+            if name.equals("show") || name.equals("priority") { return .shown }
+            return policy == .bodies && name.equals("thread") ? .shown : .hidden
+        default: return policy == .metadata && name.equals("jid") ? .address : .hidden
+        }
+    }
+
+    private static let figures: [StaticString] = ["count", "max", "index"]
+    private static let mechanismNames: [StaticString] = ["mechanism", "task", "upgrade", "hostname"]
+
+    // MARK: Attributes
+
+    /// What becomes of the value of an attribute, by its local name and the namespace of its element.
+    static func value(of attribute: Span<UInt8>, _ namespace: Namespace, _ policy: RedactionPolicy) -> Fate {
+        switch policy {
+        case .none, .secrets: return .shown
+        case .bodies:
+            if holds(givenNames, attribute) { return .hidden }
+            switch namespace {
+            case .roster, .rosterExchange, .bookmarks, .bookmarksStorage, .streamInitiation:
+                return attribute.equals("name") ? .hidden : .shown
+            case .xhtml: return .hidden
+            case .other: return holds(addresses, attribute) || holds(harmless, attribute) ? .shown : .hidden
+            default: return .shown
+            }
+        case .metadata:
+            if holds(addresses, attribute) { return .address }
+            return holds(harmless, attribute) ? .shown : .hidden
+        }
+    }
+
+    /// Attributes that hold what somebody has written, on whatever element.
+    private static let givenNames: [StaticString] = [
+        "filename", "desc", "description", "title", "caption", "alt", "nick", "label",
+    ]
+
+    /// Attributes that hold an address, on whatever element.
+    private static let addresses: [StaticString] = [
+        "from", "to", "jid", "by", "initiator", "responder", "sender", "recipient", "owner", "with", "creator-jid",
+    ]
+
+    /// Attributes that say what kind of thing something is, how large, how many, when: on whatever element.
+    private static let harmless: [StaticString] = [
+        "id", "type", "version", "stamp", "h", "max", "code", "affiliation", "role", "subscription", "ask", "approved",
+        "mechanism", "action", "category", "var", "seconds", "width", "height", "bytes", "size", "expires", "expiry",
+        "status", "index", "complete", "stable", "creator", "senders", "media", "transport", "algo", "resume",
+        "queryid",
+        "block-size", "seq", "stanza", "since", "count", "persistent", "expected",
+    ]
+
+    private static func holds(_ names: [StaticString], _ name: Span<UInt8>) -> Bool {
+        for candidate in names where name.equals(candidate) { return true }
+        return false
+    }
+}
