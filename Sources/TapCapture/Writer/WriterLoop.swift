@@ -20,6 +20,8 @@ final class WriterLoop {
     /// Whether the open file has a record, so that putting it aside would help.
     private var hasRecord: Bool
     private var isFailing = false
+    /// Since when the sources have stood still, once that is told.
+    private var stalledSince: Int64?
     /// After a rotation has failed, the size at which it is tried again.
     private var rotationSize: UInt64
 
@@ -100,12 +102,29 @@ final class WriterLoop {
             }
             result = attempt(batch.bytes, from: written, to: end)
         }
+        // Before what was written makes room: writing to a disk that hangs takes long, and then succeeds.
+        tellStall()
         switch result {
         case .bytes(let count): advance(count)
         case .blocked: break
         case .failed(let cause): return persist(after: cause)
         }
+        tellFlow()
         return true
+    }
+
+    private func tellStall() {
+        guard stalledSince == nil, let since = queue.congestedSince,
+            Monitor.now - since >= options.stallNotice.wholeNanoseconds
+        else { return }
+        stalledSince = since
+        onEvent(.stalled)
+    }
+
+    private func tellFlow() {
+        guard let since = stalledSince, queue.congestedSince != since else { return }
+        stalledSince = nil
+        onEvent(.flowing(after: .nanoseconds(Monitor.now - since)))
     }
 
     private func attempt(_ bytes: [UInt8], from start: Int, to end: Int) -> OutputFile.Written {
@@ -167,6 +186,7 @@ final class WriterLoop {
         let fault = WriterFault.writing(output.path, cause)
         if !isFailing {
             isFailing = true
+            stalledSince = nil
             let wasCongested = queue.fail()
             onEvent(.failed(fault))
             if wasCongested { onEvent(.room) }

@@ -204,6 +204,7 @@ private final class SmallDisk {
             let events = Events()
             let writer = try RecordWriter("/dev/fd/\(pipe.writer)", events: events, lines: .init()) {
                 $0.capacity = 100_000
+                $0.stallNotice = .seconds(600)
             }
             var expected: [UInt8] = []
             var outcome = RecordWriter.Outcome.taken
@@ -226,6 +227,31 @@ private final class SmallDisk {
             #expect(events.list == [.room])
             #expect(pipe.drain() == Array("x\n".utf8))
         }
+    }
+
+    @Test func aReaderThatSleepsIsToldOnceAndAgainWhenItHasGoneOn() throws {
+        let pipe = Pipe(capacity: 4096)
+        let events = Events()
+        let writer = try RecordWriter("/dev/fd/\(pipe.writer)", events: events, lines: .init()) {
+            $0.capacity = 100_000
+            $0.stallNotice = .milliseconds(300)
+        }
+        for _ in 0..<2 {
+            let before = events.list.count
+            while writer.append("record\n") == .taken {}
+            #expect(eventually { events.list.count > before })
+            usleep(400_000)
+            #expect(events.list[before...] == [.stalled], "once")
+            _ = pipe.drain()
+            #expect(eventually { events.list.count == before + 3 })
+            #expect(events.list[before + 1] == .room)
+            guard case .flowing(let duration) = events.list[before + 2] else {
+                Issue.record("\(events.list[before...])")
+                return
+            }
+            #expect(duration >= .milliseconds(700))
+        }
+        #expect(writer.close().isEmpty)
     }
 
     @Test func whoAppendsToAFullBufferAllTheSameWaits() throws {
