@@ -17,6 +17,9 @@ final class WriterLoop {
     /// How much of the batch is written, and how many whole records that are.
     private var written = 0
     private var wholeRecords = 0
+    /// Which of the batch's records is none, but a header; and the records written so far.
+    private var headerPlace: Int?
+    private var records: UInt64 = 0
     /// Whether the open file has a record, so that putting it aside would help.
     private var hasRecord: Bool
     private var isFailing = false
@@ -85,6 +88,7 @@ final class WriterLoop {
             batch.clear()
             written = 0
             wholeRecords = 0
+            headerPlace = nil
             guard isFailing, hasWritten else { return }
             recover()
         }
@@ -141,6 +145,8 @@ final class WriterLoop {
         written += count
         let before = wholeRecords
         while wholeRecords < batch.ends.count, batch.ends[wholeRecords] <= written { wholeRecords += 1 }
+        let headers = headerPlace.map { (before..<wholeRecords).contains($0) ? 1 : 0 } ?? 0
+        records &+= UInt64(wholeRecords - before - headers)
         hasRecord = hasRecord || count > 0
         if queue.progress(bytes: count, records: wholeRecords - before) { onEvent(.room) }
     }
@@ -176,6 +182,7 @@ final class WriterLoop {
         prologueWritten = 0
         written = 0
         wholeRecords = 0
+        headerPlace = nil
     }
 
     // MARK: - Failing and recovering
@@ -214,15 +221,19 @@ final class WriterLoop {
         isFailing = false
         if !loss.isEmpty {
             queue.add(lines.loss(loss), to: &batch)
-            queue.add(header(.loss), to: &batch)
+            let header = header(.loss, behind: batch.ends.count)
+            if !header.isEmpty { headerPlace = batch.ends.count }
+            queue.add(header, to: &batch)
         }
         onEvent(.recovered(loss))
     }
 
     // MARK: - Opening
 
-    private func header(_ reason: RecordWriter.Opening.Reason) -> [UInt8] {
-        var line = lines.header(RecordWriter.Opening(reason: reason, dropped: queue.dropped))
+    /// The header that stands behind what is written and so many records of the batch.
+    private func header(_ reason: RecordWriter.Opening.Reason, behind waiting: Int = 0) -> [UInt8] {
+        let before = records &+ UInt64(waiting)
+        var line = lines.header(RecordWriter.Opening(reason: reason, records: before, dropped: queue.dropped))
         if let last = line.last, last != 0x0A { line.append(0x0A) }
         return line
     }

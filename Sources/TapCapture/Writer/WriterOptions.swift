@@ -67,6 +67,8 @@ extension RecordWriter {
 
         /// Why.
         public let reason: Reason
+        /// How many records this writer has written before this line.
+        public let records: UInt64
         /// What this writer has dropped so far; nothing means that the file is complete as far as the writer goes.
         public let dropped: Loss
     }

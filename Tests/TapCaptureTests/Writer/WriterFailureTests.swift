@@ -98,6 +98,50 @@ private final class SmallDisk {
     }
 
     @Test(.enabled(if: geteuid() == 0, "needs root for a small file system"))
+    func whatWaitedAndTheLossStandBeforeTheHeaderThatFollowsThem() throws {
+        guard let disk = try SmallDisk(kilobytes: 64) else {
+            try Test.cancel("a file system cannot be mounted here")
+        }
+        let events = Events()
+        let lines = RecordWriter.Lines(
+            header: { Array("header after \($0.records)\n".utf8) },
+            loss: { Array("lost \($0.records)\n".utf8) }
+        )
+        let writer = try RecordWriter(disk.file("x.log"), events: events, lines: lines) {
+            $0.capacity = 20_000
+            $0.retryInterval = .milliseconds(20)
+        }
+        disk.fill(leaving: 0)
+        let filler = String(repeating: "x", count: 80)
+        for number in 0..<1000 {
+            writer.append("record \(number) \(filler)\n")
+            if number == 100 { #expect(events.wait(for: isFailure)) }
+        }
+        disk.empty()
+        #expect(events.wait(for: isRecovery))
+        writer.append("last\n")
+        writer.flush()
+        writer.reopen()
+        func text() throws -> String {
+            String(decoding: try Data(contentsOf: URL(fileURLWithPath: disk.file("x.log"))), as: UTF8.self)
+        }
+        #expect(eventually { (try? text().split(separator: "\n").last?.hasPrefix("header")) == true })
+        writer.append("behind\n")
+        writer.close()
+        var records = 0
+        var headers = 0
+        for line in try text().split(separator: "\n") {
+            guard line.hasPrefix("header") else {
+                records += 1
+                continue
+            }
+            #expect(line == "header after \(records)")
+            headers += 1
+        }
+        #expect(headers == 3)
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "needs root for a small file system"))
     func aDiskThatIsFullForAMomentLosesNothing() throws {
         guard let disk = try SmallDisk(kilobytes: 64) else {
             try Test.cancel("a file system cannot be mounted here")
