@@ -139,5 +139,10 @@ struct ReadTests {
         let live = folder.read("live.log").split(separator: "\n").dropFirst().map(String.init)
         #expect(live.count > 20)
         #expect(read.output.split(separator: "\n").map(String.init) == live)
+        let romeo = try await XMPPTapBinary.run([
+            "read", folder.path(of: "demo.xtap"), "--log", "off,jid:romeo@localhost=verbose",
+        ])
+        let login = try #require(live.firstIndex { $0.contains(" [1 ~romeo] SEND: <auth ") })
+        #expect(romeo.output.split(separator: "\n").map(String.init) == Array(live[login...]))
     }
 }

@@ -31,7 +31,7 @@ extension Session {
         )
         record.session = number
         record.jid = facts.jid
-        if facts.jid == nil { record.user = facts.user }
+        if facts.jid == nil { (record.user, record.domain) = (facts.user, facts.domain) }
         record.remote = remote
         return record
     }
