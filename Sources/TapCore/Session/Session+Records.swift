@@ -32,7 +32,10 @@ extension Session {
         )
         record.session = number
         record.jid = facts.jid.map { tools.redactor.disclose(address: $0) }
-        if facts.jid == nil { record.user = facts.user.map { tools.redactor.disclose(user: $0, at: facts.domain) } }
+        if facts.jid == nil {
+            record.user = facts.user.map { tools.redactor.disclose(user: $0, at: facts.domain) }
+            record.domain = facts.domain.map { tools.redactor.disclose(address: $0) }
+        }
         record.remote = remote
         return record
     }

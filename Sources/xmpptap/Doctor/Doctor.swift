@@ -95,7 +95,10 @@ enum Doctor {
 
     static func resolver(found: [String]) -> Finding {
         guard !found.isEmpty else {
-            return .stop("names", "localhost has no address; add the line \"127.0.0.1 localhost\" to /etc/hosts")
+            return .note(
+                "names",
+                "clients on this machine cannot find localhost; add the line \"127.0.0.1 localhost\" to /etc/hosts"
+            )
         }
         guard found.allSatisfy({ $0 == "::1" || $0.hasPrefix("127.") }) else {
             return .note("names", "localhost is \(found.joined(separator: ", ")); look into /etc/hosts")
