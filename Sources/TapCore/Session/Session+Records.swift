@@ -201,6 +201,7 @@ extension Session {
     }
 
     mutating func noteReady(_ words: String) {
+        guard options.level >= .info else { return }
         let elapsed = now.monotonic - facts.began.monotonic
         var record = makeRecord(.session, .info, part: .session)
         record.code = "session-ready"

@@ -232,7 +232,8 @@ public struct Session: ~Copyable {
                 return command
             }
             contentSource = .none
-            if composed.capacity > 64 << 10 { composed = [] }
+            // Few items need it once the login is over; an idle session keeps little.
+            if composed.capacity > 256 { composed = [] }
             dropIdleDecoders()
             if step(.recv) || step(.send) { continue }
             return nil
@@ -296,7 +297,8 @@ public struct Session: ~Copyable {
             // Most events have one.
             let command = queue.removeLast()
             if queueHead > 0 {
-                queue.removeAll(keepingCapacity: queue.capacity <= 32)
+                // A login's last events have many, and the room for them would stay with the session.
+                queue.removeAll(keepingCapacity: queue.capacity <= 3)
                 queueHead = 0
             }
             return command
@@ -307,7 +309,10 @@ public struct Session: ~Copyable {
         return command
     }
 
-    mutating func enqueue(_ command: consuming Command) { queue.append(consume command) }
+    mutating func enqueue(_ command: consuming Command) {
+        if queue.count == 2 { queue.reserveCapacity(8) }
+        queue.append(consume command)
+    }
 
     private mutating func count(_ direction: Direction, _ bytes: Int) {
         switch direction {

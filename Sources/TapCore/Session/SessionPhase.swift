@@ -201,6 +201,7 @@ extension Session {
             facts.mechanisms = features.allMechanisms
             facts.features = features.names
             if case .restarting = phase { phase = .binding }
+            guard options.level >= .info else { return }
             var record = makeRecord(event, direction, .element, level: .info)
             record.message = features.words
             record.details = features.facts

@@ -165,30 +165,50 @@ struct NamespaceScope {
     /// The declarations in force as they would stand in a tag: ` xmlns:prefix='uri'` for each.
     var declarations: [UInt8] {
         var output: [UInt8] = []
-        forEach { prefix, uri in
-            output.append(contentsOf: prefix.isEmpty ? " xmlns".utf8 : " xmlns:".utf8)
-            output.append(prefix)
-            output.append(contentsOf: "='".utf8)
-            var start = 0
-            for index in uri.indices {
-                let escape: StaticString
-                switch uri[index] {
-                case 0x26: escape = "&amp;"
-                case 0x27: escape = "&apos;"
-                case 0x3C: escape = "&lt;"
-                // Written as they stand, they would be read as spaces.
-                case 0x09: escape = "&#9;"
-                case 0x0A: escape = "&#10;"
-                case 0x0D: escape = "&#13;"
-                default: continue
-                }
-                output.append(uri.extracting(start..<index))
-                output.append(contentsOf: UnsafeBufferPointer(start: escape.utf8Start, count: escape.utf8CodeUnitCount))
-                start = index + 1
+        output.reserveCapacity(96)
+        for index in 0..<bindings.count {
+            let binding = bindings[index]
+            output.append(" xmlns")
+            if !binding.prefix.isEmpty {
+                output.append(0x3A)
+                output.append(arena.span.extracting(binding.prefix.range))
             }
-            output.append(uri.extracting(start..<uri.count))
+            output.append("='")
+            if binding.namespace == .other {
+                Self.append(escaped: arena.span.extracting(binding.uri.range), to: &output)
+            } else {
+                // No known URI holds anything to be escaped.
+                output.append(binding.namespace.uri)
+            }
             output.append(0x27)
         }
         return output
+    }
+
+    private static func append(escaped uri: Span<UInt8>, to output: inout [UInt8]) {
+        var start = 0
+        for index in uri.indices {
+            let escape: StaticString
+            switch uri[index] {
+            case 0x26: escape = "&amp;"
+            case 0x27: escape = "&apos;"
+            case 0x3C: escape = "&lt;"
+            // Written as they stand, they would be read as spaces.
+            case 0x09: escape = "&#9;"
+            case 0x0A: escape = "&#10;"
+            case 0x0D: escape = "&#13;"
+            default: continue
+            }
+            output.append(uri.extracting(start..<index))
+            output.append(escape)
+            start = index + 1
+        }
+        output.append(uri.extracting(start..<uri.count))
+    }
+}
+
+extension [UInt8] {
+    fileprivate mutating func append(_ literal: StaticString) {
+        append(contentsOf: UnsafeBufferPointer(start: literal.utf8Start, count: literal.utf8CodeUnitCount))
     }
 }

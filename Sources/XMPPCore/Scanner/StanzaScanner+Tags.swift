@@ -172,6 +172,9 @@ extension StanzaScanner {
         for index in 0..<tag.attributes.count {
             let attribute = tag.attributes[index]
             guard attribute.isDeclaration, window.extracting(attribute.declaredPrefix).equals(prefix) else { continue }
+            guard attribute.needsDecoding else {
+                return Namespace(uri: window.extracting(attribute.value.range)) == .streams
+            }
             var uri: [UInt8] = []
             AttributeValue.decode(window.extracting(attribute.value.range), into: &uri)
             return Namespace(uri: uri.span) == .streams
