@@ -19,7 +19,7 @@ struct EndingsTests {
         let second = try PlainClient(.juliet, tap, resource: "balcony")
         try first.socket.read(until: "conflict")
         try first.socket.read()
-        // A server that ends with something unread resets the connection, and its last words are lost.
+        // A server that ends with something unread resets the connection.
         try second.socket.read(until: "<presence")
         try await server.stop()
         try? second.socket.read()
@@ -31,7 +31,13 @@ struct EndingsTests {
             ),
             "\(told)"
         )
-        #expect(told.contains("ended by a stream error of the server: system-shutdown"), "\(told)")
+        // Prosody is sometimes gone before it has said so, with and without a proxy before it; the log says what came.
+        let isTold = second.socket.received.contains("system-shutdown")
+        let words =
+            isTold
+            ? "ended by a stream error of the server: system-shutdown"
+            : "the server's connection ended without the end of its stream"
+        #expect(told.contains(words), "\(told)")
     }
 
     @Test func `A client that is gone without a word, and an account that comes back again and again`() async throws {
