@@ -15,6 +15,8 @@ public final class RecordReader {
         case record(RecordLine)
         /// A line that was passed over.
         case damage(DamagedLine)
+        /// Records that stood before the header that comes next, in parts that were not named or are gone.
+        case gap(MissingRecords)
     }
 
     /// Longer lines are passed over: many times what the largest item can need.
@@ -22,38 +24,58 @@ public final class RecordReader {
 
     /// The header of the first file.
     public let firstHeader: RecordHeader
-    /// Whether everything read so far is complete: every header says so, nothing was dropped, no line was damaged.
+    /// Whether everything read so far is complete: every header says so, nothing was dropped or is missing, no line was
+    /// damaged. Already false before anything is read where the first file is not the first part of its run.
     public private(set) var isComplete = true
     private var parts: [Part]
+    private var continuity = Continuity()
+    /// A header before which records are missing, once that is told.
+    private var held: RecordHeader?
 
     /// Opens files and reads their first headers.
     ///
-    /// Parts of a run (`x.log.2`, `x.log.1`, `x.log`) may come in any order: they are read in the order of their
-    /// headers' times, one after the other. `-` is standard input.
+    /// Parts of a run (`x.log.2`, `x.log.1`, `x.log`) may come in any order: they are read in the order in which they
+    /// were written, one after the other. `-` is standard input.
     /// - Parameter paths: The files; none is a mistake of the caller and reads as an empty file.
     /// - Throws: ``ReaderFault`` where a file cannot be read, is no log of ours, or was written by a newer program.
     public init(_ paths: [String]) throws(ReaderFault) {
         var opened: [Part] = []
         for path in paths { opened.append(try Part(path: path)) }
-        guard let first = opened.min(by: { $0.header.time < $1.header.time }) else {
-            throw ReaderFault(code: .empty, path: "-")
-        }
+        // The sort is stable: files of one moment keep the order they were named in.
+        let ordered = opened.map(\.header).readingOrder.map { opened[$0] }
+        guard let first = ordered.first else { throw ReaderFault(code: .empty, path: "-") }
         firstHeader = first.header
-        // The sort is stable: files of one moment keep the order they were named in. The last one is read first.
-        parts = opened.sorted { $0.header.time < $1.header.time }.reversed()
+        isComplete = (first.header.recordsBefore ?? 0) == 0
+        // The last one is read first.
+        parts = ordered.reversed()
     }
 
     /// The next entry, or `nil` at the end of the last file.
     public func next() throws(ReaderFault) -> Entry? {
+        if let header = held {
+            held = nil
+            return .header(header)
+        }
         while let part = parts.last {
             guard let entry = try part.next() else {
                 parts.removeLast()
                 continue
             }
             switch entry {
-            case .header(let header): isComplete = isComplete && header.isComplete
-            case .record(let line): isComplete = isComplete && line.record.code != Self.droppedCode
-            case .damage: isComplete = false
+            case .header(let header):
+                let missing = continuity.missing(before: header)
+                isComplete = isComplete && header.isComplete && missing == 0
+                if missing > 0 {
+                    held = header
+                    return .gap(MissingRecords(count: missing, path: part.path, line: part.number))
+                }
+            case .record(let line):
+                continuity.note()
+                isComplete = isComplete && line.record.code != Self.droppedCode
+            case .damage:
+                continuity.note()
+                isComplete = false
+            case .gap: break
             }
             return entry
         }
@@ -66,10 +88,10 @@ public final class RecordReader {
 
 /// One file.
 private final class Part {
-    private let path: String
+    let path: String
     private var lines: LineReader
     /// The number of the line read last.
-    private var number = 1
+    private(set) var number = 1
     /// The first header, until it is given out.
     private var first: RecordHeader?
     let header: RecordHeader

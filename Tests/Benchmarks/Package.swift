@@ -20,10 +20,13 @@ let package = Package(
             name: "CoreBenchmark",
             dependencies: [
                 .product(name: "XMPPCore", package: "xmpptap"), .product(name: "TapCore", package: "xmpptap"),
-                "PlainXML",
+                "PlainXML", "StanzaMix",
             ],
             swiftSettings: settings
         ),
+        // What both are measured on.
+        .target(name: "StanzaMix", swiftSettings: settings),
+        .executableTarget(name: "RelayComparison", dependencies: ["StanzaMix"], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -198,11 +198,35 @@ struct FindingTests {
         gone.reset()
         let client = try RawConnection(port: tap.port)
         try await client.write(Self.header("example.org"))
+        try await tap.wait(for: " info [3] net: ", in: tap.story)
         try await tap.stop()
         let records = try tap.records()
         #expect(records.count { $0.code == "session-began" } == 3)
         #expect(records.count { $0.code == "session-ended" } == 3)
         #expect(records.contains { $0.message == "No session within 1 s (limit login)." })
+    }
+
+    @Test func `The doctor tells where the servers of a domain are, or that there are none`() async throws {
+        let names = try await NameServer([
+            Self.srv("example.org", "xmpp.example.org", 5222, 5), "host-record=xmpp.example.org,192.0.2.1,2001:db8::1",
+            "srv-host=_xmpp-client._tcp.gone.example",
+        ])
+        let run = try await XMPPTapBinary.run([
+            "doctor", "--resolver", "127.0.0.1:\(names.port)", "--upstream-domain", "example.org",
+            "--upstream-domain", "gone.example", "--port", "\(FreePort.next())",
+        ])
+        let lines = run.output.split(separator: "\n").map { $0.split(separator: " ").joined(separator: " ") }
+        #expect(lines.contains("ok example.org _xmpp-client._tcp.example.org: xmpp.example.org:5222 (5 1)"))
+        #expect(lines.contains("note example.org _xmpps-client._tcp.example.org: no such records"))
+        #expect(lines.contains("ok example.org xmpp.example.org:5222: 2001:db8::1, 192.0.2.1"))
+        #expect(
+            lines.contains { $0.hasPrefix("stop gone.example the domain says that it has no service for clients: ") },
+            "\(lines)"
+        )
+        #expect(run.ending == .exited(1))
+        let alone = try await XMPPTapBinary.run(["doctor", "--resolver", "127.0.0.1:53"])
+        #expect(alone.ending == .exited(2))
+        try await names.stop()
     }
 
     // MARK: Domains

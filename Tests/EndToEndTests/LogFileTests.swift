@@ -116,6 +116,40 @@ struct LogFileTests {
         #expect(try await proxy.process.ending(within: .seconds(20)) == .exited(0))
     }
 
+    @Test func `While standard output is not read every session waits, which is said, and then for how long`()
+        async throws
+    {
+        let pipe = try #require(folder).path(of: "stdout")
+        try #require(mkfifo(pipe, 0o600) == 0)
+        let reader = open(pipe, O_RDONLY | O_NONBLOCK)
+        try #require(reader >= 0)
+        defer { close(reader) }
+        let process = try proxy(after: "exec >\"$1\"; shift", [pipe, "--log", "verbose"])
+        let port = try await port(of: process)
+        let client = try PlainSocket(port: port)
+        try client.openStream()
+        // More than the log keeps waiting, and few enough for the sockets' buffers where it is not taken any more.
+        let question = String(repeating: "x", count: 60_000)
+        for _ in 0..<80 { try client.write("<iq type='get' id='\(question)'><query xmlns='jabber:iq:register'/></iq>") }
+        _ = try await process.line(of: .standardError, within: .seconds(20)) {
+            $0 == "xmpptap: warning: standard output takes no more, and every session waits until its reader goes on"
+        }
+        var bytes = [UInt8](repeating: 0, count: 65536)
+        var hasGoneOn = false
+        while !hasGoneOn {
+            while read(reader, &bytes, bytes.count) > 0 {}
+            hasGoneOn = process.text(of: .standardError)
+                .contains(/xmpptap: standard output takes records again after [0-9.]+ s; the sessions go on\n/)
+            try await Task.sleep(for: .milliseconds(1))
+        }
+        let ending = Task { try await process.terminate() }
+        while process.isRunning {
+            while read(reader, &bytes, bytes.count) > 0 {}
+            try await Task.sleep(for: .milliseconds(1))
+        }
+        #expect(try await ending.value == .exited(0))
+    }
+
     @Test(
         "On a terminal SEND and RECV are shown, in colours unless NO_COLOR is set",
         .enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/script"), "script is missing"),

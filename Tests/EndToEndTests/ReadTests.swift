@@ -9,6 +9,7 @@ struct ReadTests {
     private static let header =
         #"{"xtap":1,"tool":"xmpptap 0.1.0","time":"2026-11-21T17:22:42.000000000Z","level":"verbose","filter":null,"#
         + #""complete":true,"redaction":"secrets","run":"0a0b"}"#
+    private static let writtenHeader = "\(header.dropLast()),\"records_before\":0}"
     private static let records = [
         #"{"sequence":1,"time":"2026-11-21T17:22:42.102000000Z","monotonic":0.102,"level":"info","part":"net","#
             + #""kind":"session","session":1,"message":"hello"}"#,
@@ -37,7 +38,7 @@ struct ReadTests {
             input: ([Self.header] + Self.records).joined(separator: "\n") + "\n"
         )
         #expect(json.ending == .exited(0))
-        #expect(json.output.split(separator: "\n").map(String.init) == [Self.header] + Self.records)
+        #expect(json.output.split(separator: "\n").map(String.init) == [Self.writtenHeader] + Self.records)
     }
 
     @Test func `A torn last line is told and skipped, another damaged line brings exit 3`() async throws {
@@ -53,6 +54,17 @@ struct ReadTests {
         #expect(rest.error.hasPrefix("xmpptap: line 2 of \(damaged) is skipped: "))
     }
 
+    @Test func `A part that is missing is told, and JSON that is made of the rest is not called complete`() async throws
+    {
+        let file = try capture(["\(Self.header.dropLast()),\"records_before\":1}", Self.records[1]])
+        let read = try await XMPPTapBinary.run(["read", file, "--json"])
+        #expect(read.ending == .exited(0))
+        let told = "xmpptap: 1 record is missing before \(file): in a part of the run that was not named, or is gone\n"
+        #expect(read.error == told)
+        #expect(read.output.hasPrefix(Self.writtenHeader.replacing("true", with: "false") + "\n"))
+        #expect(try await XMPPTapBinary.run(["explain", file]).error == told)
+    }
+
     @Test func `Lines of two sessions that changed places are no loss`() async throws {
         let swapped = [Self.header, Self.records[1], Self.records[0]]
         let file = try capture(swapped)
@@ -62,7 +74,10 @@ struct ReadTests {
         #expect(read.output == "17:22:43.102 info [2] SEND presence 11 B\n17:22:42.102 info [1] net: hello\n")
         let json = try await XMPPTapBinary.run(["read", file, "--json"])
         #expect(json.error.isEmpty)
-        #expect(json.output.split(separator: "\n").map(String.init) == swapped, "still complete, nothing added")
+        #expect(
+            json.output.split(separator: "\n").map(String.init) == [Self.writtenHeader] + swapped.dropFirst(),
+            "still complete, nothing added"
+        )
         let first = try await XMPPTapBinary.run(["read", file, "--session", "1"])
         #expect(first.output == "17:22:42.102 info [1] net: hello\n")
     }
@@ -124,5 +139,10 @@ struct ReadTests {
         let live = folder.read("live.log").split(separator: "\n").dropFirst().map(String.init)
         #expect(live.count > 20)
         #expect(read.output.split(separator: "\n").map(String.init) == live)
+        let romeo = try await XMPPTapBinary.run([
+            "read", folder.path(of: "demo.xtap"), "--log", "off,jid:romeo@localhost=verbose",
+        ])
+        let login = try #require(live.firstIndex { $0.contains(" [1 ~romeo] SEND: <auth ") })
+        #expect(romeo.output.split(separator: "\n").map(String.init) == Array(live[login...]))
     }
 }

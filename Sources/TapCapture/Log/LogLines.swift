@@ -19,7 +19,8 @@ struct LogLines: Sendable {
                 level: configuration.spec.description,
                 isComplete: configuration.isCapture && opening.dropped.isEmpty,
                 redaction: run.redaction,
-                run: run.word
+                run: run.word,
+                recordsBefore: opening.records
             )
             header.append(to: &line)
         case .text:

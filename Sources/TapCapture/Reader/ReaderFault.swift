@@ -73,3 +73,22 @@ extension DamagedLine: CustomStringConvertible {
         return "line \(line) of \(path) \(words)"
     }
 }
+
+/// Records of a run that are in none of the files that were named.
+public struct MissingRecords: Sendable, Hashable {
+    /// How many.
+    public let count: UInt64
+    /// The file before whose header they stood.
+    public let path: String
+    /// The number of the header's line, from 1.
+    public let line: Int
+}
+
+extension MissingRecords: CustomStringConvertible {
+    /// One line for people.
+    public var description: String {
+        let what = count == 1 ? "1 record is" : "\(count) records are"
+        let place = line == 1 ? path : "line \(line) of \(path)"
+        return "\(what) missing before \(place): in a part of the run that was not named, or is gone"
+    }
+}

@@ -66,6 +66,8 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
         var isCollecting = false
         var thread: pthread_t?
         var counters = RecordWriter.Counters()
+        /// When sources were asked to stop reading, where they are.
+        var congestedSince: Int64?
 
         var pending: Int { filling.bytes.count + writing }
     }
@@ -121,7 +123,10 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
                 monitor.signal(.work)
             }
             state.counters.pendingPeak = max(state.counters.pendingPeak, state.pending)
-            if state.mode == .working, state.pending > options.highWater { congested.store(true, ordering: .relaxed) }
+            if state.mode == .working, state.pending > options.highWater, !isCongested {
+                congested.store(true, ordering: .relaxed)
+                state.congestedSince = Monitor.now
+            }
             return isCongested ? .congested : .taken
         }
     }
@@ -241,6 +246,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
             state.counters.failures &+= 1
             failing.store(true, ordering: .relaxed)
             monitor.signal(.progress)
+            state.congestedSince = nil
             return congested.exchange(false, ordering: .relaxed)
         }
     }
@@ -295,6 +301,8 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
         }
     }
 
+    /// When sources were asked to stop reading; nil where they are not.
+    var congestedSince: Int64? { isCongested ? monitor.withLock { state.congestedSince } : nil }
     var isClosing: Bool { monitor.withLock { state.closes } }
     var isAbandoned: Bool { monitor.withLock { state.isAbandoned } }
     var dropped: RecordWriter.Loss { monitor.withLock { state.counters.dropped } }
@@ -326,6 +334,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
     private func relieve() -> Bool {
         guard isCongested, state.pending <= options.lowWater else { return false }
         congested.store(false, ordering: .relaxed)
+        state.congestedSince = nil
         return true
     }
 }

@@ -17,9 +17,14 @@ final class WriterLoop {
     /// How much of the batch is written, and how many whole records that are.
     private var written = 0
     private var wholeRecords = 0
+    /// Which of the batch's records is none, but a header; and the records written so far.
+    private var headerPlace: Int?
+    private var records: UInt64 = 0
     /// Whether the open file has a record, so that putting it aside would help.
     private var hasRecord: Bool
     private var isFailing = false
+    /// Since when the sources have stood still, once that is told.
+    private var stalledSince: Int64?
     /// After a rotation has failed, the size at which it is tried again.
     private var rotationSize: UInt64
 
@@ -83,6 +88,7 @@ final class WriterLoop {
             batch.clear()
             written = 0
             wholeRecords = 0
+            headerPlace = nil
             guard isFailing, hasWritten else { return }
             recover()
         }
@@ -100,12 +106,29 @@ final class WriterLoop {
             }
             result = attempt(batch.bytes, from: written, to: end)
         }
+        // Before what was written makes room: writing to a disk that hangs takes long, and then succeeds.
+        tellStall()
         switch result {
         case .bytes(let count): advance(count)
         case .blocked: break
         case .failed(let cause): return persist(after: cause)
         }
+        tellFlow()
         return true
+    }
+
+    private func tellStall() {
+        guard stalledSince == nil, let since = queue.congestedSince,
+            Monitor.now - since >= options.stallNotice.wholeNanoseconds
+        else { return }
+        stalledSince = since
+        onEvent(.stalled)
+    }
+
+    private func tellFlow() {
+        guard let since = stalledSince, queue.congestedSince != since else { return }
+        stalledSince = nil
+        onEvent(.flowing(after: .nanoseconds(Monitor.now - since)))
     }
 
     private func attempt(_ bytes: [UInt8], from start: Int, to end: Int) -> OutputFile.Written {
@@ -122,6 +145,8 @@ final class WriterLoop {
         written += count
         let before = wholeRecords
         while wholeRecords < batch.ends.count, batch.ends[wholeRecords] <= written { wholeRecords += 1 }
+        let headers = headerPlace.map { (before..<wholeRecords).contains($0) ? 1 : 0 } ?? 0
+        records &+= UInt64(wholeRecords - before - headers)
         hasRecord = hasRecord || count > 0
         if queue.progress(bytes: count, records: wholeRecords - before) { onEvent(.room) }
     }
@@ -157,6 +182,7 @@ final class WriterLoop {
         prologueWritten = 0
         written = 0
         wholeRecords = 0
+        headerPlace = nil
     }
 
     // MARK: - Failing and recovering
@@ -167,6 +193,7 @@ final class WriterLoop {
         let fault = WriterFault.writing(output.path, cause)
         if !isFailing {
             isFailing = true
+            stalledSince = nil
             let wasCongested = queue.fail()
             onEvent(.failed(fault))
             if wasCongested { onEvent(.room) }
@@ -194,15 +221,19 @@ final class WriterLoop {
         isFailing = false
         if !loss.isEmpty {
             queue.add(lines.loss(loss), to: &batch)
-            queue.add(header(.loss), to: &batch)
+            let header = header(.loss, behind: batch.ends.count)
+            if !header.isEmpty { headerPlace = batch.ends.count }
+            queue.add(header, to: &batch)
         }
         onEvent(.recovered(loss))
     }
 
     // MARK: - Opening
 
-    private func header(_ reason: RecordWriter.Opening.Reason) -> [UInt8] {
-        var line = lines.header(RecordWriter.Opening(reason: reason, dropped: queue.dropped))
+    /// The header that stands behind what is written and so many records of the batch.
+    private func header(_ reason: RecordWriter.Opening.Reason, behind waiting: Int = 0) -> [UInt8] {
+        let before = records &+ UInt64(waiting)
+        var line = lines.header(RecordWriter.Opening(reason: reason, records: before, dropped: queue.dropped))
         if let last = line.last, last != 0x0A { line.append(0x0A) }
         return line
     }

@@ -34,6 +34,8 @@ extension RecordWriter {
         public var terminalFlushInterval = Duration.milliseconds(5)
         /// How long after a failure the next attempt is made; default 1 s.
         public var retryInterval = Duration.seconds(1)
+        /// How long sources have been kept from reading when that is told; default 1 s.
+        public var stallNotice = Duration.seconds(1)
         /// Rotation of regular files; default none.
         public var rotation: Rotation?
 
@@ -65,6 +67,8 @@ extension RecordWriter {
 
         /// Why.
         public let reason: Reason
+        /// How many records this writer has written before this line.
+        public let records: UInt64
         /// What this writer has dropped so far; nothing means that the file is complete as far as the writer goes.
         public let dropped: Loss
     }
@@ -103,6 +107,11 @@ extension RecordWriter {
         case notice(WriterFault)
         /// There is room again after ``RecordWriter/isCongested`` was true: sources may read on.
         case room
+        /// ``RecordWriter/isCongested`` has been true for ``Options/stallNotice``: the destination takes too little, and
+        /// the sources stand still. Told once until ``flowing(after:)`` or ``failed(_:)``.
+        case stalled
+        /// There is room again after ``stalled``; for how long there was none.
+        case flowing(after: Duration)
     }
 
     /// What a writer has done so far, for metrics.
@@ -139,8 +148,8 @@ extension RecordWriter {
 }
 
 extension Duration {
-    /// Whole nanoseconds, for the monotonic clock.
-    var wholeNanoseconds: Int64 {
+    /// Whole nanoseconds; what is less is left out.
+    public var wholeNanoseconds: Int64 {
         components.seconds * 1_000_000_000 + components.attoseconds / 1_000_000_000
     }
 }

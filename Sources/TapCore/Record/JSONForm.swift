@@ -66,6 +66,7 @@ public struct JSONForm: Sendable {
         if record.session > 0 { line.field("session", record.session) }
         if let jid = record.jid { line.field("jid", jid) }
         if let user = record.user { line.field("user", user) }
+        if let domain = record.domain { line.field("domain", domain) }
         if let remote = record.remote { line.field("remote", remote) }
         if let direction = record.direction { line.field("direction", literal: direction.name) }
         if let leg = record.leg { line.field("leg", literal: leg.name) }

@@ -43,7 +43,7 @@ public struct LogFilter: Sendable, Hashable {
 
     /// What is shown of `record`; nothing is an empty set.
     public func shown(of record: borrowing Record) -> Shown {
-        let asked = hasOverrides ? override(record.part, record.session, record.jid) : nil
+        let asked = hasOverrides ? override(record.part, record.session, spec.jids.isEmpty ? nil : whose(record)) : nil
         let level = asked ?? base
         var shown: Shown = record.level <= level && record.level != .off ? .summary : []
         guard let direction = record.direction, record.xml != nil else { return shown }
@@ -56,6 +56,16 @@ public struct LogFilter: Sendable, Hashable {
     /// The level that counts for a part, a session (0 for none) and its bound JID.
     public func level(of part: Part, session: UInt64 = 0, jid: String? = nil) -> Level {
         (hasOverrides ? override(part, session, jid) : nil) ?? base
+    }
+
+    /// Whose session it is: of its JID once that is bound, before of what the client has said, the domain first and then
+    /// the name.
+    private func whose(_ record: borrowing Record) -> String? {
+        if let jid = record.jid { return jid }
+        guard let user = record.user else { return record.domain }
+        // Some servers take, and some clients send, the whole bare JID for a name.
+        guard !user.utf8.contains(0x40), let domain = record.domain else { return user }
+        return "\(user)@\(domain)"
     }
 
     /// The most particular word that matches, if any does.

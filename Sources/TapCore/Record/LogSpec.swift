@@ -8,7 +8,7 @@ public import XMPPCore
 /// - `PART=LEVEL`: another level for one ``Part``;
 /// - `session:N=LEVEL`: another level for the session of that number;
 /// - `jid:JID=LEVEL`: another level for the sessions of a full JID, of every resource of a bare JID, or of a whole
-///   domain; a comma in it is written `%2C`, a percent sign that this would make ambiguous `%25`.
+///   domain, the last two also of sessions that are about to log in as such; a comma in it is written `%2C`, a percent sign that this would make ambiguous `%25`.
 ///
 /// For one record the most particular word counts: session before JID before part before the level. ``LogFilter``
 /// answers by it.

@@ -57,6 +57,8 @@ public struct Record: Sendable {
     public var jid: String?
     /// The name the session logs in with, until ``jid`` is known.
     public var user: String?
+    /// The domain the client has asked for, until ``jid`` is known.
+    public var domain: String?
     /// The client's address, `HOST:PORT`.
     public var remote: String?
 

@@ -19,6 +19,9 @@ public struct RecordHeader: Sendable, Hashable {
     public var redaction: RedactionPolicy
     /// A random word that all files of one run share, and no other run has.
     public var run: String
+    /// How many records the same log of the same run has in what it has written before, in this file or others; nil
+    /// where an older program did not say.
+    public var recordsBefore: UInt64?
 
     /// The header of a file of this program.
     public init(
@@ -28,7 +31,8 @@ public struct RecordHeader: Sendable, Hashable {
         filter: String? = nil,
         isComplete: Bool,
         redaction: RedactionPolicy,
-        run: String
+        run: String,
+        recordsBefore: UInt64? = nil
     ) {
         self.tool = tool
         self.time = time
@@ -37,6 +41,7 @@ public struct RecordHeader: Sendable, Hashable {
         self.isComplete = isComplete
         self.redaction = redaction
         self.run = run
+        self.recordsBefore = recordsBefore
     }
 
     /// Appends the header as a line.
@@ -55,6 +60,7 @@ public struct RecordHeader: Sendable, Hashable {
         line.field("complete", isComplete)
         line.field("redaction", redaction.rawValue)
         line.field("run", run)
+        if let recordsBefore { line.field("records_before", recordsBefore) }
         line.closeObject()
         line.endLine()
     }
@@ -116,6 +122,8 @@ public struct RecordHeader: Sendable, Hashable {
             case .text(let text) where reader.matches(name, "redaction"):
                 redaction = RedactionPolicy(rawValue: reader.string(text)) ?? .secrets
             case .text(let text) where reader.matches(name, "run"): run = reader.string(text)
+            case .number(let number) where reader.matches(name, "records_before"):
+                recordsBefore = reader.integer(number).flatMap { UInt64(exactly: $0) }
             case .objectStart, .arrayStart: try reader.skipRest()
             default: break
             }

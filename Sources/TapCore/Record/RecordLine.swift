@@ -49,7 +49,8 @@ public struct RecordLine: Sendable {
 
     /// The fields of the schema.
     private enum Field: String, CaseIterable {
-        case sequence, time, monotonic, level, part, kind, session, jid, user, remote, direction, leg, epoch, offset
+        case sequence, time, monotonic, level, part, kind, session, jid, user, domain, remote, direction, leg, epoch,
+            offset
         case length, chunks, name, from, to, type, id, payload, summary, account, peer, answers, verdict, rule,
             truncated, digest
         case condition, code, message, sasl, tls, sm, details, origin, xml, base64
@@ -143,6 +144,7 @@ public struct RecordLine: Sendable {
             record.origin = reader.matches(slice, "tap") ? .tap : .peer
         case .jid: record.jid = reader.string(slice)
         case .user: record.user = reader.string(slice)
+        case .domain: record.domain = reader.string(slice)
         case .remote: record.remote = reader.string(slice)
         case .verdict: record.verdict = reader.string(slice)
         case .rule: record.rule = reader.string(slice)

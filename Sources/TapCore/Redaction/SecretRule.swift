@@ -4,7 +4,8 @@ import XMPPCore
 ///
 /// Rules go by namespace and local name, wherever the element stands: at the top level, in a carbon, a forwarded
 /// message, an archive result, a pubsub item.
-struct SecretRule: Sendable {
+/// An object, since rules are handed about and never change.
+final class SecretRule: Sendable {
     /// What becomes of the text directly inside an element, and what holds for the elements inside it.
     enum Content: Sendable {
         /// As around it: shown, unless something around it guards its content.
@@ -53,14 +54,14 @@ struct SecretRule: Sendable {
     }
 
     /// Local name; nil is any element of the namespace.
-    var name: StaticString?
+    let name: StaticString?
     /// Namespace; nil is any.
-    var namespace: Namespace?
-    var content: Content
+    let namespace: Namespace?
+    let content: Content
     /// Attributes that are secrets, with or without a prefix.
-    var attributes: [Attribute]
+    let attributes: [Attribute]
     /// Attributes to show where content is guarded, of which all others are hidden.
-    var shown: [StaticString]
+    let shown: [StaticString]
 
     init(
         _ name: StaticString?,

@@ -21,7 +21,7 @@ extension Session {
             phase = .opening
         default: break
         }
-        emit(record)
+        emit(consume record)
         climb(step, element)
         guard direction == .recv, step.kind == .success else { return }
         facts.authentication = .succeeded

@@ -46,7 +46,7 @@ extension Session {
             record.code = "malformed-client-hello"
             record.message = "malformed ClientHello: \(reason)"
         }
-        emit(record)
+        emit(consume record)
         if case .hello(let hello) = result { refuseOtherName(hello) }
     }
 
@@ -61,7 +61,7 @@ extension Session {
         var copy: [UInt8] = []
         copy.append(bytes)
         record.bytes = copy
-        emit(record)
+        emit(consume record)
     }
 
     /// From here on both directions are TLS, which is passed through.
@@ -75,7 +75,7 @@ extension Session {
             directly
             ? "TLS from the first byte on; it is passed through and cannot be read"
             : "TLS begins at byte \(at) from the client; it is passed through and cannot be read"
-        emit(record)
+        emit(consume record)
         finish(
             .tls,
             .skipped("passed through; what follows cannot be read"),
@@ -100,7 +100,7 @@ extension Session {
         record.message =
             isTLS ? "\(record.length) bytes of TLS passed through" : "\(record.length) bytes passed on unread"
         record.digest = takeDigest(direction)
-        emit(record)
+        emit(consume record)
     }
 
     /// The digest of the bytes since it was begun, in hexadecimal; nil where none was.

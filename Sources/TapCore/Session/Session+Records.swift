@@ -20,6 +20,7 @@ extension Session {
     }
 
     /// A record of this session without content.
+    @inline(__always)
     mutating func makeRecord(_ kind: Record.Kind, _ level: Level, part: Part) -> Record {
         var record = Record(
             sequence: run.nextSequence(),
@@ -31,7 +32,10 @@ extension Session {
         )
         record.session = number
         record.jid = facts.jid.map { tools.redactor.disclose(address: $0) }
-        if facts.jid == nil { record.user = facts.user.map { tools.redactor.disclose(user: $0, at: facts.domain) } }
+        if facts.jid == nil {
+            record.user = facts.user.map { tools.redactor.disclose(user: $0, at: facts.domain) }
+            record.domain = facts.domain.map { tools.redactor.disclose(address: $0) }
+        }
         record.remote = remote
         return record
     }
@@ -101,7 +105,11 @@ extension Session {
         let context = Summary.Context(direction: direction, jid: record.jid, request: request?.summary)
         let content = contentSource == .composed ? composed.span : pipes.bytes(direction)
         // The head refers to the item as it came; where that is not shown, what is shown is read.
-        if contentSource != .composed, let words = Summary.words(of: event.head, content, context) { return words }
+        if contentSource != .composed {
+            if let words = Summary.words(of: event.head, content, context) { return words }
+            let isShort = xml.count <= Self.longestRead
+            if isShort, let words = Summary.words(of: event.head, pipes[direction].decoder) { return words }
+        }
         if xml.count <= Self.longestRead, let element = read(content.slice(xml), direction) {
             return Summary.words(of: element, context)
         }
@@ -198,7 +206,7 @@ extension Session {
         record.code = "session-ready"
         record.message = "ready\(record.jid.map { " as \($0)" } ?? ""): \(words)"
         record.roundTrip = elapsed
-        emit(record)
+        emit(consume record)
     }
 
     mutating func traceChunk(_ direction: Direction, _ bytes: Span<UInt8>) {
@@ -233,7 +241,7 @@ extension Session {
             ? foreignWords(direction)
             : "\(fault.explanation), at offset \(fault.offset) of stream \(event.epoch)\(offence(fault, event, direction)); "
                 + outcome
-        emit(record)
+        emit(consume record)
     }
 
     /// The offending bytes: up to 120 around the fault once the session is past authentication; before that, and in
@@ -271,7 +279,7 @@ extension Session {
         record.code = "torn"
         record.message = "the connection ended inside an item, \(event.length) bytes into it"
         record.isTruncated = true
-        emit(record)
+        emit(consume record)
     }
 
     /// What is to be said of the session as a whole.
@@ -290,6 +298,6 @@ extension Session {
         var summary = facts.summary
         summary["domain"] = facts.domain.map { .string(tools.redactor.disclose(address: $0)) }
         record.details = summary
-        emit(record)
+        emit(consume record)
     }
 }

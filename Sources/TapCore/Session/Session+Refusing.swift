@@ -78,7 +78,7 @@ extension Session {
                 record.name = ByteRange(start + 1, start + 1 + Self.errorName.utf8CodeUnitCount)
                 record.condition = condition?.rawValue
             }
-            emit(record)
+            emit(consume record)
         }
     }
 

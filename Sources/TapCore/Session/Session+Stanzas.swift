@@ -12,7 +12,7 @@ extension Session {
             let request = takeRequest(event, direction)
             var record = makeRecord(event, direction, .stanza, level: .info, answering: request)
             note(request, in: &record)
-            emit(record)
+            emit(consume record)
             if let request { handleResult(event, direction, request) }
             noteRoster(event, direction, isPush: false)
         default:
@@ -49,7 +49,7 @@ extension Session {
                 summary: record.summary
             )
         }
-        emit(record)
+        emit(consume record)
         noteRoster(event, direction, isPush: true)
     }
 

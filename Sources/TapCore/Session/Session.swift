@@ -222,10 +222,7 @@ public struct Session: ~Copyable {
     public mutating func next() -> Command? {
         while true {
             if queueHead < queue.count {
-                // Taken out rather than copied: a record has many texts to be counted once more.
-                var command = Command.finish(.client)
-                swap(&command, &queue[queueHead])
-                queueHead += 1
+                let command = takeCommand()
                 // What is forwarded is what came, whatever a record may show of it.
                 if case .forward(let direction) = command {
                     shownSource = direction == .send ? .send : .recv
@@ -233,10 +230,6 @@ public struct Session: ~Copyable {
                     shownSource = contentSource
                 }
                 return command
-            }
-            if queueHead > 0 {
-                queue.removeAll(keepingCapacity: queue.count <= 16)
-                queueHead = 0
             }
             contentSource = .none
             if composed.capacity > 64 << 10 { composed = [] }
@@ -297,7 +290,24 @@ public struct Session: ~Copyable {
 
     // MARK: Commands
 
-    mutating func enqueue(_ command: consuming Command) { queue.append(command) }
+    /// Takes the next command out rather than copying it: a record has many texts to be counted once more.
+    private mutating func takeCommand() -> Command {
+        guard queueHead + 1 < queue.count else {
+            // Most events have one.
+            let command = queue.removeLast()
+            if queueHead > 0 {
+                queue.removeAll(keepingCapacity: queue.capacity <= 32)
+                queueHead = 0
+            }
+            return command
+        }
+        var command = Command.finish(.client)
+        swap(&command, &queue[queueHead])
+        queueHead += 1
+        return command
+    }
+
+    mutating func enqueue(_ command: consuming Command) { queue.append(consume command) }
 
     private mutating func count(_ direction: Direction, _ bytes: Int) {
         switch direction {

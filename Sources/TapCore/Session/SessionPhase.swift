@@ -223,7 +223,7 @@ extension Session {
         }
         let words = element.childText("text", .streamErrors).map { tools.redactor.disclose(text: $0) }
         record.message = words
-        emit(record)
+        emit(consume record)
         failRung(condition: condition, words)
     }
 

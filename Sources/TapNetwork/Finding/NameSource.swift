@@ -28,6 +28,7 @@ struct NameServers: NameSource {
     func addresses(_ host: String, port: Int) throws(LookupFault) -> [SocketAddress] {
         let endpoint = Endpoint(host: host, port: port)
         if let address = try? SocketAddress(ipAddress: host, port: port) { return [address] }
+        if let name = LocalName(host) { return name.addresses(port: port) }
         // The system knows names that are in no DNS, of its hosts file for one, and how to sort what it finds.
         guard server != nil else { return ListenerAddresses.resolve(endpoint) }
         var found: [SocketAddress] = []

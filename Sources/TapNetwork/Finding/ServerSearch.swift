@@ -98,29 +98,13 @@ final class ServerSearch {
     }
 
     private func tellRecords(_ service: ServiceRecord.Service, _ answer: RecordAnswer) {
-        let (outcome, finding): (FindingStep.Outcome, String) =
-            switch answer.answer {
-            case .failure(let fault): (.failed, fault.words)
-            case .success(let records) where records.isEmpty: (.none, "no such records")
-            case .success(let records) where records.allSatisfy(\.isRefusal):
-                (.refused, "the domain has no such service")
-            case .success(let records): (.ok, records.map(\.description).joined(separator: ", "))
-            }
-        tell(FindingStep(.records, outcome, "\(service.rawValue).\(domain.ascii)", finding, duration: answer.duration))
+        tell(.records(service, of: domain.ascii, answer.answer, duration: answer.duration))
     }
 
     /// Without SRV records the domain's own address and the usual port (RFC 6120 §3.2.2), where a stream begins in clear.
     private func fallBack() {
         isFromRecord = false
-        servers = [
-            ServiceRecord(
-                service: .clear,
-                priority: 0,
-                weight: 0,
-                port: ServiceResolver.standardPort,
-                target: domain.ascii
-            )
-        ]
+        servers = [.fallback(of: domain.ascii)]
         next()
     }
 

@@ -17,6 +17,12 @@ struct ServiceRecord: Sendable, Hashable {
     /// The host's name without the last dot; empty where the record says that there is no such service (`.`).
     var target: String
 
+    /// What stands for the records of a domain that has none: its own address and the usual port (RFC 6120 §3.2.2), where
+    /// a stream begins in clear.
+    static func fallback(of domain: String) -> ServiceRecord {
+        ServiceRecord(service: .clear, priority: 0, weight: 0, port: ServiceResolver.standardPort, target: domain)
+    }
+
     /// The record says that the service is decidedly not available.
     var isRefusal: Bool { target.isEmpty }
 }

@@ -15,9 +15,8 @@ struct TargetPolicy: Sendable {
 
     /// Whether a domain is one of this machine (RFC 6761 §6.3).
     static func isLocal(_ domain: String) -> Bool {
-        let name = domain.lowercased()
-        if name == "localhost" || name.hasSuffix(".localhost") { return true }
-        let literal = name.hasPrefix("[") ? String(name.dropFirst().dropLast()) : name
+        if LocalName(domain) != nil { return true }
+        let literal = domain.hasPrefix("[") ? String(domain.dropFirst().dropLast()) : domain
         return (try? SocketAddress(ipAddress: literal, port: 0))?.isLoopback ?? false
     }
 

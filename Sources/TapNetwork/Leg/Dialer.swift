@@ -23,8 +23,9 @@ struct Dialer: Sendable {
         let bootstrap = ClientBootstrap(group: eventLoop)
             .connectTimeout(timeout)
             .channelInitializer { channel in channel.eventLoop.makeCompletedFuture { try channel.becomeLeg() } }
-        guard let address else { return bootstrap.connect(host: endpoint.host, port: endpoint.port) }
-        return bootstrap.connect(to: address)
+        if let address { return bootstrap.connect(to: address) }
+        let resolver = LocalName(endpoint.host).map { LocalResolver($0, on: eventLoop) }
+        return bootstrap.resolver(resolver).connect(host: endpoint.host, port: endpoint.port)
     }
 
     /// Why a connection could not be made, in one line that names the server.

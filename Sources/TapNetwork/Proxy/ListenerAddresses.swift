@@ -9,9 +9,9 @@ struct ListenerAddresses {
     /// Whether one of them may be missing on this machine.
     let isPair: Bool
 
-    /// Looks the host up; without one, or with `localhost`, it is both loopback addresses.
+    /// Looks the host up; without one, or with a name of this machine, it is both loopback addresses.
     init(_ spec: ListenSpec) async throws(ProxyError) {
-        guard let host = spec.host, host.lowercased() != "localhost" else {
+        guard let host = spec.host, LocalName(host) == nil else {
             addresses = ["127.0.0.1", "::1"].compactMap { try? SocketAddress(ipAddress: $0, port: spec.port) }
             isPair = true
             return
@@ -34,8 +34,9 @@ struct ListenerAddresses {
         return found ?? []
     }
 
-    /// The same, blocking; the name is looked up as this system looks up names.
+    /// The same of a name, blocking. The system is asked, except for names of this machine.
     static func resolve(_ endpoint: Endpoint) -> [SocketAddress] {
+        if let name = LocalName(endpoint.host) { return name.addresses(port: endpoint.port) }
         var hints = addrinfo()
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
         var list: UnsafeMutablePointer<addrinfo>?

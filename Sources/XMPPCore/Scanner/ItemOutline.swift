@@ -101,3 +101,63 @@ public final class ItemOutline {
         }
     }
 }
+
+/// A child element of an item, as its outline tells it.
+public struct OutlinedChild: Sendable, BitwiseCopyable {
+    /// What it holds.
+    public enum Content: Sendable, BitwiseCopyable {
+        /// Character data as written, in the item, or nothing.
+        case text(ByteRange)
+        /// One element, of the same namespace, with nothing but text inside.
+        case element(name: ByteRange, text: ByteRange)
+        /// More than that.
+        case other
+    }
+
+    /// Local name, in the item.
+    public let name: ByteRange
+    /// Namespace.
+    public let namespace: Namespace
+    /// What it holds.
+    public let content: Content
+}
+
+extension StreamDecoder {
+    /// Calls `body` with each child element of the last event's item, in order, until it returns false.
+    ///
+    /// - Returns: whether all were told; false also where the decoder has no outline of the item.
+    public func forEachChild(_ body: (OutlinedChild) -> Bool) -> Bool {
+        guard let outline else { return false }
+        let nodes = outline.pointee.contents.nodes
+        var index = 1
+        while index < nodes.count {
+            let node = nodes[index]
+            let end = max(Int(node.end), index + 1)
+            if !node.isText {
+                let content = Self.content(index, end, nodes)
+                guard body(OutlinedChild(name: node.name, namespace: node.namespace, content: content)) else {
+                    return false
+                }
+            }
+            index = end
+        }
+        return true
+    }
+
+    /// What the element holds whose node is at `index`, and all of it before `end`.
+    private static func content(_ index: Int, _ end: Int, _ nodes: RawList<ElementArena.Node>) -> OutlinedChild.Content
+    {
+        if let text = text(index, end, nodes) { return .text(text) }
+        let inner = nodes[index + 1]
+        guard !inner.isText, inner.end == end, inner.namespace == nodes[index].namespace, inner.namespace != .other,
+            let text = text(index + 1, end, nodes)
+        else { return .other }
+        return .element(name: inner.name, text: text)
+    }
+
+    /// The text of an element without elements: one run, or none.
+    private static func text(_ index: Int, _ end: Int, _ nodes: RawList<ElementArena.Node>) -> ByteRange? {
+        if end == index + 1 { return .empty }
+        return end == index + 2 && nodes[index + 1].isText ? nodes[index + 1].name : nil
+    }
+}

@@ -13,6 +13,7 @@ struct DoctorCommand: ParsableCommand, Configurable {
             Example:
 
               xmpptap doctor
+              xmpptap doctor --upstream-domain example.org
               xmpptap doctor --port 15223 --json | jq 'select(.outcome != "ok")'
             """
     )
@@ -23,13 +24,32 @@ struct DoctorCommand: ParsableCommand, Configurable {
     )
     var port = UInt16(ListenSpec.defaultPort)
 
+    @Option(
+        help: ArgumentHelp(
+            "Look where the servers of this domain are, as proxy --upstream-domain would; can be repeated.",
+            valueName: "domain"
+        ),
+        transform: { text throws(EndpointError) in try Upstream.Domain(text) }
+    )
+    var upstreamDomain: [Upstream.Domain] = []
+
+    @Option(
+        help: ArgumentHelp("Ask this name server; without it those of this machine.", valueName: "host:port"),
+        transform: { text throws(EndpointError) in try Endpoint(text) }
+    )
+    var resolver: Endpoint?
+
     @Flag(help: "Print JSON, one object a line.")
     var json = false
 
     @OptionGroup var config: ConfigOption
 
     func run() throws {
-        let findings = Doctor.examine(port: port)
+        if resolver != nil, upstreamDomain.isEmpty {
+            throw Failure.usage("--resolver is asked for domains; add --upstream-domain")
+        }
+        var findings = Doctor.examine(port: port)
+        for domain in upstreamDomain { findings += Doctor.servers(of: domain, resolver: resolver) }
         for finding in findings { Console.print(json ? finding.json : finding.line) }
         if findings.contains(where: { $0.outcome == .stop }) { throw Failure.told(.checkFailed) }
     }

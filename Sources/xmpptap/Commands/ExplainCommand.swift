@@ -74,7 +74,7 @@ struct ExplainCommand: ParsableCommand, Configurable {
             case .record(let line):
                 found.note(session: line.record.session)
                 story.note(line.record)
-            case .damage: break
+            case .damage, .gap: break
             }
         }
         if let remark = found.remark(on: Set(session)) { Console.complain(remark) }
@@ -102,7 +102,11 @@ struct ExplainCommand: ParsableCommand, Configurable {
         do throws(ReaderFault) {
             let reader = try RecordReader(files)
             while let entry = try reader.next() {
-                if case .damage(let line) = entry { Console.complain("\(line)") }
+                switch entry {
+                case .damage(let line): Console.complain("\(line)")
+                case .gap(let gap): Console.complain("\(gap)")
+                case .header, .record: break
+                }
                 body(entry)
             }
         } catch {

@@ -49,12 +49,14 @@ struct ReadCommand: ParsableCommand, Configurable {
     func run() throws {
         do {
             let reader = try RecordReader(files)
+            var header = reader.firstHeader
+            header.isComplete = header.isComplete && reader.isComplete
             let plan = ReadPlan(
                 files: files,
                 log: log,
                 isJSON: json,
                 sessions: Set(session),
-                header: reader.firstHeader,
+                header: header,
                 in: .current
             )
             if let note = plan.note { Console.complain(note) }

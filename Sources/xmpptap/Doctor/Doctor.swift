@@ -95,12 +95,26 @@ enum Doctor {
 
     static func resolver(found: [String]) -> Finding {
         guard !found.isEmpty else {
-            return .stop("names", "localhost has no address; add the line \"127.0.0.1 localhost\" to /etc/hosts")
+            return .note(
+                "names",
+                "clients on this machine cannot find localhost; add the line \"127.0.0.1 localhost\" to /etc/hosts"
+            )
         }
         guard found.allSatisfy({ $0 == "::1" || $0.hasPrefix("127.") }) else {
             return .note("names", "localhost is \(found.joined(separator: ", ")); look into /etc/hosts")
         }
         return .ok("names", "localhost is \(found.joined(separator: ", "))")
+    }
+
+    /// Where a client of a domain would be sent to.
+    static func servers(of domain: Upstream.Domain, resolver: Endpoint?) -> [Finding] {
+        let report = DomainReport.look(at: domain, resolver: resolver)
+        let findings = report.steps.map { step in
+            let text = "\(step.subject): \(step.finding)"
+            return step.outcome == .ok ? Finding.ok(domain.name, text) : .note(domain.name, text)
+        }
+        let way = "clients of it cannot be served; ask who runs it, or name its server with --upstream HOST:PORT"
+        return findings + (report.fault.map { [.stop(domain.name, "\($0): \(way)")] } ?? [])
     }
 
     static func output(_ surroundings: LogPlan.Surroundings) -> Finding {

@@ -57,7 +57,7 @@ final class OpenLogs: Sendable {
                     switch event {
                     case .failed: watch.changed(place, isFailing: true)
                     case .recovered: watch.changed(place, isFailing: false)
-                    case .notice, .room: break
+                    case .notice, .room, .stalled, .flowing: break
                     }
                 }
                 sinks.append((log.name, sink))
@@ -122,7 +122,7 @@ final class OpenLogs: Sendable {
         )
     }
 
-    /// Says once that writing fails, and once that it works again.
+    /// Says once that writing fails or stands still, and once that it works again.
     private static func tell(_ event: RecordWriter.Event, of log: LogPlan.Log) {
         switch event {
         case .failed(let fault): Console.complain("\(log.flag): \(fault)")
@@ -130,6 +130,13 @@ final class OpenLogs: Sendable {
         case .recovered(let loss):
             Console.complain("\(log.name) is written again; \(loss.records) records were dropped")
         case .notice(let fault): Console.complain("warning: \(log.flag): \(fault)")
+        case .stalled:
+            Console.complain("warning: \(log.name) takes no more, and every session waits until its reader goes on")
+        case .flowing(let duration):
+            var words = LineBuffer()
+            words.append(duration: duration.wholeNanoseconds)
+            let time = String(decoding: words.bytes, as: UTF8.self)
+            Console.complain("\(log.name) takes records again after \(time); the sessions go on")
         case .room: break
         }
     }

@@ -55,6 +55,7 @@ struct ReadRun {
                 case .record(let record):
                     sessions.note(session: record.record.session)
                     if plan.sessions.isEmpty || plan.sessions.contains(record.record.session) { sink.write(record) }
+                case .gap(let gap): Console.complain("\(gap)")
                 case .damage(let line):
                     Console.complain("\(line)")
                     hasDamage = hasDamage || line.reason != .torn

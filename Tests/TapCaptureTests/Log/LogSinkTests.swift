@@ -83,7 +83,7 @@ struct LogSinkTests {
         #expect(
             capture.first
                 == #"{"xtap":1,"tool":"xmpptap 1.2.3","time":"2026-11-21T17:22:42.102000000Z","level":"verbose","#
-                + #""filter":null,"complete":true,"redaction":"none","run":"w0"}"#
+                + #""filter":null,"complete":true,"redaction":"none","run":"w0","records_before":0}"#
         )
         #expect(capture.last?.contains(#""chunks":[7]"#) == true)
         #expect(capture.last?.contains(#""xml":"<presence id='1'>é</presence>""#) == true)
@@ -147,7 +147,7 @@ struct LogSinkTests {
     @Test func `Dropped records leave a note and an incomplete header`() {
         var loss = RecordWriter.Loss()
         loss.add(records: 7, bytes: 900)
-        let opening = RecordWriter.Opening(reason: .loss, dropped: loss)
+        let opening = RecordWriter.Opening(reason: .loss, records: 0, dropped: loss)
         func told(_ form: LogSink.Form) -> [String] {
             let configuration = LogSink.Configuration(
                 .path("x"),
@@ -177,7 +177,7 @@ struct LogSinkTests {
         func header(_ form: LogSink.Form) -> [UInt8] {
             let configuration = LogSink.Configuration(.standardOutput, form: form, spec: LogSpec())
             return LogLines(configuration: configuration, run: run())
-                .header(RecordWriter.Opening(reason: .start, dropped: RecordWriter.Loss()))
+                .header(RecordWriter.Opening(reason: .start, records: 0, dropped: RecordWriter.Loss()))
         }
         #expect(header(.text(TextForm.Style())).isEmpty)
         #expect(header(.json).starts(with: Array("{\"xtap\":1,".utf8)))

@@ -9,7 +9,8 @@ import Testing
         _ second: Int64 = 0,
         run: String = "r",
         complete: Bool = true,
-        version: Int64 = 1
+        version: Int64 = 1,
+        before: UInt64? = nil
     ) -> String {
         var header = RecordHeader(
             tool: "test",
@@ -17,7 +18,8 @@ import Testing
             level: "verbose",
             isComplete: complete,
             redaction: .secrets,
-            run: run
+            run: run,
+            recordsBefore: before
         )
         header.version = version
         var line = LineBuffer()
@@ -51,6 +53,7 @@ import Testing
             case .header: entries.append("h")
             case .record(let line): entries.append("\(line.record.sequence)")
             case .damage(let line): entries.append(line.description)
+            case .gap(let gap): entries.append(gap.description)
             }
         }
         return entries
@@ -131,6 +134,57 @@ import Testing
         let paths = ["x.log", "x.log.2", "x.log.1"].map(folder.file)
         #expect(try read(paths) == ["h", "1", "2", "h", "3", "4", "h", "5", "6"])
         #expect(try RecordReader(paths).firstHeader.time.nanoseconds == 10_000_000_000)
+    }
+
+    private static let reason = "in a part of the run that was not named, or is gone"
+
+    @Test func partsThatAreMissingAreTold() throws {
+        let folder = try Folder()
+        try folder.write(header(30, before: 4) + record(5) + record(6), "x.log")
+        try folder.write(header(20, before: 2) + record(3) + record(4), "x.log.1")
+        try folder.write(header(10, before: 0) + record(1) + record(2), "x.log.2")
+        let (new, middle, old) = (folder.file("x.log"), folder.file("x.log.1"), folder.file("x.log.2"))
+        func isComplete(_ paths: [String]) throws -> [Bool] {
+            let reader = try RecordReader(paths)
+            let atFirst = reader.isComplete
+            while try reader.next() != nil {}
+            return [atFirst, reader.isComplete]
+        }
+        #expect(try read([new, middle, old]) == ["h", "1", "2", "h", "3", "4", "h", "5", "6"])
+        #expect(try isComplete([new, middle, old]) == [true, true])
+        #expect(
+            try read([new, old])
+                == ["h", "1", "2", "2 records are missing before \(new): \(Self.reason)", "h", "5", "6"]
+        )
+        #expect(try isComplete([new, old]) == [true, false])
+        #expect(
+            try read([new, middle])
+                == ["2 records are missing before \(middle): \(Self.reason)", "h", "3", "4", "h", "5", "6"]
+        )
+        #expect(try isComplete([new, middle]) == [false, false])
+        #expect(try read([new])[0] == "4 records are missing before \(new): \(Self.reason)")
+    }
+
+    @Test func partsOfAClockThatWasSetBackAreReadInTheirOrder() throws {
+        let folder = try Folder()
+        try folder.write(header(30, before: 0) + record(1), "x.log.2")
+        try folder.write(header(10, before: 1) + record(2), "x.log.1")
+        try folder.write(header(20, before: 2) + record(3), "x.log")
+        try folder.write(header(15, run: "other", before: 0) + record(9), "y.log")
+        let paths = ["y.log", "x.log", "x.log.1", "x.log.2"].map(folder.file)
+        #expect(try read(paths) == ["h", "1", "h", "9", "h", "2", "h", "3"])
+    }
+
+    @Test func runsAndLogsAreCountedEachForItself() throws {
+        let folder = try Folder()
+        let text = header(before: 0) + record(1) + header(5, run: "s", before: 0) + record(1) + record(2)
+        try folder.write(text + header(6, run: "s", before: 2) + record(3), "x.log")
+        #expect(try read([folder.file("x.log")]) == ["h", "1", "h", "1", "2", "h", "3"])
+        // Twice the same is no gap either.
+        #expect(try read([folder.file("x.log"), folder.file("x.log")]).count == 14)
+        let path = folder.file("y.log")
+        try folder.write(text + "{}\n" + header(6, run: "s", before: 4) + record(5), "y.log")
+        #expect(try read([path])[6] == "1 record is missing before line 7 of \(path): \(Self.reason)")
     }
 
     @Test func aFileKnowsWhetherItIsComplete() throws {

@@ -98,6 +98,50 @@ private final class SmallDisk {
     }
 
     @Test(.enabled(if: geteuid() == 0, "needs root for a small file system"))
+    func whatWaitedAndTheLossStandBeforeTheHeaderThatFollowsThem() throws {
+        guard let disk = try SmallDisk(kilobytes: 64) else {
+            try Test.cancel("a file system cannot be mounted here")
+        }
+        let events = Events()
+        let lines = RecordWriter.Lines(
+            header: { Array("header after \($0.records)\n".utf8) },
+            loss: { Array("lost \($0.records)\n".utf8) }
+        )
+        let writer = try RecordWriter(disk.file("x.log"), events: events, lines: lines) {
+            $0.capacity = 20_000
+            $0.retryInterval = .milliseconds(20)
+        }
+        disk.fill(leaving: 0)
+        let filler = String(repeating: "x", count: 80)
+        for number in 0..<1000 {
+            writer.append("record \(number) \(filler)\n")
+            if number == 100 { #expect(events.wait(for: isFailure)) }
+        }
+        disk.empty()
+        #expect(events.wait(for: isRecovery))
+        writer.append("last\n")
+        writer.flush()
+        writer.reopen()
+        func text() throws -> String {
+            String(decoding: try Data(contentsOf: URL(fileURLWithPath: disk.file("x.log"))), as: UTF8.self)
+        }
+        #expect(eventually { (try? text().split(separator: "\n").last?.hasPrefix("header")) == true })
+        writer.append("behind\n")
+        writer.close()
+        var records = 0
+        var headers = 0
+        for line in try text().split(separator: "\n") {
+            guard line.hasPrefix("header") else {
+                records += 1
+                continue
+            }
+            #expect(line == "header after \(records)")
+            headers += 1
+        }
+        #expect(headers == 3)
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "needs root for a small file system"))
     func aDiskThatIsFullForAMomentLosesNothing() throws {
         guard let disk = try SmallDisk(kilobytes: 64) else {
             try Test.cancel("a file system cannot be mounted here")
@@ -204,6 +248,7 @@ private final class SmallDisk {
             let events = Events()
             let writer = try RecordWriter("/dev/fd/\(pipe.writer)", events: events, lines: .init()) {
                 $0.capacity = 100_000
+                $0.stallNotice = .seconds(600)
             }
             var expected: [UInt8] = []
             var outcome = RecordWriter.Outcome.taken
@@ -226,6 +271,31 @@ private final class SmallDisk {
             #expect(events.list == [.room])
             #expect(pipe.drain() == Array("x\n".utf8))
         }
+    }
+
+    @Test func aReaderThatSleepsIsToldOnceAndAgainWhenItHasGoneOn() throws {
+        let pipe = Pipe(capacity: 4096)
+        let events = Events()
+        let writer = try RecordWriter("/dev/fd/\(pipe.writer)", events: events, lines: .init()) {
+            $0.capacity = 100_000
+            $0.stallNotice = .milliseconds(300)
+        }
+        for _ in 0..<2 {
+            let before = events.list.count
+            while writer.append("record\n") == .taken {}
+            #expect(eventually { events.list.count > before })
+            usleep(400_000)
+            #expect(events.list[before...] == [.stalled], "once")
+            _ = pipe.drain()
+            #expect(eventually { events.list.count == before + 3 })
+            #expect(events.list[before + 1] == .room)
+            guard case .flowing(let duration) = events.list[before + 2] else {
+                Issue.record("\(events.list[before...])")
+                return
+            }
+            #expect(duration >= .milliseconds(700))
+        }
+        #expect(writer.close().isEmpty)
     }
 
     @Test func whoAppendsToAFullBufferAllTheSameWaits() throws {

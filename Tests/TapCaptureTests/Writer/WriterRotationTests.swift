@@ -25,6 +25,33 @@ import Testing
         #expect(writer.counters.rotations == 16)
     }
 
+    @Test func everyHeaderSaysHowManyRecordsStandBeforeIt() throws {
+        let folder = try Folder()
+        let writer = try RecordWriter(folder.file("x.log"), rotation: .init(size: 500, keep: 1000), lines: counting)
+        for number in 100..<300 {
+            writer.append("record \(number)\n")
+            if number == 200 {
+                writer.flush()
+                writer.reopen()
+                #expect(eventually { (try? folder.lines("x.log").dropLast().last?.hasPrefix("header")) == true })
+            }
+        }
+        writer.close()
+        let names = (1...Int(writer.counters.rotations)).reversed().map { "x.log.\($0)" } + ["x.log"]
+        var records = 0
+        var headers = 0
+        for line in try names.flatMap({ try folder.lines($0) }) where !line.isEmpty {
+            if line.hasPrefix("header") {
+                #expect(line == "header after \(records)")
+                headers += 1
+            } else {
+                records += 1
+            }
+        }
+        #expect(records == 200)
+        #expect(headers == names.count + 1)
+    }
+
     @Test func nothingIsLostAcrossManyParts() throws {
         let folder = try Folder()
         let writer = try RecordWriter(folder.file("x.log"), rotation: .init(size: 5000, keep: 1000))

@@ -76,6 +76,9 @@ let markers = RecordWriter.Lines(
     loss: { Array("lost \($0.records) records, \($0.bytes) bytes\n".utf8) }
 )
 
+/// Lines that tell records from headers by what stands before these: `header after N`.
+let counting = RecordWriter.Lines(header: { Array("header after \($0.records)\n".utf8) })
+
 extension RecordWriter {
     convenience init(
         _ path: String,

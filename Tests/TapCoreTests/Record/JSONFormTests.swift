@@ -232,9 +232,18 @@ import XMPPCore
         other.filter = "message and \"x\""
         other.isComplete = true
         other.redaction = .none
+        other.recordsBefore = 12
+        #expect(text(other).hasSuffix(#","run":"0123abcd","records_before":12}"# + "\n"))
         for header in [header, other] {
             #expect(try RecordHeader(json: text(header).utf8Span.span.bytes) == header)
         }
+    }
+
+    @Test(arguments: ["-1", "1.5", "99999999999999999999", "\"3\"", "null"])
+    func aCountThatIsNoneIsPassedOver(count: String) throws {
+        let text = #"{"xtap":1,"run":"r","records_before":"# + count + "}"
+        let header = try RecordHeader(json: text.utf8Span.span.bytes)
+        #expect(header.run == "r" && header.recordsBefore == nil)
     }
 
     @Test func headersAreToldFromRecords() {

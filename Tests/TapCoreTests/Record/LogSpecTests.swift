@@ -208,6 +208,34 @@ import XMPPCore
         #expect(try level(1, "ROMEO@example.org/\u{378}") == .verbose)
     }
 
+    @Test func beforeAJIDIsBoundWhatTheClientHasSaidCounts() throws {
+        func level(_ user: String?, _ domain: String?, _ spec: String) throws -> Level {
+            var record = record(.info)
+            (record.user, record.domain) = (user, domain)
+            let filter = LogFilter(try LogSpec(spec))
+            return try #require(
+                [Level.trace, .verbose, .info, .off].first { level in
+                    record.level = level
+                    return level == .off || filter.shown(of: record).contains(.summary)
+                }
+            )
+        }
+        let romeo = "off,jid:romeo@example.org=verbose"
+        #expect(try level("romeo", "example.org", romeo) == .verbose)
+        #expect(try level("Romeo", "EXAMPLE.org", romeo) == .verbose)
+        #expect(try level("romeo@example.org", "example.org", romeo) == .verbose)
+        #expect(try level("romeo@example.org", nil, romeo) == .verbose)
+        #expect(try level("juliet", "example.org", romeo) == .off)
+        #expect(try level("romeo", "example.com", romeo) == .off)
+        #expect(try level("romeo", nil, romeo) == .off)
+        #expect(try level(nil, "example.org", romeo) == .off)
+        #expect(try level(nil, nil, romeo) == .off)
+        #expect(try level(nil, "example.org", "off,jid:example.org=info") == .info)
+        #expect(try level("romeo", "example.org", "off,jid:example.org=info") == .info)
+        // A resource that is not bound yet is nobody's.
+        #expect(try level("romeo", "example.org", "off,jid:romeo@example.org/phone=info") == .off)
+    }
+
     @Test func theFilterTellsHowMuchItMayEverShow() throws {
         #expect(LogFilter(try LogSpec("warn")).level == .warn)
         #expect(LogFilter(try LogSpec("warn,send")).level == .verbose)

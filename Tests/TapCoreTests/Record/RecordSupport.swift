@@ -103,6 +103,7 @@ extension Sample {
         sample.record.session = maybe(UInt64.random(in: 1 ... .max, using: &random)) ?? 0
         sample.record.jid = maybe(text())
         sample.record.user = maybe(text())
+        sample.record.domain = maybe(text())
         sample.record.remote = maybe(text())
         sample.record.direction = maybe(Bool.random(using: &random) ? .send : .recv)
         sample.record.leg = maybe(Bool.random(using: &random) ? .client : .server)

@@ -311,6 +311,58 @@ import XMPPCore
         #expect(told > 300)
     }
 
+    @Test(arguments: [
+        "<message type='chat' xml:lang='en'><body>a &lt;&amp;b</body><active xmlns='http://jabber.org/protocol/chatstates'/><request xmlns='urn:xmpp:receipts'/><origin-id xmlns='urn:xmpp:sid:0' id='1'/><markable xmlns='urn:xmpp:chat-markers:0'/></message>",
+        "<message> <thread>t</thread><body/>\n<composing xmlns='http://jabber.org/protocol/chatstates'></composing></message>",
+        "<message><body>ä😀</body><paused xmlns='http://jabber.org/protocol/chatstates'/><store xmlns='urn:xmpp:hints'/></message>",
+        "<presence><show>away</show><status>gone &gt;</status><priority>5</priority><c xmlns='http://jabber.org/protocol/caps' ver='x'/><x xmlns='vcard-temp:x:update'><photo>0123456789abcdef</photo></x></presence>",
+        "<presence type='unavailable'><status/><x xmlns='vcard-temp:x:update'><photo/></x></presence>",
+    ])
+    func whatItsChildrenAreTellsAnItem(stanza: String) {
+        #expect(compareChildren(stanza) == 1)
+    }
+
+    @Test(arguments: [
+        "<message/>", "<message><body>&#228;</body></message>", "<message><body>\r\n</body></message>",
+        "<message><body>[redacted:body-12#1]</body></message>", "<message><body>[x]</body><thread/></message>",
+        "<message><body><![CDATA[x]]></body></message>", "<message><body>a<b/></body></message>",
+        "<message><thread>t</thread></message>", "<message><store xmlns='urn:xmpp:hints'/></message>",
+        "<message type='error'><body>x</body><thread/></message>", "<message type='&#99;hat'><body>x</body></message>",
+        "<message><gone xmlns='http://jabber.org/protocol/chatstates'/><thread/></message>",
+        "<presence type='strange'/>", "<presence><show>0123456789abcdefg</show></presence>",
+        "<presence><show>&amp;</show></presence>",
+        "<presence><x xmlns='vcard-temp:x:update'><photo>short</photo></x></presence>",
+        "<presence><x xmlns='vcard-temp:x:update'><photo>ä123456789</photo></x></presence>",
+        "<presence><x xmlns='http://jabber.org/protocol/muc'/></presence>",
+        "<iq type='get'><ping xmlns='urn:xmpp:ping'/><body/></iq>",
+    ])
+    func whatMustBeReadIsRead(stanza: String) {
+        #expect(compareChildren(stanza) == 0)
+    }
+
+    @Test(.enabled(if: Corpus.isAvailable)) func whatChildrenTellIsWhatReadingTellsOfEveryExample() throws {
+        var told = 0
+        for example in try Told.examples() { told += compareChildren(example.text) }
+        #expect(told > 200)
+    }
+
+    /// How many of the items were told by what their children are.
+    private func compareChildren(_ stanzas: String) -> Int {
+        var decoder = StreamDecoder(limits: .authenticated, outline: ItemOutline())
+        decoder.append(Array((Told.header + stanzas).utf8).span)
+        var reader = ElementReader()
+        var told = 0
+        while let event = decoder.next() {
+            guard case .item(.element) = event.kind, let words = Summary.words(of: event.head, decoder) else {
+                continue
+            }
+            let element = reader.read(decoder.bytes, in: decoder)
+            #expect(element.flatMap { Summary.words(of: $0) } == words, "\(stanzas)")
+            told += 1
+        }
+        return told
+    }
+
     /// How many of the items were told by their head.
     @discardableResult private func compare(_ stanzas: String) -> Int {
         var decoder = StreamDecoder(limits: .authenticated)

@@ -71,6 +71,16 @@ struct ServiceResolverTests {
         }
     }
 
+    @Test func `A name of this machine is no name server's business`() throws {
+        // Nobody listens on the discard port, so that asking would fail.
+        let found = try resolver(9).addresses(
+            of: ServiceRecord(service: .clear, priority: 0, weight: 0, port: 5222, target: "xmpp.localhost"),
+            domain: "localhost",
+            isFromRecord: false
+        )
+        #expect(found.usable.compactMap(\.endpoint?.description) == ["[::1]:5222", "127.0.0.1:5222"])
+    }
+
     @Test func `Names of this machine and addresses have no records to be asked for`() throws {
         let system = ServiceResolver(server: nil)
         #expect(!system.asksForRecords(of: "localhost"))

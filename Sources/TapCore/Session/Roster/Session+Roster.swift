@@ -34,7 +34,7 @@ extension Session {
         let count = query.children.count
         record.message = "the roster has \(count) contact\(count == 1 ? "" : "s")"
         record.details = ["contacts": .strings(contacts)]
-        emit(record)
+        emit(consume record)
     }
 
     /// Contacts that one record names.
@@ -46,7 +46,7 @@ extension Session {
         let contact = tools.redactor.disclose(address: change.contact)
         record.message = "\(SubscriptionChange(contact: contact, from: change.before, to: change.after))"
         record.details = ["because": .string(reason)]
-        emit(record)
+        emit(consume record)
     }
 }
 

@@ -1,4 +1,5 @@
 import PlainXML
+import StanzaMix
 import TapCore
 import XMPPCore
 

@@ -1,18 +1,19 @@
 /// The stanzas that everything is measured on: made here, the same at every run, in shares as a busy client meets them.
-struct StanzaMix {
+public struct StanzaMix: Sendable {
     /// A stream header and the stanzas behind it.
-    private(set) var stream = Array(
+    public private(set) var stream = Array(
         ("<?xml version='1.0'?><stream:stream xmlns='jabber:client' "
             + "xmlns:stream='http://etherx.jabber.org/streams' from='garden.example' id='s1' version='1.0'>").utf8
     )
     /// Where each stanza stands in the stream.
-    private(set) var stanzas: [Range<Int>] = []
-    let headerCount: Int
+    public private(set) var stanzas: [Range<Int>] = []
+    /// Bytes of the header.
+    public let headerCount: Int
 
     private var random = Random(state: 0x5EED)
 
     /// The ordinary mix, or stanzas that each hold a secret.
-    init(count: Int, ofSecrets: Bool = false) {
+    public init(count: Int, ofSecrets: Bool = false) {
         headerCount = stream.count
         for index in 0..<count {
             let start = stream.count
@@ -144,7 +145,7 @@ struct StanzaMix {
     }
 
     /// SplitMix64.
-    private struct Random {
+    private struct Random: Sendable {
         var state: UInt64
 
         mutating func below(_ bound: Int) -> Int {

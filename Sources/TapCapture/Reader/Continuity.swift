@@ -1,0 +1,57 @@
+internal import TapCore
+
+/// Counts the records of each log of a run, and holds them against what its headers say stood before them.
+struct Continuity {
+    /// What tells one log from another: those of a run may hold different records.
+    struct Log: Hashable {
+        let run: String
+        let level: String
+
+        init(_ header: RecordHeader) {
+            run = header.run
+            level = header.level
+        }
+    }
+
+    private var counts: [Log: UInt64] = [:]
+    private var current: Log?
+    /// Records since the last header.
+    private var count: UInt64 = 0
+
+    /// Counts a line behind the last header. One that is damaged counts as well: it is told in another way.
+    mutating func note() { count &+= 1 }
+
+    /// Begins what stands behind a header.
+    ///
+    /// - Returns: How many records are missing before it; 0 where the header of an older program does not say.
+    mutating func missing(before header: RecordHeader) -> UInt64 {
+        if let current { counts[current, default: 0] &+= count }
+        count = 0
+        let log = Log(header)
+        current = log
+        guard let before = header.recordsBefore else { return 0 }
+        let found = counts[log] ?? 0
+        counts[log] = before
+        return before > found ? before - found : 0
+    }
+}
+
+extension [RecordHeader] {
+    /// The places of the headers of files in the order in which to read them: by time, and those of one log by what
+    /// stands before them, since a clock can be set back.
+    var readingOrder: [Int] {
+        let byTime = indices.sorted { self[$0].time < self[$1].time }
+        var members: [Continuity.Log: [Int]] = [:]
+        for index in byTime where self[index].recordsBefore != nil {
+            members[Continuity.Log(self[index]), default: []].append(index)
+        }
+        // What comes last is taken first.
+        for (log, places) in members {
+            members[log] = places.sorted { (self[$0].recordsBefore ?? 0) < (self[$1].recordsBefore ?? 0) }.reversed()
+        }
+        return byTime.map { index in
+            guard self[index].recordsBefore != nil else { return index }
+            return members[Continuity.Log(self[index])]?.popLast() ?? index
+        }
+    }
+}

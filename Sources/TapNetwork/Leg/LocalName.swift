@@ -1,0 +1,41 @@
+internal import NIOCore
+internal import NIOPosix
+
+/// `localhost` and every name under it: they stand for this machine wherever there is a network, so that nobody is asked
+/// for them (RFC 6761 §6.3), not even the system, whose hosts file may be missing.
+struct LocalName: Sendable {
+    private static let hosts = (v4: "127.0.0.1", v6: "::1")
+
+    /// Nil where the name is not one of this machine. A dot at the end makes no difference.
+    init?(_ name: String) {
+        var name = name.lowercased()[...]
+        if name.hasSuffix(".") { name = name.dropLast() }
+        guard name == "localhost" || name.hasSuffix(".localhost") else { return nil }
+    }
+
+    /// The addresses it has, in the order in which to try them (RFC 6724 §10.3: IPv6 before IPv4).
+    func addresses(port: Int) -> [SocketAddress] {
+        [Self.hosts.v6, Self.hosts.v4].compactMap { try? SocketAddress(ipAddress: $0, port: port) }
+    }
+}
+
+/// Answers for one ``LocalName`` at once, so that a bootstrap tries both addresses without asking.
+final class LocalResolver: Resolver, Sendable {
+    private let eventLoop: any EventLoop
+    private let name: LocalName
+
+    init(_ name: LocalName, on eventLoop: any EventLoop) {
+        self.name = name
+        self.eventLoop = eventLoop
+    }
+
+    func initiateAQuery(host: String, port: Int) -> EventLoopFuture<[SocketAddress]> { answer(.inet, port) }
+
+    func initiateAAAAQuery(host: String, port: Int) -> EventLoopFuture<[SocketAddress]> { answer(.inet6, port) }
+
+    func cancelQueries() {}
+
+    private func answer(_ family: NIOBSDSocket.ProtocolFamily, _ port: Int) -> EventLoopFuture<[SocketAddress]> {
+        eventLoop.makeSucceededFuture(name.addresses(port: port).filter { $0.protocol == family })
+    }
+}

@@ -1,0 +1,99 @@
+/// Both ends of an XMPP session, as little of them as a login needs (SASL PLAIN, resource binding).
+private let header = "xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' version='1.0'>"
+
+/// Looks for the end of what is waited for; what comes is not much, and comes bit by bit.
+private struct Expectation {
+    private var seen: [UInt8] = []
+
+    /// Whether `end` has come; then what came is forgotten.
+    mutating func meets(_ bytes: UnsafeBufferPointer<UInt8>, _ end: StaticString) -> Bool {
+        seen.append(contentsOf: bytes)
+        let wanted = UnsafeBufferPointer(start: end.utf8Start, count: end.utf8CodeUnitCount)
+        guard seen.count >= wanted.count, seen[(seen.count - wanted.count)...].elementsEqual(wanted) else {
+            return false
+        }
+        seen.removeAll()
+        return true
+    }
+}
+
+/// The server's side of a session: sends every byte back once the resource is bound, or throws it away.
+final class ServerConnection: Connection {
+    /// Bytes thrown away, by all connections.
+    final class Sink {
+        var received = 0
+        var echoes = true
+    }
+
+    private let sink: Sink
+    private var step = 0
+    private var expectation = Expectation()
+
+    init(_ descriptor: Int32, _ sink: Sink) {
+        self.sink = sink
+        super.init(descriptor)
+    }
+
+    override func received(_ bytes: UnsafeBufferPointer<UInt8>) {
+        let ends: [StaticString] = ["'1.0'>", "</auth>", "'1.0'>", "</iq>"]
+        guard step < ends.count else {
+            sink.received += bytes.count
+            if sink.echoes { send(bytes) }
+            return
+        }
+        guard expectation.meets(bytes, ends[step]) else { return }
+        let open = "<?xml version='1.0'?><stream:stream from='garden.example' id='s' \(header)<stream:features>"
+        switch step {
+        case 0:
+            send(
+                open + "<mechanisms xmlns='urn:ietf:params:xml:ns:xmpp-sasl'><mechanism>PLAIN</mechanism></mechanisms>"
+                    + "</stream:features>"
+            )
+        case 1: send("<success xmlns='urn:ietf:params:xml:ns:xmpp-sasl'/>")
+        case 2: send(open + "<bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></stream:features>")
+        default:
+            send(
+                "<iq type='result' id='b'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'>"
+                    + "<jid>ash@garden.example/shed</jid></bind></iq>"
+            )
+        }
+        step += 1
+    }
+}
+
+/// The client's side of a session.
+final class ClientConnection: Connection {
+    /// The resource is bound.
+    private(set) var isReady = false
+    var onReady: (ClientConnection) -> Void = { _ in }
+    var onReceived: (ClientConnection, Int) -> Void = { _, _ in }
+    var onDrained: (ClientConnection) -> Void = { _ in }
+    /// What a scenario keeps of it: where it is in the mix, how much is to come back, since when.
+    var position = 0
+    var expected = 0
+    var since = 0
+
+    private var step = 0
+    private var expectation = Expectation()
+
+    func begin() { send("<?xml version='1.0'?><stream:stream to='garden.example' \(header)") }
+
+    override func received(_ bytes: UnsafeBufferPointer<UInt8>) {
+        guard !isReady else { return onReceived(self, bytes.count) }
+        let ends: [StaticString] = [
+            "</stream:features>", "'urn:ietf:params:xml:ns:xmpp-sasl'/>", "</stream:features>", "</iq>",
+        ]
+        guard expectation.meets(bytes, ends[step]) else { return }
+        step += 1
+        switch step {
+        case 1: send("<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>AGFzaAByb290cw==</auth>")
+        case 2: begin()
+        case 3: send("<iq type='set' id='b'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></iq>")
+        default:
+            isReady = true
+            onReady(self)
+        }
+    }
+
+    override func drained() { onDrained(self) }
+}

@@ -1,0 +1,108 @@
+import Foundation
+
+/// A proxy under measurement: a process between the clients and the server of this one.
+final class Relay {
+    /// Which program, told how.
+    struct Kind: Sendable {
+        let name: String
+        /// Program and arguments; `LISTEN`, `UPSTREAM` and `FOLDER` are filled in.
+        let command: [String]
+        /// The file `FOLDER/haproxy.cfg`.
+        var configuration = ""
+        /// Writes a line for each stanza to `FOLDER/log`.
+        var logs = false
+    }
+
+    let kind: Kind
+    let port: UInt16
+    private let folder: URL
+    private let process = Process()
+
+    /// Starts it and waits until it listens.
+    init(_ kind: Kind, upstream: UInt16) throws {
+        self.kind = kind
+        // The port is free again as soon as the listener is gone.
+        port = Listener { _ in }.port
+        folder = FileManager.default.temporaryDirectory.appending(path: "xmpptap-benchmark-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let (listen, folder) = (port, folder.path)
+        func filled(_ text: String) -> String {
+            text.replacing("LISTEN", with: "127.0.0.1:\(listen)").replacing("UPSTREAM", with: "127.0.0.1:\(upstream)")
+                .replacing("FOLDER", with: folder)
+        }
+        try filled(kind.configuration).write(toFile: folder + "/haproxy.cfg", atomically: true, encoding: .utf8)
+        process.executableURL = URL(filePath: kind.command[0])
+        process.arguments = kind.command.dropFirst().map(filled)
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = FileHandle.nullDevice
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        for _ in 0..<200 {
+            if let descriptor = Connection.connect(port) {
+                close(descriptor)
+                return
+            }
+            guard process.isRunning else { break }
+            usleep(25_000)
+        }
+        throw Failure("\(kind.name) does not listen: \(process.arguments ?? [])")
+    }
+
+    deinit { stop() }
+
+    func stop() {
+        guard process.isRunning else { return }
+        process.terminate()
+        process.waitUntilExit()
+        try? FileManager.default.removeItem(at: folder)
+    }
+
+    /// CPU it has used so far, in microseconds: user and system, all threads.
+    var cpu: Double { scheduledTime ?? countedTime }
+
+    /// By the scheduler, in nanoseconds; nil where the kernel does not tell.
+    private var scheduledTime: Double? {
+        let tasks = "/proc/\(process.processIdentifier)/task"
+        var sum = 0.0
+        for thread in (try? FileManager.default.contentsOfDirectory(atPath: tasks)) ?? [] {
+            guard let text = try? String(contentsOfFile: "\(tasks)/\(thread)/schedstat", encoding: .utf8),
+                let time = text.split(separator: " ").first.flatMap({ Double($0) })
+            else { return nil }
+            sum += time / 1000
+        }
+        return sum > 0 ? sum : nil
+    }
+
+    /// In ticks of the clock, which are 10 ms nearly everywhere.
+    private var countedTime: Double {
+        guard let text = try? String(contentsOfFile: "/proc/\(process.processIdentifier)/stat", encoding: .utf8),
+            // The name stands in parentheses and may hold anything.
+            let end = text.lastIndex(of: ")")
+        else { return 0 }
+        let fields = text[text.index(after: end)...].split(separator: " ")
+        guard fields.count > 12, let user = Double(fields[11]), let system = Double(fields[12]) else { return 0 }
+        return (user + system) * 1_000_000 / Double(sysconf(Int32(_SC_CLK_TCK)))
+    }
+
+    /// Memory of its own, in bytes.
+    var memory: Double {
+        let path = "/proc/\(process.processIdentifier)/smaps_rollup"
+        guard let text = try? String(contentsOfFile: path, encoding: .utf8) else { return 0 }
+        for line in text.split(separator: "\n") where line.hasPrefix("Pss:") {
+            return (line.split(separator: " ").dropFirst().first.flatMap { Double($0) } ?? 0) * 1024
+        }
+        return 0
+    }
+
+    /// Lines in its log, once they are written.
+    var logLines: Int {
+        usleep(200_000)
+        guard let data = try? Data(contentsOf: folder.appending(path: "log")) else { return 0 }
+        return data.count { $0 == 0x0A }
+    }
+}
+
+struct Failure: Error, CustomStringConvertible {
+    let description: String
+    init(_ description: String) { self.description = description }
+}

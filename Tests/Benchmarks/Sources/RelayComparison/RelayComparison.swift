@@ -1,0 +1,102 @@
+import Foundation
+
+/// What relaying with xmpptap costs beside relaying blindly with haproxy, on this machine, in one run.
+///
+/// ```
+/// RelayComparison XMPPTAP [ROUNDS [SCALE]]    medians of interleaved rounds (3); SCALE shortens or lengthens them (1)
+/// ```
+///
+/// Clients and server are this process, on loopback. CPU is that of the relay alone, user and system. Other work on the
+/// machine disturbs the figures: compare columns of one run.
+@main
+struct RelayComparison {
+    static func main() {
+        let arguments = CommandLine.arguments
+        let rounds = arguments.count > 2 ? Int(arguments[2]) ?? 0 : 3
+        let scale = arguments.count > 3 ? Double(arguments[3]) ?? 0 : 1
+        guard arguments.count > 1, rounds > 0, scale > 0 else {
+            print("usage: RelayComparison XMPPTAP [ROUNDS [SCALE]]")
+            exit(2)
+        }
+        do {
+            let kinds = kinds(arguments[1])
+            var measures = [[Measures]](repeating: [], count: kinds.count)
+            let sessions = raiseDescriptorLimit() >= 4096 ? 1000 : 300
+            for round in 1...rounds {
+                for (index, kind) in kinds.enumerated() {
+                    FileHandle.standardError.write(Data("round \(round) of \(rounds): \(kind.name)\n".utf8))
+                    measures[index].append(try Scenarios(kind).run(scale: scale, sessions: sessions))
+                }
+            }
+            report(kinds.map(\.name), measures)
+        } catch {
+            FileHandle.standardError.write(Data("benchmark: \(error)\n".utf8))
+            exit(1)
+        }
+    }
+
+    private static func kinds(_ program: String) -> [Relay.Kind] {
+        let proxy = [program, "proxy", "--listen", "LISTEN", "--upstream", "UPSTREAM", "--log", "off"]
+        var kinds = [
+            Relay.Kind(name: "xmpptap off", command: proxy),
+            Relay.Kind(name: "xmpptap info", command: proxy + ["--log-to", "FOLDER/log,info"], logs: true),
+            Relay.Kind(name: "xmpptap verbose", command: proxy + ["--log-to", "FOLDER/log,verbose"], logs: true),
+        ]
+        let haproxy = ["/usr/sbin/haproxy", "/usr/local/sbin/haproxy", "/usr/bin/haproxy"].first {
+            FileManager.default.isExecutableFile(atPath: $0)
+        }
+        if let haproxy {
+            kinds.insert(
+                Relay.Kind(
+                    name: "haproxy",
+                    command: [haproxy, "-db", "-q", "-f", "FOLDER/haproxy.cfg"],
+                    configuration: """
+                        global
+                            nbthread 1
+                            maxconn 1500
+                        defaults
+                            mode tcp
+                            timeout connect 5s
+                            timeout client 1h
+                            timeout server 1h
+                        listen relay
+                            bind LISTEN
+                            server upstream UPSTREAM
+
+                        """
+                ),
+                at: 0
+            )
+        }
+        return kinds
+    }
+
+    /// As many descriptors as this process may have: two for each session.
+    private static func raiseDescriptorLimit() -> Int {
+        var limit = rlimit()
+        let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+        getrlimit(resource, &limit)
+        limit.rlim_cur = min(limit.rlim_max, 16_384)
+        setrlimit(resource, &limit)
+        return Int(limit.rlim_cur)
+    }
+
+    private static func report(_ names: [String], _ measures: [[Measures]]) {
+        let rows: [(String, (Measures) -> Double)] = [
+            ("CPU per relayed stanza, ping-pong (µs)", \.pingPong), ("CPU per stanza, bulk (µs)", \.bulk),
+            ("CPU per login (µs)", \.setup), ("p50 of a round trip at 1,000/s (µs)", \.latency),
+            ("memory per idle session (KiB)", \.idle),
+        ]
+        print("| | " + names.joined(separator: " | ") + " |")
+        print("|---|" + names.map { _ in "--:|" }.joined())
+        for (title, value) in rows {
+            let medians = measures.map { rounds in rounds.map(value).sorted()[rounds.count / 2] }
+            let cells = medians.map { median in
+                let ratio = medians[0] > 0 ? String(format: " (%.2f)", median / medians[0]) : ""
+                return String(format: "%.1f", median) + ratio
+            }
+            print("| \(title) | " + cells.joined(separator: " | ") + " |")
+        }
+        print("\nIn parentheses: how many times \(names[0]).")
+    }
+}
