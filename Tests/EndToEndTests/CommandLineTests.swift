@@ -29,6 +29,7 @@ struct CommandLineTests {
             mistake("proxy", "--listen", "70000"), mistake("proxy", "--log", "verbos"),
             mistake("proxy", "--log-to", "x.log,filter=message"), mistake("proxy", "--tls", "intercept"),
             mistake("proxy", "--rotate-size", "big"), mistake("proxy", "--grace", "soon"),
+            mistake("proxy", "--redact", "bodies", "--no-redact"), mistake("proxy", "--redact", "all"),
             mistake("proxy", "--log", "off", "--log-required"),
             mistake("proxy", "--upstream-domain", "example.org", "--upstream", "localhost:5222"),
             mistake("proxy", "--proxy-protocol", "yes"), mistake("proxy", "--proxy-protocol-from", "example.org"),
@@ -47,6 +48,9 @@ struct CommandLineTests {
             "the value 'big' is invalid for '--rotate-size <size>': write a whole number and a unit, as in 100MB, "
                 + "64KiB or 2GB",
             "the value 'soon' is invalid for '--grace <seconds>': write a whole number from 0 to 3600",
+            "--redact bodies hides what --no-redact shows: say one of them",
+            "the value 'all' is invalid for '--redact <secrets|bodies|metadata>': all: there is no such redaction; there "
+                + "are secrets, bodies, metadata",
             "--log-required: there is no log that could be required; add --log-to or --capture",
             "--upstream and --upstream-domain both say where clients are sent to; leave one out, or give the other a "
                 + "listener of its own, as in --listen PORT=domain:example.org",

@@ -89,9 +89,9 @@ extension SecretCatalogue {
             "a room",
             .recv,
             "<message type='groupchat' from='verona@rooms.example.org'><subject>Hp3 feud news</subject><x "
-                + "xmlns='http://jabber.org/protocol/muc#user'><invite to='nurse@example.org'><reason>Wl9 join us</reason>"
+                + "xmlns='http://jabber.org/protocol/muc#user'><invite to='nurse@example.org'><reason>Wl9 c0me hither</reason>"
                 + "</invite></x></message>",
-            secrets: ["Hp3 feud news", "Wl9 join us"]
+            secrets: ["Hp3 feud news", "Wl9 c0me hither"]
         ),
         Item(
             "bookmarks",

@@ -4,7 +4,7 @@ import TapCore
 extension SecretCatalogue {
     /// What an item may stand inside of.
     public enum Wrapping: String, Sendable, CaseIterable {
-        case carbon, forwarded, archive, event, envelope
+        case carbon, forwarded, archive, event, items, returned, component, server, envelope
 
         /// The item inside it.
         public func wrap(_ xml: String) -> String {
@@ -21,6 +21,18 @@ extension SecretCatalogue {
             case .event:
                 return "\(open)<event xmlns='http://jabber.org/protocol/pubsub#event'><items node='princely_musings'>"
                     + "<item id='ae890ac52d0df67ed7cfdf51b644e901'>\(xml)</item></items></event></message>"
+            case .items:
+                return
+                    "<iq xmlns='jabber:client' type='result' id='i'><pubsub xmlns='http://jabber.org/protocol/pubsub'>"
+                    + "<items node='princely_musings'><item id='1'>\(xml)</item></items></pubsub></iq>"
+            case .returned:
+                return "<iq xmlns='jabber:client' type='error' id='e'>\(xml)<error type='cancel'><not-allowed "
+                    + "xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>"
+            case .component:
+                return "<message xmlns='jabber:component:accept' from='a@plays.example.org' to='b@example.org'>\(xml)"
+                    + "</message>"
+            case .server:
+                return "<message xmlns='jabber:server' from='a@example.net' to='b@example.org'>\(xml)</message>"
             case .envelope: return Wrapping.archive.wrap(Wrapping.carbon.wrap(Wrapping.event.wrap(xml)))
             }
         }
