@@ -106,11 +106,18 @@ final class OpenLogs: Sendable {
     }
 
     /// How a log is written.
-    static func configuration(_ log: LogPlan.Log, rotation: RecordWriter.Rotation? = nil) -> LogSink.Configuration {
+    ///
+    /// - Parameter cutAdvice: How what a terminal does not show whole can be seen, where a further log is no way.
+    static func configuration(
+        _ log: LogPlan.Log,
+        rotation: RecordWriter.Rotation? = nil,
+        cutAdvice: String? = nil
+    ) -> LogSink.Configuration {
         var writer = RecordWriter.Options()
         if log.path != nil { writer.rotation = rotation }
         var style = TextForm.Style()
         style.cutsLongTexts = log.isTerminal
+        if let cutAdvice { style.cutAdvice = cutAdvice }
         style.isColoured = log.isColoured
         style.indentsXML = log.form == .pretty
         return LogSink.Configuration(
