@@ -132,7 +132,9 @@ final class OpenLogs: Sendable {
     /// Says once that writing fails or stands still, and once that it works again.
     private static func tell(_ event: RecordWriter.Event, of log: LogPlan.Log) {
         switch event {
-        case .failed(let fault): Console.complain("\(log.flag): \(fault)")
+        case .failed(let fault):
+            let outlook = fault.code == .diskFull ? "; records wait or are dropped until there is space" : ""
+            Console.complain("\(log.flag): \(fault)\(outlook)")
         case .recovered(let loss) where loss.isEmpty: Console.complain("\(log.name) is written again; nothing was lost")
         case .recovered(let loss):
             Console.complain("\(log.name) is written again; \(loss.records) records were dropped")
