@@ -22,8 +22,12 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
     )
 
     @OptionGroup(title: "Listening") var proxy: ProxyOptions
-    @OptionGroup(title: "Logs") var logs: LogOptions
+    @OptionGroup(title: "Logs") var logs: LogOptions<Usual>
     @OptionGroup var config: ConfigOption
+
+    enum Usual: UsualLog {
+        static let words = "info,send,recv on a terminal, else info"
+    }
 
     func run() async throws {
         let proxyProtocol = try ProxyProtocolFlag.join(proxy.proxyProtocol, from: proxy.proxyProtocolFrom)

@@ -106,7 +106,7 @@ struct LogPlanTests {
                 == "--redact bodies hides what --no-redact shows: say one of them"
         )
         for word in ["none", "body", ""] {
-            #expect(refusal { try LogOptions.policy(word) }.contains("there are secrets, bodies, metadata"))
+            #expect(refusal { try RedactionPolicy.typed(word) }.contains("there are secrets, bodies, metadata"))
         }
     }
 }
