@@ -37,6 +37,15 @@ struct ProxyPlanTests {
         #expect(try ProxyPlan(listen: [ListenSpec(port: 1)], upstream: server).warnings.isEmpty)
     }
 
+    @Test func `That other machines reach the built-in server is a warning`() throws {
+        let served = try ProxyPlan(listen: [], upstream: nil, allowRemote: true)
+        #expect(served.warnings.count == 1)
+        #expect(
+            served.warnings.first?.hasPrefix("--allow-remote: the built-in server is open to other machines") == true
+        )
+        #expect(try ProxyPlan(listen: [], upstream: server, allowRemote: true).warnings.isEmpty)
+    }
+
     @Test func `Domains and one server for all of them are not said together`() throws {
         let domains = [try Upstream.Domain("example.org"), try Upstream.Domain("example.net")]
         let plan = try ProxyPlan(listen: [], upstream: nil, domains: domains, resolver: server)
