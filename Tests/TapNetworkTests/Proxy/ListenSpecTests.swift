@@ -3,6 +3,21 @@ import Testing
 
 struct ListenSpecTests {
     @Test(
+        "Two listeners for one address and port are seen, however it is written",
+        arguments: [
+            ("5", "127.0.0.1:5", true), ("5", "[::1]:5", true), ("5", "localhost:5", true), ("5", "LocalHost.:5", true),
+            ("5", "[0:0::1]:5", true), ("5", "0.0.0.0:5", true), ("[::]:5", "[2001:db8::1]:5", true),
+            ("a.example:5", "A.example:5=b.example:6", true), ("5", "6", false), ("0", "0", false),
+            ("127.0.0.1:5", "[::1]:5", false), ("127.0.0.1:5", "127.0.0.2:5", false), ("0.0.0.0:5", "[::1]:5", false),
+            ("a.example:5", "b.example:5", false), ("5", "a.example:5", false),
+        ]
+    )
+    func overlap(_ one: String, _ other: String, _ isOne: Bool) throws {
+        #expect(try ListenSpec(one).overlaps(ListenSpec(other)) == isOne)
+        #expect(try ListenSpec(other).overlaps(ListenSpec(one)) == isOne)
+    }
+
+    @Test(
         "A listener is read as people write it, and written as it was read",
         arguments: [
             ("15222", ListenSpec(port: 15222)), ("0", ListenSpec(port: 0)),
