@@ -138,6 +138,12 @@ struct ReadTests {
         #expect(shell.text(of: .standardError).isEmpty)
     }
 
+    @Test func `A read from the network is told with its size once`() async throws {
+        let demo = try await XMPPTapBinary.run(["demo", "--log", "trace"])
+        let chunk = try #require(demo.output.split(separator: "\n").first { $0.contains("] SEND chunk ") })
+        #expect(chunk.wholeMatch(of: /.* SEND chunk [0-9]+ B at 0/) != nil, "\(chunk)")
+    }
+
     @Test func `The capture of a session gives the same log as the session did`() async throws {
         let folder = try #require(folder)
         let demo = try await XMPPTapBinary.run([
