@@ -41,7 +41,7 @@ public struct ListenSpec: Sendable, Hashable {
             host = endpoint.host
             port = endpoint.port
         } catch {
-            throw EndpointError(code: error.code, text: text)
+            throw EndpointError(code: error.code == .missingPort ? .missingListenPort : error.code, text: text)
         }
     }
 }

@@ -2,6 +2,13 @@ import TapNetwork
 import Testing
 
 struct ListenSpecTests {
+    @Test(arguments: ["abc", "localhost", "abc=localhost:5222"])
+    func `Where a port is meant the advice is a port`(text: String) {
+        let error = #expect(throws: EndpointError.self) { try ListenSpec(text) }
+        let advice = "is no port; write a port, as in 15222, or HOST:PORT, as in 127.0.0.1:15222"
+        #expect(error?.description == "\"\(text)\" \(advice)")
+    }
+
     @Test(
         "Two listeners for one address and port are seen, however it is written",
         arguments: [
@@ -54,7 +61,6 @@ struct ListenSpecTests {
         arguments: [
             ("65536", #""65536" has the port "65536"; a port is a number from 0 to 65535"#),
             ("", "the address is empty; write HOST:PORT, as in localhost:5222"),
-            ("localhost", #""localhost" has no port; write HOST:PORT, as in localhost:5222"#),
             ("15222=", #""15222=" has no address after "="; write PORT=HOST:PORT, as in 15222=localhost:5222"#),
             ("15222=localhost", #""localhost" has no port; write HOST:PORT, as in localhost:5222"#),
             ("15222=localhost:0", #""localhost:0" has the port "0"; a port is a number from 1 to 65535"#),
