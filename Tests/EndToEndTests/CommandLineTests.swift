@@ -63,6 +63,22 @@ struct CommandLineTests {
         }
     }
 
+    @Test(arguments: [false, true])
+    func `Nobody makes an account on the built-in server where other machines are let in`(isRemote: Bool) async throws {
+        let proxy = try XMPPTapBinary(
+            ["proxy", "--listen", "127.0.0.1:0", "--log", "off"] + (isRemote ? ["--allow-remote"] : [])
+        )
+        let client = try PlainSocket(port: try await proxy.port())
+        try client.openStream()
+        #expect(client.received.contains("<register ") != isRemote)
+        try client.write("<iq type='set' id='r'><query xmlns='jabber:iq:register'><username>paris</username>")
+        try client.write("<password>x</password></query></iq>")
+        try client.read(until: "id='r'")
+        try client.read(until: isRemote ? "<not-allowed " : "type='result'")
+        #expect(try await proxy.process.terminate() == .exited(0))
+        #expect(proxy.process.text(of: .standardError).contains("nobody can make an account on it") == isRemote)
+    }
+
     @Test func `An address that other machines reach is refused without permission, and so is our own as upstream`()
         async throws
     {

@@ -59,7 +59,22 @@ struct LogFileTests {
         let told = process.lines(of: .standardError).filter { $0.contains("cannot write \(log): ") }
         #expect(told.count == 1)
         #expect(told.first?.hasPrefix("xmpptap: --log-to: cannot write ") == true)
+        #expect(told.first?.hasSuffix("; records wait or are dropped until there is space") == true)
         #expect(process.text(of: .standardError).contains("xmpptap: warning: \(log) lacks "))
+    }
+
+    @Test func `Where a full disk ends the program nothing is said of waiting for space`() async throws {
+        let proxy = try await XMPPTapBinary.run(["proxy", "--listen", "127.0.0.1:0", "--log-to", "/dev/full"])
+        #expect(proxy.ending == .exited(3))
+        #expect(proxy.error == "xmpptap: --log-to: cannot write /dev/full: No space left on device\n")
+        let path = try #require(XMPPTapBinary.path)
+        let file = try #require(folder).path(of: "demo.xtap")
+        #expect(try await XMPPTapBinary.run(["demo", "--log", "off", "--capture", file]).ending == .exited(0))
+        let read = try ToolProcess("/bin/sh", ["-c", "\"$0\" read \"$1\" >/dev/full", path, file])
+        #expect(try await read.ending() == .exited(3))
+        #expect(
+            read.text(of: .standardError) == "xmpptap: cannot write standard output: No space left on device\n"
+        )
     }
 
     @Test func `A required log on a full disk: sessions are closed and refused until there is room`() async throws {

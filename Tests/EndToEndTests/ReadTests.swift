@@ -1,3 +1,4 @@
+import Foundation
 import TapTestKit
 import Testing
 
@@ -52,6 +53,16 @@ struct ReadTests {
         #expect(rest.ending == .exited(3))
         #expect(rest.output == "17:22:42.102 info [1] net: hello\n")
         #expect(rest.error.hasPrefix("xmpptap: line 2 of \(damaged) is skipped: "))
+    }
+
+    @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/script"), "script is missing"))
+    func `On a terminal a long text is cut, with what read itself can do about it`() async throws {
+        let long = Self.records[1].replacing("<presence/>", with: "<presence>" + String(repeating: "x", count: 5000))
+        let file = try capture([Self.header, long])
+        let path = try #require(XMPPTapBinary.path)
+        let script = try ToolProcess("/usr/bin/script", ["-qec", "\(path) read \(file)", "/dev/null"])
+        #expect(try await script.ending() == .exited(0))
+        #expect(script.text(of: .standardOutput).contains(" kB cut here; redirected to a file it is whole … "))
     }
 
     @Test func `A part that is missing is told, and JSON that is made of the rest is not called complete`() async throws
@@ -125,6 +136,12 @@ struct ReadTests {
         #expect(try await shell.ending() == .exited(0))
         #expect(shell.text(of: .standardOutput) == "17:22:42.102 info [1] net: hello\n0\n")
         #expect(shell.text(of: .standardError).isEmpty)
+    }
+
+    @Test func `A read from the network is told with its size once`() async throws {
+        let demo = try await XMPPTapBinary.run(["demo", "--log", "trace"])
+        let chunk = try #require(demo.output.split(separator: "\n").first { $0.contains("] SEND chunk ") })
+        #expect(chunk.wholeMatch(of: /.* SEND chunk [0-9]+ B at 0/) != nil, "\(chunk)")
     }
 
     @Test func `The capture of a session gives the same log as the session did`() async throws {

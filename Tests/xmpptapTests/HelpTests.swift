@@ -24,6 +24,17 @@ struct HelpTests {
         #expect(try String(contentsOf: file, encoding: .utf8) == help)
     }
 
+    @Test(
+        "What the log shows unless it is said is what each command does",
+        arguments: [("proxy", false), ("demo", true)]
+    )
+    func usualLog(name: String, isVerbose: Bool) throws {
+        let command = try #require(Self.commands.first { $0.configuration.commandName == name })
+        let help = XMPPTap.helpMessage(for: command, columns: 100)
+        #expect(help.contains("Without it: verbose.") == isVerbose)
+        #expect(help.contains("Without it: info,send,recv on a terminal, else info.") != isVerbose)
+    }
+
     @Test("Every command shows a worked example", arguments: commands.map { $0.configuration.commandName ?? "" })
     func example(name: String) throws {
         let command = try #require(Self.commands.first { $0.configuration.commandName == name })

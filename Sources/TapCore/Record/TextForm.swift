@@ -17,6 +17,8 @@ public struct TextForm: Sendable {
     public struct Style: Sendable, Hashable {
         /// A text over 2 KiB is cut in its middle, with a note; for terminals, never for files.
         public var cutsLongTexts = false
+        /// How to see such a text whole, as the note says it.
+        public var cutAdvice = "--log-to FILE,verbose writes it whole"
         /// Levels and directions are coloured; for terminals without `NO_COLOR`.
         public var isColoured = false
         /// XML is broken into indented lines (the form `pretty`).
@@ -123,7 +125,9 @@ public struct TextForm: Sendable {
         line.appendEscaped(text.extracting(0..<start).bytes)
         line.append(" … ")
         line.append(size: UInt64(end - start))
-        line.append(" cut here; --log-to FILE,verbose writes it whole … ")
+        line.append(" cut here; ")
+        line.appendEscaped(style.cutAdvice)
+        line.append(" … ")
         line.appendEscaped(text.extracting(end...).bytes)
     }
 }

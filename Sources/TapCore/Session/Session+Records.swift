@@ -216,7 +216,6 @@ extension Session {
         record.leg = direction.source
         record.offset = pipes[direction].received
         record.length = UInt64(bytes.count)
-        record.message = "\(bytes.count) bytes"
         enqueue(.record(consume record))
     }
 

@@ -82,6 +82,8 @@ public struct EndpointError: Error, Sendable, Hashable {
         case missingUpstream
         /// No `:PORT` at the end.
         case missingPort
+        /// Neither a port nor `HOST:PORT`, in a ``ListenSpec``.
+        case missingListenPort
         /// What stands for the port is none.
         case badPort(String, allowsZero: Bool)
         /// Nothing before `:PORT`.
@@ -116,6 +118,7 @@ extension EndpointError: CustomStringConvertible {
         case .empty: "the address is empty; write HOST:PORT, as in localhost:5222"
         case .missingUpstream: "\(shown) has no address after \"=\"; write PORT=HOST:PORT, as in 15222=localhost:5222"
         case .missingPort: "\(shown) has no port; write HOST:PORT, as in localhost:5222"
+        case .missingListenPort: "\(shown) is no port; write a port, as in 15222, or HOST:PORT, as in 127.0.0.1:15222"
         case .badPort(let port, let allowsZero):
             "\(shown) has the port \"\(Self.escape(port))\"; a port is a number from \(allowsZero ? 0 : 1) to 65535"
         case .missingHost: "\(shown) has no host; write HOST:PORT, as in localhost:5222"

@@ -1,3 +1,5 @@
+internal import NIOCore
+
 /// Where to listen and what to relay to, as people write it: `[HOST:]PORT[=UPSTREAM]`.
 ///
 /// `15222`, `127.0.0.1:15222`, `[::1]:0`, `15222=xmpp.example.org:5222`, `15222=domain:example.org`.
@@ -39,8 +41,30 @@ public struct ListenSpec: Sendable, Hashable {
             host = endpoint.host
             port = endpoint.port
         } catch {
-            throw EndpointError(code: error.code, text: text)
+            throw EndpointError(code: error.code == .missingPort ? .missingListenPort : error.code, text: text)
         }
+    }
+}
+
+extension ListenSpec {
+    /// Whether both would listen at one address and port. Names but those of this machine are compared as names.
+    public func overlaps(_ other: ListenSpec) -> Bool {
+        guard port == other.port, port != 0 else { return false }
+        guard let addresses, let others = other.addresses else { return host?.lowercased() == other.host?.lowercased() }
+        return addresses.contains { address in
+            others.contains { other in
+                guard address.protocol == other.protocol else { return false }
+                return address.ipAddress == other.ipAddress || address.isWildcard || other.isWildcard
+            }
+        }
+    }
+
+    /// Where it listens; nil where that has to be looked up.
+    private var addresses: [SocketAddress]? {
+        guard let name = LocalName(host ?? "localhost") else {
+            return host.flatMap { try? SocketAddress(ipAddress: $0, port: port) }.map { [$0] }
+        }
+        return name.addresses(port: port)
     }
 }
 

@@ -9,7 +9,8 @@ struct DemoCommand: AsyncParsableCommand, Configurable {
         abstract: "Show a whole login through the tap, with a server and a client of its own.",
         discussion: """
             Starts the built-in server, the proxy before it and a client, all on free ports of this machine. The client \
-            logs in, fetches its roster, sends presence, pings and writes to itself; the log shows all of it, at verbose unless --log says otherwise.
+            logs in, fetches its roster, sends presence, pings and writes to itself; the log shows all of it, at verbose \
+            unless --log says otherwise.
 
             Examples:
 
@@ -18,11 +19,16 @@ struct DemoCommand: AsyncParsableCommand, Configurable {
             """
     )
 
-    @OptionGroup(title: "Logs") var logs: LogOptions
+    @OptionGroup(title: "Logs") var logs: LogOptions<Usual>
     @OptionGroup var config: ConfigOption
 
+    enum Usual: UsualLog {
+        static let spec = LogSpec(level: .verbose)
+        static let words = spec.description
+    }
+
     func run() async throws {
-        let plan = try LogPlan(logs.request, in: .current, defaultSpec: LogSpec(level: .verbose))
+        let plan = try LogPlan(logs.request, in: .current, defaultSpec: Usual.spec)
         let tap = try TapRun(plan)
         let steps = try await tap.finishing { try await play(tap) }
         tap.logs.close(within: .seconds(10))

@@ -28,7 +28,10 @@ struct ExplainCommand: ParsableCommand, Configurable {
     var files: [String]
 
     @Option(
-        help: ArgumentHelp("Who sees whose presence, and how it came to be so.", valueName: "jid")
+        help: ArgumentHelp(
+            "Who sees whose presence, and how it came to be so; with a JID only of that person.",
+            valueName: "[jid]"
+        )
     )
     var subscriptions: String?
 

@@ -22,8 +22,12 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
     )
 
     @OptionGroup(title: "Listening") var proxy: ProxyOptions
-    @OptionGroup(title: "Logs") var logs: LogOptions
+    @OptionGroup(title: "Logs") var logs: LogOptions<Usual>
     @OptionGroup var config: ConfigOption
+
+    enum Usual: UsualLog {
+        static let words = "info,send,recv on a terminal, else info"
+    }
 
     func run() async throws {
         let proxyProtocol = try ProxyProtocolFlag.join(proxy.proxyProtocol, from: proxy.proxyProtocolFrom)
@@ -38,7 +42,10 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         let logPlan = try LogPlan(logs.request, in: .current)
         for warning in plan.warnings { Console.complain("warning: \(warning)") }
         let tap = try TapRun(logPlan)
-        let server = try await tap.finishing { plan.needsServer ? try await HouseServer.start(tap.cryptography) : nil }
+        let server = try await tap.finishing {
+            guard plan.needsServer else { return nil as HouseServer? }
+            return try await HouseServer.start(tap.cryptography, allowsRegistration: !proxy.allowRemote)
+        }
         let service = service(plan, proxyProtocol, tap, server)
         if logPlan.isRequired {
             tap.logs.onFailure { [weak service] isFailing in

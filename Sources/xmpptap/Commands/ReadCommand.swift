@@ -31,7 +31,7 @@ struct ReadCommand: ParsableCommand, Configurable {
             discussion: "As for proxy. Without it: info,send,recv on a terminal, else info; with --json all there is.",
             valueName: "spec"
         ),
-        transform: LogOptions.spec
+        transform: LogSpec.typed
     )
     var log: LogSpec?
 

@@ -18,7 +18,7 @@ enum Doctor {
         }
         let limit = ProcessLimits.descriptors
         findings.append(descriptors(hard: limit.hard))
-        findings.append(folder(path: workingFolder, error: access(".", W_OK | X_OK) == 0 ? 0 : errno))
+        findings.append(folder(path: workingFolder, error: writing(in: ".")))
         findings.append(resolver(found: addresses(of: "localhost")))
         findings.append(output(LogPlan.Surroundings.current))
         return findings
@@ -134,6 +134,20 @@ enum Doctor {
         uname(&uts)
         let machine = withUnsafeBytes(of: uts.machine) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
         return "\(name ?? "an unknown system"), \(machine)"
+    }
+
+    /// Writes a file in a folder, and removes it. The rights alone do not tell: a file system may take no files, or be
+    /// read-only or full.
+    ///
+    /// - Returns: 0 if that works, else the error number.
+    static func writing(in folder: String) -> Int32 {
+        let path = "\(folder)/.xmpptap-doctor-\(getpid())"
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { return errno }
+        let error = write(descriptor, "\n", 1) == 1 ? 0 : errno
+        close(descriptor)
+        unlink(path)
+        return error
     }
 
     private static var workingFolder: String {

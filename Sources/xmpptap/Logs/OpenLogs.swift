@@ -106,11 +106,18 @@ final class OpenLogs: Sendable {
     }
 
     /// How a log is written.
-    static func configuration(_ log: LogPlan.Log, rotation: RecordWriter.Rotation? = nil) -> LogSink.Configuration {
+    ///
+    /// - Parameter cutAdvice: How what a terminal does not show whole can be seen, where a further log is no way.
+    static func configuration(
+        _ log: LogPlan.Log,
+        rotation: RecordWriter.Rotation? = nil,
+        cutAdvice: String? = nil
+    ) -> LogSink.Configuration {
         var writer = RecordWriter.Options()
         if log.path != nil { writer.rotation = rotation }
         var style = TextForm.Style()
         style.cutsLongTexts = log.isTerminal
+        if let cutAdvice { style.cutAdvice = cutAdvice }
         style.isColoured = log.isColoured
         style.indentsXML = log.form == .pretty
         return LogSink.Configuration(
@@ -125,7 +132,9 @@ final class OpenLogs: Sendable {
     /// Says once that writing fails or stands still, and once that it works again.
     private static func tell(_ event: RecordWriter.Event, of log: LogPlan.Log) {
         switch event {
-        case .failed(let fault): Console.complain("\(log.flag): \(fault)")
+        case .failed(let fault):
+            let outlook = fault.code == .diskFull ? "; records wait or are dropped until there is space" : ""
+            Console.complain("\(log.flag): \(fault)\(outlook)")
         case .recovered(let loss) where loss.isEmpty: Console.complain("\(log.name) is written again; nothing was lost")
         case .recovered(let loss):
             Console.complain("\(log.name) is written again; \(loss.records) records were dropped")

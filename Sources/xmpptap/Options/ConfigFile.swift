@@ -36,6 +36,8 @@ struct ConfigFile: Equatable {
     init(path: String, text: String) throws(Failure) {
         var lines: [Line] = []
         var number = 0
+        // Some editors begin a file with a mark that says that it is UTF-8.
+        let text = text.unicodeScalars.first == "\u{FEFF}" ? String(text.unicodeScalars.dropFirst()) : text
         for row in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline) {
             number += 1
             let content = Self.trim(row)

@@ -18,11 +18,16 @@ enum Invocation {
     ///
     /// - Throws: The parser's errors, and for a line of the file a ``Failure`` that begins `FILE:LINE:`.
     static func command(_ arguments: [String]) throws -> any ParsableCommand {
-        let arguments = ExplainCommand.complete(arguments)
+        let arguments = ValueFlags.tied(ExplainCommand.complete(arguments))
+        if let flag = ValueFlags.repeated(arguments) { throw Failure.usage("\(flag) is given twice; leave one out") }
         let command = try XMPPTap.parseAsRoot(arguments)
         guard let path = (command as? any Configurable)?.config.config else { return command }
         let file = try ConfigFile(path: path, text: text(of: path))
         let lines = file.lines(beside: arguments)
+        for (index, line) in lines.enumerated() {
+            guard let flag = ValueFlags.repeated(lines[...index].lazy.map(\.flag)) else { continue }
+            throw Failure.usage("\(path):\(line.number): \(flag) is given twice; leave one out")
+        }
         do {
             return try XMPPTap.parseAsRoot(ConfigFile.arguments(arguments, with: lines))
         } catch {

@@ -1,18 +1,24 @@
 internal import ArgumentParser
 internal import TapCore
 
+/// What standard output shows of a command unless `--log` says otherwise.
+protocol UsualLog {
+    /// In words, for the help.
+    static var words: String { get }
+}
+
 /// The flags of every command that writes logs.
-struct LogOptions: ParsableArguments {
+struct LogOptions<Usual: UsualLog>: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "What standard output shows.",
             discussion: """
                 A comma list of a level (off, error, warn, info, verbose, trace), send, recv, PART=LEVEL, \
-                session:N=LEVEL and jid:JID=LEVEL. Without it: info,send,recv on a terminal, else info.
+                session:N=LEVEL and jid:JID=LEVEL. Without it: \(Usual.words).
                 """,
             valueName: "spec"
         ),
-        transform: Self.spec
+        transform: LogSpec.typed
     )
     var log: LogSpec?
 
@@ -53,7 +59,7 @@ struct LogOptions: ParsableArguments {
                 """,
             valueName: "secrets|bodies|metadata"
         ),
-        transform: Self.policy
+        transform: RedactionPolicy.typed
     )
     var redact: RedactionPolicy?
 
@@ -76,22 +82,26 @@ struct LogOptions: ParsableArguments {
             isRequired: logRequired
         )
     }
+}
 
-    /// Reads a policy; none is a flag of its own.
-    static func policy(_ text: String) throws(Failure) -> RedactionPolicy {
-        guard let policy = RedactionPolicy(rawValue: text), policy != .none else {
-            let names = RedactionPolicy.allCases.filter { $0 != .none }.map(\.rawValue).joined(separator: ", ")
-            throw .usage("\(text): there is no such redaction; there are \(names)")
-        }
-        return policy
-    }
-
-    /// Reads a specification.
-    static func spec(_ text: String) throws(Failure) -> LogSpec {
+extension LogSpec {
+    /// Reads a specification that was typed.
+    static func typed(_ text: String) throws(Failure) -> LogSpec {
         do throws(LogSpecError) {
             return try LogSpec(text)
         } catch {
             throw .usage(error.description)
         }
+    }
+}
+
+extension RedactionPolicy {
+    /// Reads a policy; none is a flag of its own.
+    static func typed(_ text: String) throws(Failure) -> RedactionPolicy {
+        guard let policy = RedactionPolicy(rawValue: text), policy != .none else {
+            let names = RedactionPolicy.allCases.filter { $0 != .none }.map(\.rawValue).joined(separator: ", ")
+            throw .usage("\(text): there is no such redaction; there are \(names)")
+        }
+        return policy
     }
 }

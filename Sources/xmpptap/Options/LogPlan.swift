@@ -103,6 +103,7 @@ struct LogPlan: Equatable {
             }
             logs.append(Log(path: capture, form: .json, spec: LogSpec(level: .verbose), flag: "--capture"))
         }
+        try Self.refuseOneFileForTwo(logs)
         for index in logs.indices where logs[index].path == nil {
             logs[index].isTerminal = surroundings.isTerminal
             logs[index].isColoured = surroundings.isTerminal && surroundings.wantsColour && logs[index].form != .json
@@ -118,6 +119,21 @@ struct LogPlan: Equatable {
         rotateKeep = request.rotateKeep
         redaction = request.showsSecrets ? .none : request.redact ?? .secrets
         isRequired = request.isRequired
+    }
+
+    /// Two logs in one file would mix their lines. A device or descriptor takes any number.
+    private static func refuseOneFileForTwo(_ logs: [Log]) throws(Failure) {
+        func plain(_ path: String) -> Substring {
+            var rest = path[...]
+            while rest.hasPrefix("./") { rest = rest.dropFirst(2).drop { $0 == "/" } }
+            return rest
+        }
+        for (index, log) in logs.enumerated() {
+            guard let path = log.path, !path.hasPrefix("/dev/") else { continue }
+            if let earlier = logs[..<index].first(where: { $0.path.map(plain) == plain(path) }) {
+                throw .usage("\(log.flag): \(path) is the file of \(earlier.flag) too; give each log its own")
+            }
+        }
     }
 
     /// The least severe level that any of the logs shows.

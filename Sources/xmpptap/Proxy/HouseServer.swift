@@ -15,9 +15,16 @@ struct HouseServer {
     private let server: BuiltInServer
 
     /// Starts it, with two accounts whose passwords are made at random.
-    static func start(_ cryptography: OpenSSLCryptography) async throws -> HouseServer {
+    ///
+    /// - Parameter allowsRegistration: whether clients may make accounts of their own. Not where other machines are let
+    ///   in: who has been told no password is to have no account.
+    static func start(
+        _ cryptography: OpenSSLCryptography,
+        allowsRegistration: Bool = true
+    ) async throws -> HouseServer {
         do {
-            let settings = try ServerSettings.demo(softwareVersion: Version.program, cryptography: cryptography)
+            var settings = try ServerSettings.demo(softwareVersion: Version.program, cryptography: cryptography)
+            settings.allowsRegistration = allowsRegistration
             let server = try await BuiltInServer.start(
                 port: 0,
                 settings: settings,

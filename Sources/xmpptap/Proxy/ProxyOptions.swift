@@ -107,7 +107,7 @@ struct ProxyOptions: ParsableArguments {
             "What clients and servers may ask for at most; can be repeated.",
             discussion: """
                 Bytes: item=1MiB (a stanza), login-item=64KiB (before the session is open), tag=64KiB, name=1KiB, \
-                waiting=256KiB (kept until the server is there). Numbers: depth=256, attributes=256, namespaces=256, \
+                waiting=256KiB (kept of what a client sends behind <starttls/> until it is answered). Numbers: depth=256, attributes=256, namespaces=256, \
                 connections (half of the descriptors), connections-per-address=0. Seconds: login=60, idle=0. \
                 0 is no limit.
                 """,

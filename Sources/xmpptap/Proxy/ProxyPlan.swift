@@ -51,11 +51,16 @@ struct ProxyPlan: Equatable {
                     + "--proxy-protocol-from"
             )
         }
+        if allowRemote, needsServer {
+            warnings.append(
+                "--allow-remote: the built-in server is open to other machines, so nobody can make an account on it; who "
+                    + "has one of its passwords can log in"
+            )
+        }
         self.warnings = warnings
-        for (index, listener) in listeners.enumerated() where listener.port != 0 {
-            let isTwice = listeners[..<index].contains { $0.port == listener.port && $0.host == listener.host }
-            guard !isTwice else {
-                throw .usage("--listen \(listener): listening there was asked for before; leave one out")
+        for (index, listener) in listeners.enumerated() {
+            if let earlier = listeners[..<index].first(where: listener.overlaps) {
+                throw .usage("--listen \(listener): --listen \(earlier) listens there already; leave one out")
             }
         }
     }

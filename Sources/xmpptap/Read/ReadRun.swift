@@ -30,7 +30,7 @@ struct ReadRun {
             run: Run(),
             now: { Run.Instant(time: header.time, monotonic: 0) }
         )
-        var configuration = OpenLogs.configuration(plan.output)
+        var configuration = OpenLogs.configuration(plan.output, cutAdvice: "redirected to a file it is whole")
         configuration.isCapture = plan.isComplete
         do throws(WriterFault) {
             sink = try LogSink(configuration, run: run) { [trouble] event in

@@ -199,6 +199,15 @@ import XMPPCore
         #expect(try sample.text("info") == "")
     }
 
+    @Test func aCodeThatIsTheConditionIsSaidOnce() throws {
+        var sample = Sample(.error, .error, part: .session)
+        sample.record.message = "it is not XML"
+        (sample.record.code, sample.record.condition) = ("unsupported-encoding", "unsupported-encoding")
+        #expect(try sample.text("error").hasSuffix(" it is not XML (unsupported-encoding)\n"))
+        sample.record.code = "not-xml"
+        #expect(try sample.text("error").hasSuffix(" it is not XML (not-xml, unsupported-encoding)\n"))
+    }
+
     @Test func onATerminalALongTextIsCutInItsMiddle() throws {
         var style = TextForm.Style()
         style.cutsLongTexts = true

@@ -2,6 +2,28 @@ import TapNetwork
 import Testing
 
 struct ListenSpecTests {
+    @Test(arguments: ["abc", "localhost", "abc=localhost:5222"])
+    func `Where a port is meant the advice is a port`(text: String) {
+        let error = #expect(throws: EndpointError.self) { try ListenSpec(text) }
+        let advice = "is no port; write a port, as in 15222, or HOST:PORT, as in 127.0.0.1:15222"
+        #expect(error?.description == "\"\(text)\" \(advice)")
+    }
+
+    @Test(
+        "Two listeners for one address and port are seen, however it is written",
+        arguments: [
+            ("5", "127.0.0.1:5", true), ("5", "[::1]:5", true), ("5", "localhost:5", true), ("5", "LocalHost.:5", true),
+            ("5", "[0:0::1]:5", true), ("5", "0.0.0.0:5", true), ("[::]:5", "[2001:db8::1]:5", true),
+            ("a.example:5", "A.example:5=b.example:6", true), ("5", "6", false), ("0", "0", false),
+            ("127.0.0.1:5", "[::1]:5", false), ("127.0.0.1:5", "127.0.0.2:5", false), ("0.0.0.0:5", "[::1]:5", false),
+            ("a.example:5", "b.example:5", false), ("5", "a.example:5", false),
+        ]
+    )
+    func overlap(_ one: String, _ other: String, _ isOne: Bool) throws {
+        #expect(try ListenSpec(one).overlaps(ListenSpec(other)) == isOne)
+        #expect(try ListenSpec(other).overlaps(ListenSpec(one)) == isOne)
+    }
+
     @Test(
         "A listener is read as people write it, and written as it was read",
         arguments: [
@@ -39,7 +61,6 @@ struct ListenSpecTests {
         arguments: [
             ("65536", #""65536" has the port "65536"; a port is a number from 0 to 65535"#),
             ("", "the address is empty; write HOST:PORT, as in localhost:5222"),
-            ("localhost", #""localhost" has no port; write HOST:PORT, as in localhost:5222"#),
             ("15222=", #""15222=" has no address after "="; write PORT=HOST:PORT, as in 15222=localhost:5222"#),
             ("15222=localhost", #""localhost" has no port; write HOST:PORT, as in localhost:5222"#),
             ("15222=localhost:0", #""localhost:0" has the port "0"; a port is a number from 1 to 65535"#),

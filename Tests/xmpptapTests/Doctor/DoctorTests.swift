@@ -1,3 +1,4 @@
+import Foundation
 import Glibc
 import TapCore
 import TapTestKit
@@ -72,6 +73,14 @@ struct DoctorTests {
             Doctor.folder(path: "/", error: EACCES)
                 == .note("logs", "cannot write in /: Permission denied; name logs and captures by a path elsewhere")
         )
+    }
+
+    @Test func `Whether logs can be written is tried out, whatever the rights say`() throws {
+        let folder = try TemporaryFolder()
+        #expect(Doctor.writing(in: folder.path) == 0)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty)
+        #expect(Doctor.writing(in: "/proc") != 0)
+        #expect(Doctor.writing(in: folder.path(of: "nowhere")) == ENOENT)
     }
 
     @Test func `OpenSSL that refuses a digest is told by the digest's name`() {

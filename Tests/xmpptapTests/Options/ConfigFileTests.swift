@@ -22,6 +22,12 @@ struct ConfigFileTests {
         )
     }
 
+    @Test(arguments: ["", "\n", "# a comment\n"])
+    func `A byte order mark at the beginning says nothing`(before: String) throws {
+        let file = try ConfigFile(path: "tap.conf", text: "\u{FEFF}\(before)--json\n")
+        #expect(file.lines.map(\.argument) == ["--json"])
+    }
+
     @Test(
         "What is no long flag is refused with file and line",
         arguments: [

@@ -77,6 +77,20 @@ struct LogPlanTests {
         #expect(refusal { try LogPlan(LogRequest(logTo: [output, output]), in: pipe) } == message)
     }
 
+    @Test func `Two logs in one file are refused, but a device takes any number`() throws {
+        let log = LogDestination(path: "d.xtap")
+        #expect(
+            refusal { try LogPlan(LogRequest(logTo: [log], capture: "./d.xtap"), in: pipe) }
+                == "--capture: ./d.xtap is the file of --log-to too; give each log its own"
+        )
+        #expect(
+            refusal { try LogPlan(LogRequest(logTo: [log, log]), in: pipe) }
+                == "--log-to: d.xtap is the file of --log-to too; give each log its own"
+        )
+        let device = LogDestination(path: "/dev/null")
+        #expect(try LogPlan(LogRequest(logTo: [log, device, device], capture: "e.xtap"), in: pipe).logs.count == 5)
+    }
+
     @Test func `A capture is a file`() {
         #expect(
             refusal { try LogPlan(LogRequest(capture: "-"), in: pipe) }
@@ -106,7 +120,7 @@ struct LogPlanTests {
                 == "--redact bodies hides what --no-redact shows: say one of them"
         )
         for word in ["none", "body", ""] {
-            #expect(refusal { try LogOptions.policy(word) }.contains("there are secrets, bodies, metadata"))
+            #expect(refusal { try RedactionPolicy.typed(word) }.contains("there are secrets, bodies, metadata"))
         }
     }
 }

@@ -37,6 +37,15 @@ struct ProxyPlanTests {
         #expect(try ProxyPlan(listen: [ListenSpec(port: 1)], upstream: server).warnings.isEmpty)
     }
 
+    @Test func `That other machines reach the built-in server is a warning`() throws {
+        let served = try ProxyPlan(listen: [], upstream: nil, allowRemote: true)
+        #expect(served.warnings.count == 1)
+        #expect(
+            served.warnings.first?.hasPrefix("--allow-remote: the built-in server is open to other machines") == true
+        )
+        #expect(try ProxyPlan(listen: [], upstream: server, allowRemote: true).warnings.isEmpty)
+    }
+
     @Test func `Domains and one server for all of them are not said together`() throws {
         let domains = [try Upstream.Domain("example.org"), try Upstream.Domain("example.net")]
         let plan = try ProxyPlan(listen: [], upstream: nil, domains: domains, resolver: server)
@@ -66,11 +75,12 @@ struct ProxyPlanTests {
 
     @Test func `A listener said twice is refused, but any number of free ports are not`() throws {
         let twice = [
-            ListenSpec(port: 5), ListenSpec(host: "::1", port: 5), ListenSpec(port: 5, upstream: .endpoint(server)),
+            ListenSpec(host: "192.0.2.1", port: 5), ListenSpec(host: "127.0.0.1", port: 5),
+            ListenSpec(port: 5, upstream: .endpoint(server)),
         ]
         #expect(
             refusal { try ProxyPlan(listen: twice, upstream: nil) }
-                == "--listen 5=example.org:5222: listening there was asked for before; leave one out"
+                == "--listen 5=example.org:5222: --listen 127.0.0.1:5 listens there already; leave one out"
         )
         #expect(try ProxyPlan(listen: [ListenSpec(port: 0), ListenSpec(port: 0)], upstream: nil).listeners.count == 2)
     }

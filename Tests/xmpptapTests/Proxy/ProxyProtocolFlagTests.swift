@@ -41,8 +41,11 @@ struct ProxyProtocolFlagTests {
                 == "--proxy-protocol-from says whose headers are taken; add --proxy-protocol accept"
         )
         let anyone = ProxyProtocol(accepts: true)
-        #expect(try ProxyPlan(listen: [], upstream: nil, proxyProtocol: anyone, allowRemote: true).warnings.count == 1)
-        #expect(try ProxyPlan(listen: [], upstream: nil, proxyProtocol: joined, allowRemote: true).warnings.isEmpty)
+        let server = Endpoint(host: "example.org", port: 5222)
+        #expect(
+            try ProxyPlan(listen: [], upstream: server, proxyProtocol: anyone, allowRemote: true).warnings.count == 1
+        )
+        #expect(try ProxyPlan(listen: [], upstream: server, proxyProtocol: joined, allowRemote: true).warnings.isEmpty)
         #expect(try ProxyPlan(listen: [], upstream: nil, proxyProtocol: anyone).warnings.isEmpty)
     }
 

@@ -1,0 +1,66 @@
+import ArgumentParser
+import TapTestKit
+import Testing
+
+@testable import xmpptap
+
+struct ValueFlagsTests {
+    @Test func `Every flag with a value is known, and whether it can be repeated`() {
+        var single: Set<String> = []
+        var repeatable: Set<String> = []
+        for command in XMPPTap.configuration.subcommands {
+            // A long flag has a line to itself, and what it is for stands on the next.
+            let help = XMPPTap.helpMessage(for: command, columns: 10_000)
+            for found in help.matches(of: /\n  (--[a-z-]+) <[^ \n]+>\s+([^\n]*)/) {
+                let isRepeatable = found.2.contains("can be repeated")
+                if isRepeatable { repeatable.insert(String(found.1)) } else { single.insert(String(found.1)) }
+            }
+        }
+        #expect(single == ValueFlags.single)
+        #expect(repeatable == ValueFlags.repeatable)
+    }
+
+    @Test(
+        "A value that begins with a hyphen is a value where a flag takes one",
+        arguments: [
+            (["proxy", "--capture", "-"], ["proxy", "--capture=-"]), (["--grace", "-1", "x"], ["--grace=-1", "x"]),
+            (["read", "--json", "-"], ["read", "--json", "-"]), (["--log", "--json"], ["--log", "--json"]),
+            (["--", "--capture", "-"], ["--", "--capture", "-"]), (["--capture"], ["--capture"]),
+            (["--log-to", "-,verbose"], ["--log-to", "-,verbose"]),
+        ]
+    )
+    func tied(_ arguments: [String], _ expected: [String]) { #expect(ValueFlags.tied(arguments) == expected) }
+
+    @Test func `What stands there twice and counts once is refused, typed or in a file`() throws {
+        let twice = ["proxy", "--upstream", "a.example:1", "--upstream=b.example:2"]
+        #expect(refusal { try Invocation.command(twice) } == "--upstream is given twice; leave one out")
+        #expect(throws: Never.self) { try Invocation.command(["proxy", "--listen", "1", "--listen", "2"]) }
+        let folder = try TemporaryFolder()
+        let path = try folder.write("--upstream a.example:1\n# another\n--upstream b.example:2\n", to: "tap.conf")
+        #expect(
+            refusal { try Invocation.command(["proxy", "--config", path]) }
+                == "\(path):3: --upstream is given twice; leave one out"
+        )
+        // Typed, it beats all lines of the file.
+        #expect(throws: Never.self) {
+            try Invocation.command(["proxy", "--config", path, "--upstream", "c.example:3"])
+        }
+    }
+
+    @Test func `What is wrong with a value that begins with a hyphen is said`() throws {
+        func complaint(_ arguments: String...) -> String {
+            do {
+                _ = try Invocation.command(arguments)
+                return ""
+            } catch {
+                return Ending(error, arguments: arguments).complaint
+            }
+        }
+        #expect(
+            complaint("proxy", "--grace", "-1")
+                == "the value '-1' is invalid for '--grace <seconds>': write a whole number from 0 to 3600"
+        )
+        let command = try #require(try Invocation.command(["proxy", "--capture", "-"]) as? ProxyCommand)
+        #expect(command.logs.capture == "-")
+    }
+}
