@@ -12,7 +12,7 @@ struct ValueFlagsTests {
             // A long flag has a line to itself, and what it is for stands on the next.
             let help = XMPPTap.helpMessage(for: command, columns: 10_000)
             for found in help.matches(of: /\n  (--[a-z-]+) <[^ \n]+>\s+([^\n]*)/) {
-                let isRepeatable = found.2.contains("can be repeated")
+                let isRepeatable = found.2.contains("repeated")
                 if isRepeatable { repeatable.insert(String(found.1)) } else { single.insert(String(found.1)) }
             }
         }
