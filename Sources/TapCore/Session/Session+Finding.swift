@@ -2,7 +2,7 @@ internal import XMPPCore
 
 /// One step on the way to a session's server, as it was made: a rung of the session's ladder.
 public struct FindingStep: Sendable, Hashable {
-    /// Which step. The raw value stands in a record's `details.rung`.
+    /// Which step. The raw value begins a record's message.
     public enum Step: String, Sendable {
         /// SRV records of a domain were asked for.
         case records = "srv"
@@ -30,6 +30,8 @@ public struct FindingStep: Sendable, Hashable {
     public var step: Step
     /// What came of it.
     public var outcome: Outcome
+    /// The rung of the ladder that it belongs to.
+    var rung: Rung.Name { step == .connection ? .connect : .nameLookup }
     /// What was asked for or connected to: a name, `HOST:PORT`.
     public var subject: String
     /// What was found, or why not; a clause for people.
@@ -60,23 +62,23 @@ public struct FindingStep: Sendable, Hashable {
 // How a session's server is found where the client names its domain.
 extension Session {
     /// A step on the way to the server has been made: told as a record with the code `rung`.
-    public mutating func made(_ rung: FindingStep, at now: Run.Instant) {
+    public mutating func made(_ step: FindingStep, at now: Run.Instant) {
         self.now = now
         guard !phase.isClosed else { return }
-        note(rung)
-        var record = makeRecord(.note, rung.isDetail ? .verbose : .info, part: .net)
+        note(step)
+        var record = makeRecord(.note, step.isDetail ? .verbose : .info, part: .net)
         record.code = Rung.code
         record.leg = .server
-        record.message = "\(rung.step.rawValue) \(rung.subject): \(rung.finding)"
-        record.roundTrip = rung.duration
+        record.message = "\(step.step.rawValue) \(step.subject): \(step.finding)"
+        record.roundTrip = step.duration
         record.details = [
-            Rung.code: .string(rung.step.rawValue), Rung.outcomeDetail: .string(rung.outcome.rawValue),
-            "subject": .string(rung.subject),
+            Rung.code: .string(step.rung.rawValue), Rung.outcomeDetail: .string(step.outcome.rawValue),
+            "subject": .string(step.subject),
         ]
         emit(record)
     }
 
-    /// The ladder has it too, under the name of what the step was for.
+    /// The ladder has it too.
     private mutating func note(_ step: FindingStep) {
         let outcome: Rung.Outcome =
             switch step.outcome {
@@ -85,7 +87,7 @@ extension Session {
             case .none, .refused, .failed: .failed(step.finding)
             }
         _ = ladder.finish(
-            step.step == .connection ? .connect : .nameLookup,
+            step.rung,
             outcome,
             since: step.duration.map { now.monotonic - $0 },
             details: ["subject": .string(step.subject)],

@@ -116,7 +116,7 @@ struct FindingTests {
         #expect(told.map(\.level) == [.info, .verbose])
         #expect(told.map(\.roundTrip) == [1_500_000, nil])
 
-        #expect(told.first?.details?["rung"] == .string("tcp"))
+        #expect(told.first?.details?["rung"] == .string("connect"))
         #expect(told.first?.details?["outcome"] == .string("failed"))
     }
 }
