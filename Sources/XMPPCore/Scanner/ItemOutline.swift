@@ -54,6 +54,8 @@ public final class ItemOutline {
 
         /// The tag at `start` of `item` opens an element.
         mutating func open(_ tag: borrowing Tag, at start: Int, of item: Span<UInt8>, _ name: NamespaceName) {
+            // Nobody will ask for the rest, which may be millions of elements.
+            guard !isPartial else { return }
             addText(to: start)
             tagEnd = tag.end
             var uri = ByteRange.empty
@@ -90,6 +92,7 @@ public final class ItemOutline {
         /// The tag from `start` to `end` closes the innermost element.
         @inline(__always)
         mutating func close(at start: Int, end: Int) {
+            guard !isPartial else { return }
             addText(to: start)
             tagEnd = end
             contents.end()
