@@ -7,6 +7,8 @@
 #include <arpa/nameser.h>
 #include <netdb.h>
 #include <resolv.h>
+/* Not of the resolver, but of the same library, and left out of Swift's module of it too: malloc_trim. */
+#include <malloc.h>
 
 /* Asks for the records of a type, class IN; blocks for 3 s at most if nobody answers. The server is an address of 4 or
    16 bytes and its port, or none (length 0) for those of /etc/resolv.conf. Gives the length of the reply, which is

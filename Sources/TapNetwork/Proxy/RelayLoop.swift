@@ -28,6 +28,7 @@ final class RelayLoop {
     private var due: [SessionDriver] = []
     /// Sessions that do not read because a sink has no room.
     private var stalled: [SessionDriver] = []
+    private var freedMemory = FreedMemory()
     private var isWatching = false
     private var whenEmpty: EventLoopPromise<Void>?
     private(set) var isStopping = false
@@ -52,6 +53,7 @@ final class RelayLoop {
     func add(_ driver: SessionDriver) {
         drivers[ObjectIdentifier(driver)] = driver
         context.metrics.sessionBegan()
+        freedMemory.rose(to: drivers.count)
         if drivers.count == 1 { watch() }
     }
 
@@ -71,9 +73,17 @@ final class RelayLoop {
     func remove(_ driver: SessionDriver) {
         guard drivers.removeValue(forKey: ObjectIdentifier(driver)) != nil else { return }
         context.metrics.sessionEnded()
+        giveBackMemory(in: freedMemory.fell(to: drivers.count))
         guard drivers.isEmpty, let promise = whenEmpty else { return }
         whenEmpty = nil
         promise.succeed()
+    }
+
+    private func giveBackMemory(in wait: TimeAmount?) {
+        guard let wait else { return }
+        eventLoop.assumeIsolated().scheduleTask(in: wait) { [self] in
+            giveBackMemory(in: freedMemory.look(drivers.count))
+        }
     }
 
     /// Calls the driver's ``SessionDriver/pass()`` and then ``SessionDriver/look()`` when all connections that are ready
