@@ -46,7 +46,7 @@ struct LimitsTests {
 
     @Test("A login that takes too long is ended, one that is done is not")
     func login() async throws {
-        let proxy = try await ProxyFixture { $0.limits.login = .milliseconds(300) }
+        let proxy = try await ProxyFixture { $0.limits.login = .milliseconds(1500) }
         let (open, _) = try await proxy.openPair()
         let (slow, server) = try await proxy.pair()
         try await say(Array(Conversations.login.prefix(3)), slow, server)
@@ -62,11 +62,11 @@ struct LimitsTests {
 
     @Test("Bytes that are not followed are past any login")
     func opaque() async throws {
-        let proxy = try await ProxyFixture { $0.limits.login = .milliseconds(100) }
+        let proxy = try await ProxyFixture { $0.limits.login = .milliseconds(600) }
         let (client, server) = try await proxy.pair()
         try await client.send("GET / HTTP/1.1\r\n\r\n")
         try await server.wait("the request") { $0.text.hasPrefix("GET") }
-        try await Task.sleep(for: .milliseconds(400))
+        try await Task.sleep(for: .milliseconds(1300))
         try await server.send("HTTP/1.1 200 OK\r\n\r\n")
         try await client.wait("the answer") { $0.text.hasPrefix("HTTP") }
         try await proxy.stop()
@@ -74,16 +74,16 @@ struct LimitsTests {
 
     @Test("A session in which nothing is said ends, one in which something is goes on")
     func idle() async throws {
-        let proxy = try await ProxyFixture { $0.limits.idle = .milliseconds(400) }
+        let proxy = try await ProxyFixture { $0.limits.idle = .milliseconds(1500) }
         let (idle, _) = try await proxy.openPair()
         let (busy, _) = try await proxy.openPair()
         for _ in 0..<12 {
             try await busy.send(" ")
-            try await Task.sleep(for: .milliseconds(50))
+            try await Task.sleep(for: .milliseconds(200))
         }
         try await idle.wait("the end") { $0.text.contains("<connection-timeout") && $0.isFinished }
         #expect(!busy.now.isFinished)
-        #expect(proxy.sink.records(code: "aborted").map(\.record.message) == ["No byte for 400 ms (limit idle)."])
+        #expect(proxy.sink.records(code: "aborted").map(\.record.message) == ["No byte for 1500 ms (limit idle)."])
         try await proxy.stop()
     }
 }

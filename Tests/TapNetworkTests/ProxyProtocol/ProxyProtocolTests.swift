@@ -49,11 +49,11 @@ struct ProxyProtocolTests {
         arguments: [
             ("<stream:stream>", "it begins without a PROXY header"),
             ("PROXY TCP4 x\n", "the PROXY line ends without CR"),
-            ("", "no PROXY header has come within 300 ms"), ("PROXY TC", "no PROXY header has come within 300 ms"),
+            ("", "no PROXY header has come within 900 ms"), ("PROXY TC", "no PROXY header has come within 900 ms"),
         ]
     )
     func turnedAway(_ text: String, _ words: String) async throws {
-        let proxy = try await proxy(timeout: .milliseconds(300))
+        let proxy = try await proxy(timeout: .milliseconds(900))
         let client = try await Peer.connect(to: proxy.port)
         try await client.send(text)
         try await client.wait("the end") { $0.isClosed || $0.isFinished }
