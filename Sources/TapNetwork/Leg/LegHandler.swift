@@ -33,7 +33,12 @@ final class LegHandler: ChannelInboundHandler {
     private var context: ChannelHandlerContext?
     private var farewell = Farewell.none
     private var isReading = false
-    private var hasUnflushed = false
+    /// The way past the channel, where there is one.
+    private var socket: OwnSocket?
+    /// What is to be sent past the channel with the next flush; only while nothing is in its queue.
+    private var unflushed: ByteBuffer?
+    /// The channel has, or may have, something in its queue, which goes first.
+    private var isQueued = false
     private var isClosing = false
     /// How often ``isStuck(resets:)`` found no byte taken since it looked last, and what was left then.
     private var idleLooks = 0
@@ -49,6 +54,7 @@ final class LegHandler: ChannelInboundHandler {
     /// Adds this handler to a channel, on its event loop, and tells the driver from then on.
     func join(_ channel: any Channel, _ driver: SessionDriver) throws {
         try channel.pipeline.syncOperations.addHandler(self)
+        socket = OwnSocket(channel)
         self.driver = driver
     }
 
@@ -65,8 +71,13 @@ final class LegHandler: ChannelInboundHandler {
     /// Queues bytes for ``flush()``.
     func write(_ buffer: ByteBuffer) {
         guard let context, farewell == .none else { return }
-        hasUnflushed = true
-        context.write(wrapOutboundOut(buffer), promise: nil)
+        if !isQueued, unflushed == nil, socket != nil {
+            unflushed = buffer
+        } else {
+            queueUnflushed(context)
+            isQueued = true
+            context.write(wrapOutboundOut(buffer), promise: nil)
+        }
     }
 
     func write(_ bytes: Span<UInt8>) {
@@ -77,9 +88,24 @@ final class LegHandler: ChannelInboundHandler {
     }
 
     func flush() {
-        guard hasUnflushed else { return }
-        hasUnflushed = false
-        context?.flush()
+        guard let context, unflushed != nil || isQueued else { return }
+        if var buffer = unflushed.take(), context.channel.isActive, let socket {
+            socket.send(&buffer)
+            guard buffer.readableBytes > 0 else { return }
+            // What the system does not take now waits in the channel, and so does what comes next. An error of the
+            // connection is the channel's to find.
+            unflushed = buffer
+            queueUnflushed(context)
+        }
+        context.flush()
+        isQueued = socket == nil || context.channel.unsentBytes > 0
+    }
+
+    /// Hands what was to be sent past the channel to the channel.
+    private func queueUnflushed(_ context: ChannelHandlerContext) {
+        guard let buffer = unflushed.take() else { return }
+        isQueued = true
+        context.write(wrapOutboundOut(buffer), promise: nil)
     }
 
     /// Sends a FIN after all that was written; closes the connection if nothing is to come from it either.
@@ -117,7 +143,8 @@ final class LegHandler: ChannelInboundHandler {
 
     private func whenAllIsWritten() {
         guard let context else { return }
-        hasUnflushed = false
+        queueUnflushed(context)
+        isQueued = true
         // NIO drops what is unwritten when a channel whose input is over is closed for output: it has to be waited for.
         let promise = context.eventLoop.makePromise(of: Void.self)
         // Where it fails the connection is gone.
@@ -138,6 +165,7 @@ final class LegHandler: ChannelInboundHandler {
 
     func handlerRemoved(context: ChannelHandlerContext) {
         self.context = nil
+        unflushed = nil
         driver = nil
     }
 
@@ -163,6 +191,7 @@ final class LegHandler: ChannelInboundHandler {
 
     func channelInactive(context: ChannelHandlerContext) {
         self.context = nil
+        unflushed = nil
         isWritable = true
         guard let driver else { return }
         if !isClosing {
