@@ -46,7 +46,7 @@ let package = Package(
         // One target per foreign library.
         .target(
             name: "TapSecurity",
-            dependencies: ["COpenSSL", "TapCore", "XMPPCore"],
+            dependencies: ["COpenSSL", "TapCore", "XMPPCore", nioCore],
             swiftSettings: settings
         ),
         .target(name: "TapCapture", dependencies: ["TapCore", "XMPPCore"], swiftSettings: settings),
