@@ -86,7 +86,7 @@ let package = Package(
         ),
         .testTarget(
             name: "TapSecurityTests",
-            dependencies: ["TapSecurity", "TapCore", "XMPPCore", "TapTestKit"],
+            dependencies: ["TapSecurity", "TapCore", "XMPPCore", "TapTestKit", "COpenSSL"],
             swiftSettings: settings
         ),
         .testTarget(
@@ -104,7 +104,7 @@ let package = Package(
         .testTarget(
             name: "xmpptapTests",
             dependencies: [
-                "xmpptap", "TapCapture", "TapCore", "TapNetwork", "XMPPCore", "TapTestKit", logging,
+                "xmpptap", "TapCapture", "TapCore", "TapNetwork", "TapSecurity", "XMPPCore", "TapTestKit", logging,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             exclude: ["Help"],
