@@ -9,7 +9,8 @@ struct ValueFlagsTests {
         var single: Set<String> = []
         var repeatable: Set<String> = []
         let commands = XMPPTap.configuration.subcommands
-        for command in commands + commands.flatMap(\.configuration.subcommands) {
+        let inner = commands.flatMap { $0.configuration.subcommands }
+        for command in commands + inner {
             // A long flag has a line to itself, and what it is for stands on the next.
             let help = XMPPTap.helpMessage(for: command, columns: 10_000)
             for found in help.matches(of: /\n  (--[a-z-]+) <[^ \n]+>\s+([^\n]*)/) {
