@@ -86,7 +86,10 @@ let package = Package(
         ),
         .testTarget(
             name: "TapSecurityTests",
-            dependencies: ["TapSecurity", "TapCore", "XMPPCore", "TapTestKit", "COpenSSL"],
+            dependencies: [
+                "TapSecurity", "TapCore", "XMPPCore", "TapTestKit", "COpenSSL", nioCore, nioPosix,
+                .product(name: "NIOEmbedded", package: "swift-nio"),
+            ],
             swiftSettings: settings
         ),
         .testTarget(

@@ -13,6 +13,8 @@ public final class TLSIdentity: @unchecked Sendable {
     let chain: [OpaquePointer]
     /// The leaf's private key, an `EVP_PKEY *`.
     let key: OpaquePointer
+    /// ``chain`` as a `STACK_OF(X509) *`, which holds no references of its own; nil for an empty one.
+    let chainStack: OpaquePointer?
 
     /// Takes over one reference of each object, also where it throws.
     ///
@@ -21,6 +23,9 @@ public final class TLSIdentity: @unchecked Sendable {
         self.leaf = leaf
         self.chain = chain
         self.key = key
+        let stack = chain.isEmpty ? nil : OPENSSL_sk_new_null()
+        for certificate in chain { OPENSSL_sk_push(stack, UnsafeRawPointer(certificate)) }
+        chainStack = stack
         ERR_clear_error()
         let fits = X509_check_private_key(leaf, key) == 1
         ERR_clear_error()
@@ -28,6 +33,7 @@ public final class TLSIdentity: @unchecked Sendable {
     }
 
     deinit {
+        OPENSSL_sk_free(chainStack)
         X509_free(leaf)
         for certificate in chain { X509_free(certificate) }
         EVP_PKEY_free(key)
