@@ -49,8 +49,8 @@ enum AlternativeName: Hashable {
 
     // MARK: Reading
 
-    /// The names of a certificate in DER, in its order, at most `limit` of them; none where it cannot be read or has
-    /// none of these kinds.
+    /// The names of a certificate in DER, those of each kind in its order, at most `limit` of them; none where it cannot be
+    /// read or has none of these kinds.
     static func names(ofCertificate certificate: [UInt8], limit: Int) -> [AlternativeName] {
         defer { ERR_clear_error() }
         let parsed = certificate.withUnsafeBufferPointer { buffer in
@@ -59,37 +59,13 @@ enum AlternativeName: Hashable {
         }
         guard let parsed else { return [] }
         defer { X509_free(parsed) }
-        guard let value = extensionValue(of: parsed, NID_subject_alt_name) else { return [] }
-        var outer = DERReader(value[...])
-        guard let list = outer.next(0x30) else { return [] }
-        var names: [AlternativeName] = []
-        var reader = DERReader(list)
-        while names.count < limit, let value = reader.next() {
-            if let name = AlternativeName(tag: value.tag, value.content) { names.append(name) }
-        }
-        return names
-    }
-
-    private init?(tag: UInt8, _ content: ArraySlice<UInt8>) {
-        switch tag {
-        case 0x82:
-            guard let text = String(validating: content, as: UTF8.self) else { return nil }
-            self = .domain(text.lowercased())
-        case 0x87: self = .address(Array(content))
-        case 0xA0:
-            var reader = DERReader(content)
-            guard let kind = reader.next(0x06), let wrapped = reader.next(0xA0) else { return nil }
-            var inner = DERReader(wrapped)
-            guard let value = inner.next(), let text = String(validating: value.content, as: UTF8.self) else {
-                return nil
-            }
-            switch (Array(kind), value.tag) {
-            case (Self.serviceName, 0x16): self = .service(text.lowercased())
-            case (Self.xmppAddress, 0x0C): self = .xmpp(text)
-            default: return nil
-            }
-        default: return nil
-        }
+        let found = CertificateNames(parsed)
+        let names =
+            found.hosts.lazy.map { AlternativeName.domain($0.lowercased()) }.prefix(limit)
+            + found.addresses.lazy.map { .address($0) }.prefix(limit)
+            + found.services.lazy.map { .service($0.lowercased()) }.prefix(limit)
+            + found.jids.lazy.map { .xmpp($0) }.prefix(limit)
+        return Array(names.prefix(limit))
     }
 
     /// id-on-dnsSRV, 1.3.6.1.5.5.7.8.7.

@@ -1,4 +1,3 @@
-internal import Glibc
 internal import TapCore
 internal import XMPPCore
 
@@ -14,8 +13,7 @@ public enum CertificateName: Hashable, Sendable {
     /// - Throws: ``AuthorityError`` for what no certificate can name: an address with a zone, a domain that is too long
     ///   for the DNS, and what is no domain at all.
     public init(_ text: String) throws(AuthorityError) {
-        let isBracketed = text.hasPrefix("[") && text.hasSuffix("]")
-        if let bytes = Self.address(isBracketed ? String(text.dropFirst().dropLast()) : text) {
+        if let bytes = AddressBytes.parse(text) {
             self = .address(bytes)
             return
         }
@@ -53,14 +51,6 @@ public enum CertificateName: Hashable, Sendable {
     /// RFC 1035 §2.3.4, in text and without the dot at the end.
     private static let longestDomain = 253
     private static let longestLabel = 63
-
-    private static func address(_ text: String) -> [UInt8]? {
-        var four = in_addr()
-        if inet_pton(AF_INET, text, &four) == 1 { return withUnsafeBytes(of: four) { Array($0) } }
-        var sixteen = in6_addr()
-        if inet_pton(AF_INET6, text, &sixteen) == 1 { return withUnsafeBytes(of: sixteen) { Array($0) } }
-        return nil
-    }
 }
 
 extension CertificateName: CustomStringConvertible {
@@ -68,12 +58,8 @@ extension CertificateName: CustomStringConvertible {
     /// something to a shell or a file system.
     public var description: String {
         switch self {
-        case .domain(let domain): return domain
-        case .address(let bytes):
-            var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
-            let family = bytes.count == 4 ? AF_INET : AF_INET6
-            guard inet_ntop(family, bytes, &text, socklen_t(text.count)) != nil else { return "" }
-            return String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+        case .domain(let domain): domain
+        case .address(let bytes): AddressBytes.text(bytes)
         }
     }
 }

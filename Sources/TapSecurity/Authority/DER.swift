@@ -49,39 +49,3 @@ enum DER {
     /// An OBJECT IDENTIFIER from its encoded arcs.
     static func identifier(_ arcs: [UInt8]) -> [UInt8] { value(0x06, arcs) }
 }
-
-/// Reads values of DER one behind the other; `nil` at the end, and for good once something is no DER.
-struct DERReader {
-    private var rest: ArraySlice<UInt8>
-
-    init(_ bytes: ArraySlice<UInt8>) { rest = bytes }
-
-    /// The next value: its tag, and what stands in it.
-    mutating func next() -> (tag: UInt8, content: ArraySlice<UInt8>)? {
-        let value = rest
-        rest = []
-        guard value.count >= 2 else { return nil }
-        let tag = value[value.startIndex]
-        // Tags of more than one byte are in no structure that is read here.
-        guard tag & 0x1F != 0x1F else { return nil }
-        let first = value[value.startIndex + 1]
-        var content = value.dropFirst(2)
-        var length = Int(first)
-        if first >= 0x80 {
-            // Without a count of bytes the length would be indefinite, which is not DER; four bytes say 4 GiB.
-            let count = Int(first & 0x7F)
-            guard 1...4 ~= count, content.count >= count else { return nil }
-            length = content.prefix(count).reduce(0) { $0 << 8 | Int($1) }
-            content = content.dropFirst(count)
-        }
-        guard content.count >= length else { return nil }
-        rest = content.dropFirst(length)
-        return (tag, content.prefix(length))
-    }
-
-    /// The content of the next value where it has this tag; `nil` otherwise.
-    mutating func next(_ tag: UInt8) -> ArraySlice<UInt8>? {
-        guard let value = next(), value.tag == tag else { return nil }
-        return value.content
-    }
-}

@@ -4,32 +4,18 @@ import Testing
 @testable import TapSecurity
 
 struct DERTests {
-    @Test("Lengths are written as short as they can be, and read back", arguments: [0, 1, 127, 128, 255, 256, 70_000])
+    @Test("Lengths are written as short as they can be", arguments: [0, 1, 127, 128, 255, 256, 65_535, 65_536, 70_000])
     func lengths(count: Int) {
-        let content = [UInt8](repeating: 7, count: count)
-        let bytes = DER.octets(content)
-        let head = bytes.count - count
-        #expect(head == (count < 128 ? 2 : count < 256 ? 3 : count < 65_536 ? 4 : 5))
-        var reader = DERReader(bytes[...])
-        let read = reader.next(0x04).map { Array($0) }
-        #expect(read == content)
-        let isOver = reader.next() == nil
-        #expect(isOver)
-    }
-
-    @Test(
-        "What is no DER ends the reading",
-        arguments: [
-            [], [0x30], [0x30, 0x02, 0x00], [0x30, 0x80, 0x00, 0x00], [0x1F, 0x01, 0x00], [0x30, 0x81],
-            [0x30, 0x85, 0, 0, 0, 0, 1, 0], [0x30, 0x84, 0xFF, 0xFF, 0xFF, 0xFF], [0x30, 0xFF],
-        ] as [[UInt8]]
-    )
-    func malformed(bytes: [UInt8]) {
-        var reader = DERReader(bytes[...])
-        for _ in 0..<2 {
-            let value = reader.next()
-            #expect(value == nil)
-        }
+        let bytes = DER.octets([UInt8](repeating: 7, count: count))
+        let head: [UInt8] =
+            switch count {
+            case 0..<128: [UInt8(count)]
+            case 128..<256: [0x81, UInt8(count)]
+            case 256..<65_536: [0x82, UInt8(count >> 8), UInt8(count & 0xFF)]
+            default: [0x83, UInt8(count >> 16), UInt8(count >> 8 & 0xFF), UInt8(count & 0xFF)]
+            }
+        #expect(Array(bytes.prefix(1 + head.count)) == [0x04] + head)
+        #expect(bytes.count == 1 + head.count + count)
     }
 
     @Test func `Names in a certificate of random bytes, and in a torn one, do no harm`() throws {
