@@ -9,13 +9,24 @@ extension TLSFault {
     ///   - alertSent: The fatal alert that was sent.
     ///   - faults: What was found wrong with the peer's certificate.
     init(call: String, alertReceived: TLSAlert?, alertSent: TLSAlert?, certificate faults: [CertificateFault]) {
-        // The first is the one that the others follow from.
-        let first = ERR_get_error()
-        ERR_clear_error()
         self.init(
-            Self.code(first, call, alertReceived: alertReceived, certificate: faults),
+            Self.code(Self.takeCause(), call, alertReceived: alertReceived, certificate: faults),
             alertSent: alertSent
         )
+    }
+
+    /// The first error of TLS itself, or else the first of all: the one that the others follow from.
+    private static func takeCause() -> UInt {
+        var cause: UInt = 0
+        while true {
+            let error = ERR_get_error()
+            guard error != 0 else { return cause }
+            if xmpptap_error_library(error) == ERR_LIB_SSL, xmpptap_error_is_common(error) == 0 {
+                ERR_clear_error()
+                return error
+            }
+            if cause == 0 { cause = error }
+        }
     }
 
     private static func code(

@@ -66,6 +66,10 @@ struct PEMFile {
 
     /// The first private key in the file; the caller owns a reference.
     func key() throws(TLSIdentityError) -> OpaquePointer {
+        // OpenSSL has one word for a file without a key and one with a damaged key.
+        guard String(decoding: bytes, as: UTF8.self).contains("PRIVATE KEY-----") else {
+            throw TLSIdentityError(code: .noKey, file: path)
+        }
         var key: OpaquePointer?
         var fault = TLSIdentityError.Code.badKey
         read { bio in
@@ -85,8 +89,6 @@ struct PEMFile {
             }
             if isEncrypted {
                 fault = .encryptedKey
-            } else if xmpptap_error_is_no_start_line(ERR_peek_last_error()) == 1 {
-                fault = .noKey
             }
             ERR_clear_error()
         }
