@@ -46,7 +46,7 @@ let package = Package(
         // One target per foreign library.
         .target(
             name: "TapSecurity",
-            dependencies: ["COpenSSL", "TapCore", "XMPPCore"],
+            dependencies: ["COpenSSL", "TapCore", "XMPPCore", nioCore],
             swiftSettings: settings
         ),
         .target(name: "TapCapture", dependencies: ["TapCore", "XMPPCore"], swiftSettings: settings),
@@ -86,7 +86,10 @@ let package = Package(
         ),
         .testTarget(
             name: "TapSecurityTests",
-            dependencies: ["TapSecurity", "TapCore", "XMPPCore", "TapTestKit"],
+            dependencies: [
+                "TapSecurity", "TapCore", "XMPPCore", "TapTestKit", "COpenSSL", nioCore, nioPosix,
+                .product(name: "NIOEmbedded", package: "swift-nio"),
+            ],
             swiftSettings: settings
         ),
         .testTarget(
@@ -104,7 +107,7 @@ let package = Package(
         .testTarget(
             name: "xmpptapTests",
             dependencies: [
-                "xmpptap", "TapCapture", "TapCore", "TapNetwork", "XMPPCore", "TapTestKit", logging,
+                "xmpptap", "TapCapture", "TapCore", "TapNetwork", "TapSecurity", "XMPPCore", "TapTestKit", logging,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             exclude: ["Help"],

@@ -15,7 +15,10 @@ struct XMPPTap: AsyncParsableCommand {
             Point the client at localhost port 15222, log in, and read the conversation here.
             """,
         version: Version.text,
-        subcommands: [DemoCommand.self, ProxyCommand.self, ReadCommand.self, ExplainCommand.self, DoctorCommand.self]
+        subcommands: [
+            DemoCommand.self, ProxyCommand.self, ReadCommand.self, ExplainCommand.self, AuthorityCommand.self,
+            DoctorCommand.self,
+        ]
     )
 
     /// The names of the commands, as they are typed.

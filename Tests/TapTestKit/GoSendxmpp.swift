@@ -3,26 +3,46 @@ public struct GoSendxmpp: Sendable {
     private let process: ToolProcess
     private let folder: TemporaryFolder
 
-    /// Logs in by STARTTLS, any certificate accepted, and sends a message.
-    public init(as account: Account, port: UInt16, send body: String, to recipient: Account) throws {
-        try self.init(account, port, [recipient.jid], input: body)
+    /// Logs in by STARTTLS and sends a message.
+    ///
+    /// - Parameter authority: path of the one certificate it trusts; by default it accepts any server's.
+    public init(
+        as account: Account,
+        port: UInt16,
+        trusting authority: String? = nil,
+        send body: String,
+        to recipient: Account
+    ) throws {
+        try self.init(account, port, authority, [recipient.jid], input: body)
     }
 
-    /// Logs in by STARTTLS, any certificate accepted, and prints messages until it is terminated.
-    public init(listeningAs account: Account, port: UInt16) throws {
-        try self.init(account, port, ["--listen"], input: "")
+    /// Logs in by STARTTLS and prints messages until it is terminated.
+    ///
+    /// - Parameter authority: path of the one certificate it trusts; by default it accepts any server's.
+    public init(listeningAs account: Account, port: UInt16, trusting authority: String? = nil) throws {
+        try self.init(account, port, authority, ["--listen"], input: "")
     }
 
-    private init(_ account: Account, _ port: UInt16, _ arguments: [String], input: String) throws {
+    private init(
+        _ account: Account,
+        _ port: UInt16,
+        _ authority: String?,
+        _ arguments: [String],
+        input: String
+    ) throws {
         folder = try TemporaryFolder()
+        var environment = ["HOME": folder.path, "XDG_CONFIG_HOME": folder.path, "XDG_DATA_HOME": folder.path]
+        if let authority {
+            // The system's folder of roots is read beside the file, unless another is named.
+            environment.merge(["SSL_CERT_FILE": authority, "SSL_CERT_DIR": folder.path]) { $1 }
+        }
         // A home of its own: no configuration of the user's is read.
         process = try ToolProcess(
             TestProgram.goSendxmpp.rawValue,
             [
                 "--username", account.jid, "--password", account.password, "--jserver", "127.0.0.1:\(port)",
-                "--no-tls-verify",
-            ] + arguments,
-            environment: ["HOME": folder.path, "XDG_CONFIG_HOME": folder.path, "XDG_DATA_HOME": folder.path],
+            ] + (authority == nil ? ["--no-tls-verify"] : []) + arguments,
+            environment: environment,
             input: input
         )
     }

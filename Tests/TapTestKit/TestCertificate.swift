@@ -1,11 +1,18 @@
-/// A self-made certificate for localhost, made anew for each test and gone with its folder.
+/// A server's certificate and key, gone with their folder: self-made for localhost, or what a test hands in.
 public struct TestCertificate: Sendable {
     private let folder: TemporaryFolder
 
-    /// Path of the certificate in PEM; it is its own authority.
+    /// Path of the certificate in PEM; a self-made one is its own authority.
     public var certificate: String { folder.path(of: "certificate.pem") }
     /// Path of its private key in PEM.
     public var key: String { folder.path(of: "key.pem") }
+
+    /// Keeps a certificate and its key, both in PEM.
+    public init(certificate: String, key: String) throws {
+        folder = try TemporaryFolder()
+        try folder.write(certificate, to: "certificate.pem")
+        try folder.write(key, to: "key.pem")
+    }
 
     /// Asks openssl for a P-256 key and a certificate for the domain, valid for two days.
     public init(domain: String = "localhost") async throws {

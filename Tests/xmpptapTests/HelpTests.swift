@@ -9,14 +9,29 @@ import Testing
 /// After a change that is meant, record them anew with `XMPPTAP_RECORD_HELP=1 swift test --filter HelpTests` and read
 /// the difference; a run that records fails.
 struct HelpTests {
-    private static let commands: [any ParsableCommand.Type] = [XMPPTap.self] + XMPPTap.configuration.subcommands
+    /// Each command by what is typed for it, those of a command's own behind it.
+    private static let commands = below(XMPPTap.self, named: "xmpptap", prefix: "")
     private static let isRecording = ProcessInfo.processInfo.environment["XMPPTAP_RECORD_HELP"] == "1"
 
-    @Test("Help is as recorded", arguments: commands.map { $0.configuration.commandName ?? "" })
+    private static func below(
+        _ command: any ParsableCommand.Type,
+        named name: String,
+        prefix: String
+    ) -> [(name: String, command: any ParsableCommand.Type)] {
+        let inner = command.configuration.subcommands.flatMap { command in
+            let name = prefix + (command.configuration.commandName ?? "")
+            return below(command, named: name, prefix: "\(name) ")
+        }
+        return [(name, command)] + inner
+    }
+
+    @Test("Help is as recorded", arguments: commands.map(\.name))
     func snapshot(name: String) throws {
-        let command = try #require(Self.commands.first { $0.configuration.commandName == name })
+        let command = try #require(Self.commands.first { $0.name == name }).command
         let help = XMPPTap.helpMessage(for: command, columns: 100)
-        let file = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Help/\(name).txt")
+        let file = URL(filePath: #filePath).deletingLastPathComponent().appending(
+            path: "Help/\(name.replacing(" ", with: "-")).txt"
+        )
         if Self.isRecording {
             try help.write(to: file, atomically: true, encoding: .utf8)
             Issue.record("recorded \(file.path); run again without XMPPTAP_RECORD_HELP")
@@ -29,15 +44,15 @@ struct HelpTests {
         arguments: [("proxy", false), ("demo", true)]
     )
     func usualLog(name: String, isVerbose: Bool) throws {
-        let command = try #require(Self.commands.first { $0.configuration.commandName == name })
+        let command = try #require(Self.commands.first { $0.name == name }).command
         let help = XMPPTap.helpMessage(for: command, columns: 100)
         #expect(help.contains("Without it: verbose.") == isVerbose)
         #expect(help.contains("Without it: info,send,recv on a terminal, else info.") != isVerbose)
     }
 
-    @Test("Every command shows a worked example", arguments: commands.map { $0.configuration.commandName ?? "" })
+    @Test("Every command shows a worked example", arguments: commands.map(\.name))
     func example(name: String) throws {
-        let command = try #require(Self.commands.first { $0.configuration.commandName == name })
+        let command = try #require(Self.commands.first { $0.name == name }).command
         let example = name == "xmpptap" ? "\n  xmpptap " : "\n  xmpptap \(name)"
         #expect(XMPPTap.helpMessage(for: command, columns: 100).contains(example))
     }

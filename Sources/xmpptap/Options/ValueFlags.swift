@@ -7,7 +7,7 @@ enum ValueFlags {
     ]
     /// Those of which one counts.
     static let single: Set = [
-        "--capture", "--config", "--grace", "--log", "--on-unparsable", "--port", "--redact",
+        "--ca-dir", "--capture", "--config", "--domain", "--grace", "--log", "--on-unparsable", "--port", "--redact",
         "--resolver", "--rotate-keep", "--rotate-size", "--subscriptions", "--tls", "--upstream",
     ]
 

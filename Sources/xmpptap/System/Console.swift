@@ -27,6 +27,21 @@ enum Console {
         tell("xmpptap: \(line)")
     }
 
+    /// Writes bytes to standard output as they are.
+    static func write(_ bytes: [UInt8]) { write(bytes[...], to: STDOUT_FILENO) }
+
+    /// The file that standard output goes to; nil where it is none, or has no name.
+    static var outputPath: String? {
+        var status = stat()
+        guard fstat(STDOUT_FILENO, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_nlink > 0 else {
+            return nil
+        }
+        var path = [CChar](repeating: 0, count: Int(PATH_MAX))
+        let count = readlink("/proc/self/fd/\(STDOUT_FILENO)", &path, path.count)
+        guard count > 0, count < path.count else { return nil }
+        return String(validating: path.prefix(count).map(UInt8.init(bitPattern:)), as: UTF8.self)
+    }
+
     /// Whether a person reads standard output.
     static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
@@ -37,7 +52,11 @@ enum Console {
     }
 
     private static func write(_ text: String, to descriptor: Int32) {
-        var rest = Array("\(text)\n".utf8)[...]
+        write(Array("\(text)\n".utf8)[...], to: descriptor)
+    }
+
+    private static func write(_ bytes: ArraySlice<UInt8>, to descriptor: Int32) {
+        var rest = bytes
         while !rest.isEmpty {
             let written = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
             if written > 0 {

@@ -52,6 +52,8 @@ class Profanity:
             "LC_ALL": "C.UTF-8",
             "PATH": "/usr/bin:/bin",
         }
+        if options.ca:
+            environment["SSL_CERT_FILE"] = os.path.abspath(options.ca)
         self.process, self.terminal = pty.fork()
         if self.process == 0:
             os.execve("/usr/bin/profanity", arguments, environment)
@@ -69,7 +71,7 @@ class Profanity:
             "resource": options.resource,
             "server": options.host,
             "port": options.port,
-            "tls.policy": "disable" if options.no_tls else "trust",
+            "tls.policy": "disable" if options.no_tls else "force" if options.ca else "trust",
         }
         with open(os.path.join(folder, "accounts"), "w", encoding="utf-8") as file:
             file.write("[tested]\n" + "".join(f"{key}={value}\n" for key, value in account.items()))
@@ -218,6 +220,7 @@ def parse():
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--no-tls", action="store_true", help="stay in plain text (default: insist on STARTTLS)")
+    parser.add_argument("--ca", help="file of certificates to verify the server with (default: accept any)")
     parser.add_argument("--ping", action="store_true", help="ping the server")
     parser.add_argument("--send", nargs=2, metavar=("JID", "BODY"), action="append", default=[])
     parser.add_argument("--reply", metavar="BODY", help="answer each message with this")

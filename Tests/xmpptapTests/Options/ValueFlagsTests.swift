@@ -8,7 +8,9 @@ struct ValueFlagsTests {
     @Test func `Every flag with a value is known, and whether it can be repeated`() {
         var single: Set<String> = []
         var repeatable: Set<String> = []
-        for command in XMPPTap.configuration.subcommands {
+        let commands = XMPPTap.configuration.subcommands
+        let inner = commands.flatMap { $0.configuration.subcommands }
+        for command in commands + inner {
             // A long flag has a line to itself, and what it is for stands on the next.
             let help = XMPPTap.helpMessage(for: command, columns: 10_000)
             for found in help.matches(of: /\n  (--[a-z-]+) <[^ \n]+>\s+([^\n]*)/) {

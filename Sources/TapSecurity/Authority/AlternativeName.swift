@@ -1,0 +1,98 @@
+internal import COpenSSL
+
+/// A name that a server's certificate may have beside others (RFC 5280 §4.2.1.6), as far as clients of XMPP look at it.
+enum AlternativeName: Hashable {
+    /// A domain, its leftmost label possibly `*`.
+    case domain(String)
+    /// An IP address.
+    case address([UInt8])
+    /// A service of a domain, as `_xmpp-client.example.org` (SRV-ID, RFC 4985).
+    case service(String)
+    /// A domain of XMPP (RFC 6120 §13.7.1.4), U-labels as such.
+    case xmpp(String)
+
+    /// The name as a dNSName or iPAddress.
+    init(_ name: CertificateName) {
+        switch name {
+        case .domain(let domain): self = .domain(domain)
+        case .address(let bytes): self = .address(bytes)
+        }
+    }
+
+    /// Whom an authority has to cover to vouch for this name; `nil` where it is no name that can be vouched for.
+    var owner: CertificateName? {
+        switch self {
+        case .domain(let text):
+            guard let name = Self.domain(text.hasPrefix("*.") ? text.dropFirst(2) : text[...]) else { return nil }
+            return name
+        case .address(let bytes): return bytes.count == 4 || bytes.count == 16 ? .address(bytes) : nil
+        case .service(let text):
+            let end = text.firstIndex(of: ".") ?? text.endIndex
+            let service = text[..<end].dropFirst().utf8
+            guard text.hasPrefix("_"), end < text.endIndex, !service.isEmpty,
+                service.allSatisfy({ Self.isServiceByte($0) })
+            else { return nil }
+            return Self.domain(text[text.index(after: end)...])
+        case .xmpp(let text): return try? CertificateName(text)
+        }
+    }
+
+    /// The GeneralName in DER.
+    var encoded: [UInt8] {
+        switch self {
+        case .domain(let text): DER.tagged(2, Array(text.utf8))
+        case .address(let bytes): DER.tagged(7, bytes)
+        case .service(let text): Self.other(Self.serviceName, DER.value(0x16, Array(text.utf8)))
+        case .xmpp(let text): Self.other(Self.xmppAddress, DER.text(text))
+        }
+    }
+
+    // MARK: Reading
+
+    /// The names of a certificate in DER, those of each kind in its order, at most `limit` of them; none where it cannot be
+    /// read or has none of these kinds.
+    static func names(ofCertificate certificate: [UInt8], limit: Int) -> [AlternativeName] {
+        defer { ERR_clear_error() }
+        let parsed = certificate.withUnsafeBufferPointer { buffer in
+            var start = buffer.baseAddress
+            return d2i_X509(nil, &start, buffer.count)
+        }
+        guard let parsed else { return [] }
+        defer { X509_free(parsed) }
+        let found = CertificateNames(parsed)
+        let names =
+            found.hosts.lazy.map { AlternativeName.domain($0.lowercased()) }.prefix(limit)
+            + found.addresses.lazy.map { .address($0) }.prefix(limit)
+            + found.services.lazy.map { .service($0.lowercased()) }.prefix(limit)
+            + found.jids.lazy.map { .xmpp($0) }.prefix(limit)
+        return Array(names.prefix(limit))
+    }
+
+    /// id-on-dnsSRV, 1.3.6.1.5.5.7.8.7.
+    private static let serviceName: [UInt8] = [0x2B, 0x06, 0x01, 0x05, 0x05, 0x07, 0x08, 0x07]
+    /// id-on-xmppAddr, 1.3.6.1.5.5.7.8.5.
+    private static let xmppAddress: [UInt8] = [0x2B, 0x06, 0x01, 0x05, 0x05, 0x07, 0x08, 0x05]
+
+    private static func other(_ kind: [UInt8], _ value: [UInt8]) -> [UInt8] {
+        DER.tagged(0, constructed: true, DER.identifier(kind) + DER.tagged(0, constructed: true, value))
+    }
+
+    /// A domain that is written as a certificate has to have it: an address, or U-labels, are none here.
+    private static func domain(_ text: Substring) -> CertificateName? {
+        guard let name = try? CertificateName(String(text)), name == .domain(String(text)) else { return nil }
+        return name
+    }
+
+    private static func isServiceByte(_ byte: UInt8) -> Bool {
+        0x61...0x7A ~= byte || 0x30...0x39 ~= byte || byte == UInt8(ascii: "-")
+    }
+}
+
+/// What an extension of a certificate holds, in DER; `nil` where the certificate has none of the kind.
+func extensionValue(of certificate: OpaquePointer, _ kind: Int32) -> [UInt8]? {
+    let position = X509_get_ext_by_NID(certificate, kind, -1)
+    guard position >= 0, let found = X509_get_ext(certificate, position), let value = X509_EXTENSION_get_data(found),
+        let start = ASN1_STRING_get0_data(value)
+    else { return nil }
+    return Array(UnsafeBufferPointer(start: start, count: Int(ASN1_STRING_length(value))))
+}

@@ -1,0 +1,123 @@
+public import TapCore
+
+/// Why there is no certificate, or no authority to sign it: the thing, the cause, and the way out, in one line.
+public struct AuthorityError: Error, Sendable, Hashable {
+    /// What is wrong.
+    public enum Code: Sendable, Hashable {
+        /// What was given is no name that a certificate can have; words for people.
+        case badName(String)
+        /// The name is beyond what the authorities may vouch for, which are for these names.
+        case outside([CertificateName])
+        /// The authority's time is over.
+        case expired(Timestamp)
+        /// The authority's time has not begun: the clock of this machine has gone back.
+        case notYetValid(Timestamp)
+        /// There is no authority for the name in the folder.
+        case missing(folder: String)
+        /// The file or folder cannot be opened, read, written or removed; the system's words.
+        case inaccessible(String)
+        /// Others can read or change the file or folder, by these rights.
+        case exposed(rights: UInt32, proper: UInt32)
+        /// The file or folder belongs to the user with this number.
+        case foreign(owner: UInt32)
+        /// It is a link, a device, or otherwise not what ought to be there.
+        case wrongKind
+        /// The key's file is cut off, damaged, encrypted, or empty.
+        case damagedKey
+        /// The certificate's file is cut off or damaged.
+        case damagedCertificate
+        /// The key is not that of the certificate beside it.
+        case keyOfAnother
+        /// The certificate is not one that was made here for the name of its folder.
+        case strange
+        /// OpenSSL refuses something that always works.
+        case library(String)
+    }
+
+    /// What is wrong.
+    public let code: Code
+    /// The name or the path that it is wrong with.
+    public let subject: String
+
+    init(_ code: Code, _ subject: String) {
+        self.code = code
+        self.subject = subject
+    }
+
+    init(_ error: OpenSSLError, _ subject: String) { self.init(.library("\(error)"), subject) }
+
+    init(_ error: OpenSSLError, _ subject: CertificateName) { self.init(error, "\(subject)") }
+
+    /// Whether what was asked for makes no sense, rather than a file or folder being at fault.
+    public var isUsage: Bool {
+        switch code {
+        case .badName, .outside, .missing: true
+        default: false
+        }
+    }
+}
+
+extension AuthorityError: CustomStringConvertible {
+    /// One line for people; what came from the wire is escaped in it.
+    public var description: String {
+        let shown = Self.escape(subject)
+        let anew = "make it anew with 'xmpptap ca remove' and 'xmpptap ca create', and trust the new one"
+        return switch code {
+        case .badName(let reason):
+            "\"\(shown)\" cannot stand in a certificate: \(Self.escape(reason)); write a domain, as in example.org, or an "
+                + "address"
+        case .outside(let names) where names.isEmpty:
+            "there is no certificate authority that may vouch for \(shown); make one with 'xmpptap ca create --domain "
+                + "\(shown)'"
+        case .outside(let names):
+            "no certificate for \(shown): the certificate authority may only vouch for "
+                + "\(names.map(\.description).joined(separator: ", ")) and what is below; make another with 'xmpptap ca "
+                + "create --domain \(shown)'"
+        case .expired(let time):
+            "the certificate authority for \(shown) is no longer valid since \(Self.day(time)); \(anew)"
+        case .notYetValid(let time):
+            "the certificate authority for \(shown) is not valid before \(Self.day(time)); set the clock of this machine"
+        case .missing(let folder):
+            "there is no certificate authority for \(shown) in \(Self.escape(folder)); make one with 'xmpptap ca create "
+                + "--domain \(shown)'"
+        case .inaccessible(let reason): "\(shown): \(reason)"
+        case .exposed(let rights, let proper):
+            "\(shown) is open to others (mode \(Self.octal(rights))), who may have taken the key; if nobody has, close it "
+                + "with 'chmod \(Self.octal(proper)) \(shown)', else \(anew)"
+        case .foreign(let owner):
+            "\(shown) belongs to user \(owner), not to who runs this program; name a folder of your own with --ca-dir"
+        case .wrongKind: "\(shown) is a link, or otherwise not the file or folder that belongs there; move it away"
+        case .damagedKey: "\(shown) holds no private key that can be read: it is cut off, damaged or encrypted; \(anew)"
+        case .damagedCertificate: "\(shown) holds no certificate that can be read: it is cut off or damaged; \(anew)"
+        case .keyOfAnother: "\(shown) is not the key of the certificate beside it; \(anew)"
+        case .strange:
+            "\(shown) is no certificate authority of xmpptap for the name of its folder; move the folder away, and make "
+                + "it anew with 'xmpptap ca create'"
+        case .library(let reason): "no certificate for \(shown): \(Self.escape(reason)); see 'xmpptap doctor'"
+        }
+    }
+
+    /// `2026-11-21`.
+    static func day(_ time: Timestamp) -> String { String(time.text.prefix(10)) }
+
+    private static func octal(_ mode: UInt32) -> String {
+        let digits = String(mode, radix: 8)
+        return String(repeating: "0", count: max(0, 4 - digits.count)) + digits
+    }
+
+    private static func escape(_ text: String) -> String {
+        var line = LineBuffer(capacity: text.utf8.count)
+        line.appendEscaped(text)
+        return String(decoding: line.bytes, as: UTF8.self)
+    }
+}
+
+extension Timestamp {
+    /// RFC 3339 in UTC, with nine digits after the second.
+    var text: String {
+        var line = LineBuffer(capacity: 30)
+        var writer = TimestampWriter()
+        writer.append(self, to: &line)
+        return String(decoding: line.bytes, as: UTF8.self)
+    }
+}

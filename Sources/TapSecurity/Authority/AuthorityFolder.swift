@@ -1,0 +1,132 @@
+internal import COpenSSL
+internal import Glibc
+public import TapCore
+
+/// The folder in which authorities are kept, a folder each, named as what it vouches for:
+///
+/// ```
+/// ca/example.org/certificate.pem    what clients have to trust
+/// ca/example.org/key.pem            what nobody else may read
+/// ```
+///
+/// Folders are made with mode 0700 and files with 0600. What others can read, or what belongs to someone else, is refused:
+/// its key may be in other hands. Nothing is followed that is a link inside the folder.
+public struct AuthorityFolder: Sendable, Hashable {
+    /// The folder itself. It is made when the first authority is.
+    public let path: String
+
+    /// The folder at a path, which need not be there.
+    public init(_ path: String) { self.path = path }
+
+    /// Where the folder is unless somebody says otherwise, by the XDG base directory specification.
+    ///
+    /// - Parameters:
+    ///   - dataHome: `$XDG_DATA_HOME`; counts where it begins with `/`.
+    ///   - home: The user's home.
+    public static func usual(dataHome: String?, home: String) -> AuthorityFolder {
+        let data = dataHome.flatMap { $0.hasPrefix("/") ? $0 : nil } ?? "\(home)/.local/share"
+        return AuthorityFolder("\(data)/xmpptap/ca")
+    }
+
+    /// Where the certificate for a name is, or would be.
+    public func certificatePath(of name: CertificateName) -> String { "\(path)/\(name)/\(Self.certificateFile)" }
+
+    static let certificateFile = "certificate.pem"
+    static let keyFile = "key.pem"
+
+    // MARK: Reading
+
+    /// The authority for exactly this name, whether it is valid now or not; `nil` where there is none.
+    public func authority(for name: CertificateName) throws(AuthorityError) -> CertificateAuthority? {
+        guard let folder = try PrivateFolder(path) else { return nil }
+        return try load(name, in: folder)
+    }
+
+    /// The authority with the longest name that may vouch for this one; `nil` where there is none.
+    public func authority(covering name: CertificateName) throws(AuthorityError) -> CertificateAuthority? {
+        guard let folder = try PrivateFolder(path) else { return nil }
+        for name in name.andAbove {
+            if let found = try load(name, in: folder) { return found }
+        }
+        return nil
+    }
+
+    /// The names of all authorities, sorted; whether they can be read is another question. None where there is no folder.
+    public func names() throws(AuthorityError) -> [CertificateName] {
+        guard let folder = try PrivateFolder(path) else { return [] }
+        return try folder.entries()
+            .compactMap { entry in
+                // What is named otherwise than this program names things is not its own.
+                (try? CertificateName(entry)).flatMap { "\($0)" == entry ? $0 : nil }
+            }
+            .sorted { "\($0)" < "\($1)" }
+    }
+
+    private func load(_ name: CertificateName, in folder: borrowing PrivateFolder) throws(AuthorityError)
+        -> CertificateAuthority?
+    {
+        guard let own = try folder.folder("\(name)") else { return nil }
+        let key = try own.key(Self.keyFile)
+        let certificate = try own.certificate(Self.certificateFile)
+        defer { X509_free(certificate) }
+        return try CertificateAuthority(
+            certificate,
+            key: key,
+            for: name,
+            paths: ("\(own.path)/\(Self.certificateFile)", "\(own.path)/\(Self.keyFile)")
+        )
+    }
+
+    // MARK: Changing
+
+    /// Makes an authority, unless there is one.
+    ///
+    /// It appears with both files or not at all: of several programs that make one at once, one wins, and all get the
+    /// same.
+    ///
+    /// - Parameter now: The time from which on it is valid.
+    /// - Returns: The authority, and whether it was made just now.
+    public func create(
+        for name: CertificateName,
+        at now: Timestamp
+    ) throws(AuthorityError) -> (authority: CertificateAuthority, isNew: Bool) {
+        let folder = try PrivateFolder(making: path)
+        if let found = try load(name, in: folder) { return (found, false) }
+        let authority = try CertificateAuthority(for: name, at: now)
+        let draft: String
+        do throws(OpenSSLError) {
+            draft = try ".new-" + CertificateAuthority.random(16).hexadecimal
+        } catch {
+            throw AuthorityError(error, name)
+        }
+        try folder.make(draft)
+        var isNew = false
+        do throws(AuthorityError) {
+            guard let own = try folder.folder(draft) else {
+                throw AuthorityError(.inaccessible(String(cString: strerror(ENOENT))), "\(path)/\(draft)")
+            }
+            try own.write(authority.key, to: Self.keyFile)
+            try own.write(Array(authority.pem.utf8), to: Self.certificateFile)
+            isNew = try folder.rename(draft, to: "\(name)")
+        } catch {
+            // What failed first is what is told.
+            _ = try? folder.remove(draft, holding: [Self.keyFile, Self.certificateFile])
+            throw error
+        }
+        if isNew { return (authority, true) }
+        try folder.remove(draft, holding: [Self.keyFile, Self.certificateFile])
+        guard let found = try load(name, in: folder) else {
+            throw AuthorityError(.inaccessible("it has been removed while it was made; try again"), "\(path)/\(name)")
+        }
+        return (found, false)
+    }
+
+    /// Removes an authority, also one that cannot be read; clients that trust it are not told.
+    ///
+    /// - Throws: ``AuthorityError/Code/missing(folder:)`` where there is none.
+    public func remove(_ name: CertificateName) throws(AuthorityError) {
+        guard let folder = try PrivateFolder(path, isChecked: false),
+            try folder.remove("\(name)", holding: [Self.keyFile, Self.certificateFile])
+        else { throw AuthorityError(.missing(folder: path), "\(name)") }
+    }
+}

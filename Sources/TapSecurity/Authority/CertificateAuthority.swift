@@ -1,0 +1,230 @@
+internal import COpenSSL
+internal import Glibc
+public import TapCore
+
+/// An authority of this machine's own that vouches for one domain and what is below it, or for one address, and for
+/// nothing else: its certificate says so (RFC 5280 §4.2.1.10), so that its key is worth nothing elsewhere.
+///
+/// Its key is on P-256 and signs leaves only. It is valid for a year.
+public final class CertificateAuthority: Sendable {
+    /// What it may vouch for.
+    public let name: CertificateName
+    /// Its certificate, in DER: what clients have to trust.
+    public let certificate: [UInt8]
+    /// The first second at which it is valid: two days before it was made, for clients whose clock is behind.
+    public let begin: Timestamp
+    /// The last second at which it is valid.
+    public let end: Timestamp
+    /// SHA-256 of the certificate.
+    public let fingerprint: [UInt8]
+
+    let key: SigningKey
+    /// Its Name, in DER.
+    let subject: [UInt8]
+    /// The subject key identifier.
+    let keyIdentifier: [UInt8]
+
+    /// How long before they are made certificates begin.
+    static let headStart = Timestamp.days(2)
+    private static let lifetime = Timestamp.days(365)
+
+    /// Makes one, in memory.
+    ///
+    /// - Parameters:
+    ///   - name: What it may vouch for.
+    ///   - now: The time; it is valid from two days before to 365 days after.
+    public init(for name: CertificateName, at now: Timestamp) throws(AuthorityError) {
+        self.name = name
+        begin = now.wholeSecond - Self.headStart
+        end = now.wholeSecond + Self.lifetime
+        do throws(OpenSSLError) {
+            key = try SigningKey()
+            let publicKey = try key.publicKeyInfo()
+            keyIdentifier = try Self.identifier(of: publicKey)
+            subject = CertificateDraft.name(Self.commonName(name, keyIdentifier))
+            let draft = CertificateDraft(
+                issuer: subject,
+                subject: subject,
+                begin: begin,
+                end: end,
+                publicKey: publicKey,
+                extensions: CertificateDraft.authorityUses + [
+                    CertificateDraft.constraints(name), CertificateDraft.subjectKey(keyIdentifier),
+                ]
+            )
+            certificate = try draft.signed(by: key, serial: Self.random(16))
+            fingerprint = try Self.digest(certificate)
+        } catch {
+            throw AuthorityError(error, name)
+        }
+    }
+
+    /// Takes one that was made before, and checks that it is what this program makes.
+    ///
+    /// - Parameters:
+    ///   - parsed: Its certificate, an `X509 *`, which stays the caller's.
+    ///   - key: Its key.
+    ///   - name: What it has to vouch for.
+    ///   - paths: Where both were found, for errors.
+    init(
+        _ parsed: OpaquePointer,
+        key: SigningKey,
+        for name: CertificateName,
+        paths: (certificate: String, key: String)
+    ) throws(AuthorityError) {
+        let isKey = X509_check_private_key(parsed, key.pointer) == 1
+        ERR_clear_error()
+        guard isKey else { throw AuthorityError(.keyOfAnother, paths.key) }
+        var begin = tm()
+        var end = tm()
+        guard X509_check_ca(parsed) == 1, let constraints = extensionValue(of: parsed, NID_name_constraints),
+            CertificateDraft.extension(30, isCritical: true, constraints) == CertificateDraft.constraints(name),
+            let identifier = extensionValue(of: parsed, NID_subject_key_identifier), identifier.count > 2,
+            ASN1_TIME_to_tm(X509_get0_notBefore(parsed), &begin) == 1,
+            ASN1_TIME_to_tm(X509_get0_notAfter(parsed), &end) == 1
+        else { throw AuthorityError(.strange, paths.certificate) }
+        self.name = name
+        self.key = key
+        self.begin = Timestamp(seconds: timegm(&begin))
+        self.end = Timestamp(seconds: timegm(&end))
+        // Behind the tag and the length of the octets.
+        keyIdentifier = Array(identifier.dropFirst(2))
+        do throws(OpenSSLError) {
+            certificate = try encoded("i2d_X509") { i2d_X509(parsed, $0) }
+            subject = try encoded("i2d_X509_NAME") { i2d_X509_NAME(X509_get_subject_name(parsed), $0) }
+            fingerprint = try Self.digest(certificate)
+        } catch {
+            throw AuthorityError(error, name)
+        }
+    }
+
+    /// The certificate in PEM, a newline at its end.
+    public var pem: String {
+        let text = Base64.encode(certificate)
+        var lines = ["-----BEGIN CERTIFICATE-----"]
+        var rest = text[...]
+        while !rest.isEmpty {
+            lines.append(String(rest.prefix(64)))
+            rest = rest.dropFirst(64)
+        }
+        return (lines + ["-----END CERTIFICATE-----", ""]).joined(separator: "\n")
+    }
+
+    /// Fails outside of its time, with the way out.
+    public func checkValidity(at now: Timestamp) throws(AuthorityError) {
+        guard now <= end else { throw AuthorityError(.expired(end), "\(name)") }
+        guard now >= begin else { throw AuthorityError(.notYetValid(begin), "\(name)") }
+    }
+
+    /// Signs a leaf with a key of its own: the identity to show in handshakes, without the authority's certificate,
+    /// which clients have.
+    ///
+    /// - Parameters:
+    ///   - names: What the leaf is for, which the caller has checked; the first is the one it is called by.
+    ///   - begin: From when on it is valid.
+    ///   - end: Until when.
+    func leaf(
+        for names: [AlternativeName],
+        from begin: Timestamp,
+        until end: Timestamp
+    ) throws(OpenSSLError) -> TLSIdentity {
+        let leafKey = try SigningKey()
+        let publicKey = try leafKey.publicKeyInfo()
+        let draft = CertificateDraft(
+            issuer: subject,
+            subject: CertificateDraft.name(Self.commonName(of: names.first)),
+            begin: begin,
+            end: end,
+            publicKey: publicKey,
+            extensions: try CertificateDraft.leafUses + [
+                CertificateDraft.names(names.map(\.encoded)),
+                CertificateDraft.subjectKey(Self.identifier(of: publicKey)),
+                CertificateDraft.authorityKey(keyIdentifier),
+            ]
+        )
+        let bytes = try draft.signed(by: key, serial: Self.random(16))
+        let parsed = try made("d2i_X509") {
+            bytes.withUnsafeBufferPointer { buffer in
+                var start = buffer.baseAddress
+                return d2i_X509(nil, &start, buffer.count)
+            }
+        }
+        EVP_PKEY_up_ref(leafKey.pointer)
+        do throws(TLSIdentityError) {
+            return try TLSIdentity(leaf: parsed, chain: [], key: leafKey.pointer)
+        } catch {
+            throw OpenSSLError(call: "X509_check_private_key")
+        }
+    }
+
+    /// RFC 5280 §A.1: no common name is longer.
+    private static let longestCommonName = 64
+
+    /// What people see in lists of authorities. The end tells one that was made anew from the one before.
+    private static func commonName(_ name: CertificateName, _ identifier: [UInt8]) -> String {
+        let (begin, end) = ("xmpptap CA for ", " \(identifier.prefix(4).hexadecimal)")
+        let room = longestCommonName - begin.utf8.count - end.utf8.count
+        return begin + "\(name)".prefix(room) + end
+    }
+
+    /// The leaf's own name where it fits. Old clients look there; some take whatever looks like a domain for one, so an
+    /// address does not stand there.
+    private static func commonName(of name: AlternativeName?) -> String {
+        guard case .domain(let domain) = name, domain.utf8.count <= longestCommonName else { return "xmpptap" }
+        return domain
+    }
+
+    /// 160 bits of the SHA-256 of the public key's bits (RFC 7093 §2): the last 65 bytes of what is known of a key on
+    /// P-256.
+    private static func identifier(of publicKey: [UInt8]) throws(OpenSSLError) -> [UInt8] {
+        try Array(digest(Array(publicKey.suffix(65))).prefix(20))
+    }
+
+    static func digest(_ bytes: [UInt8]) throws(OpenSSLError) -> [UInt8] {
+        let method = try FetchedDigest.of(.sha256).get().pointer
+        var result = [UInt8](repeating: 0, count: HashAlgorithm.sha256.byteCount)
+        try check("EVP_Digest") { EVP_Digest(bytes, bytes.count, &result, nil, method, nil) }
+        return result
+    }
+
+    static func random(_ count: Int) throws(OpenSSLError) -> [UInt8] {
+        var result = [UInt8](repeating: 0, count: count)
+        try check("RAND_bytes") { RAND_bytes(&result, Int32(clamping: count)) }
+        return result
+    }
+}
+
+extension Sequence where Element == UInt8 {
+    /// Two digits a byte, in small letters.
+    var hexadecimal: String {
+        map { (String($0 >> 4, radix: 16), String($0 & 0xF, radix: 16)) }.map { $0 + $1 }.joined()
+    }
+}
+
+extension Timestamp {
+    init(seconds: Int) { self.init(nanoseconds: Int64(seconds).multipliedClamping(by: 1_000_000_000)) }
+
+    /// Certificates know no parts of a second.
+    var wholeSecond: Timestamp {
+        Timestamp(nanoseconds: nanoseconds - nanoseconds % 1_000_000_000)
+    }
+
+    /// So many days, to add to a time or take from it.
+    static func days(_ count: Int64) -> Int64 { count * 86_400 * 1_000_000_000 }
+
+    static func + (time: Timestamp, nanoseconds: Int64) -> Timestamp {
+        Timestamp(nanoseconds: time.nanoseconds &+ nanoseconds)
+    }
+
+    static func - (time: Timestamp, nanoseconds: Int64) -> Timestamp {
+        Timestamp(nanoseconds: time.nanoseconds &- nanoseconds)
+    }
+}
+
+extension Int64 {
+    /// The product, or the end of the range beyond which it lies.
+    fileprivate func multipliedClamping(by other: Int64) -> Int64 {
+        let (product, overflows) = multipliedReportingOverflow(by: other)
+        return overflows ? (signum() == other.signum() ? .max : .min) : product
+    }
+}

@@ -1,0 +1,211 @@
+internal import COpenSSL
+internal import Glibc
+
+/// An open folder that belongs to who runs the program, and that nobody else can enter.
+///
+/// Everything in it is reached by way of its descriptor, so that nothing can be put in its place between a check and a
+/// use.
+struct PrivateFolder: ~Copyable {
+    /// Where it was found, for errors.
+    let path: String
+    private let descriptor: Int32
+
+    static let folderRights: mode_t = 0o700
+    static let fileRights: mode_t = 0o600
+    /// More than a key or a certificate of this program's can have.
+    private static let largestFile = 64 << 10
+
+    /// Opens a folder; `nil` where there is none.
+    ///
+    /// - Parameter isChecked: Whether rights and owner are looked at: not where it is only emptied.
+    init?(_ path: String, isChecked: Bool = true) throws(AuthorityError) {
+        let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard descriptor >= 0 else {
+            guard errno == ENOENT else { throw Self.failure(path) }
+            return nil
+        }
+        try self.init(owning: descriptor, path, isChecked: isChecked)
+    }
+
+    /// Opens a folder, which is made where there is none, with those above it.
+    init(making path: String) throws(AuthorityError) {
+        var end = path.startIndex
+        while end < path.endIndex {
+            end = path[path.index(after: end)...].firstIndex(of: "/") ?? path.endIndex
+            guard mkdir(String(path[..<end]), Self.folderRights) == 0 || errno == EEXIST else {
+                throw Self.failure(String(path[..<end]))
+            }
+        }
+        guard let folder = try PrivateFolder(path) else { throw Self.failure(path) }
+        self = folder
+    }
+
+    /// Takes over a descriptor.
+    private init(owning descriptor: Int32, _ path: String, isChecked: Bool) throws(AuthorityError) {
+        self.descriptor = descriptor
+        self.path = path
+        if isChecked { try Self.check(descriptor, path, S_IFDIR, Self.folderRights) }
+    }
+
+    deinit { close(descriptor) }
+
+    // MARK: Reading
+
+    /// Opens a folder in it; `nil` where there is none.
+    func folder(_ name: String) throws(AuthorityError) -> PrivateFolder? {
+        let path = "\(path)/\(name)"
+        let inner = openat(descriptor, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+        guard inner >= 0 else {
+            switch errno {
+            case ENOENT: return nil
+            case ENOTDIR, ELOOP: throw AuthorityError(.wrongKind, path)
+            default: throw Self.failure(path)
+            }
+        }
+        return try PrivateFolder(owning: inner, path, isChecked: true)
+    }
+
+    /// What is in it, but for what begins with a dot.
+    func entries() throws(AuthorityError) -> [String] {
+        // The listing takes its descriptor over, and moves its place in the folder.
+        let copy = openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard copy >= 0, let listing = fdopendir(copy) else { throw Self.failure(path) }
+        defer { closedir(listing) }
+        var names: [String] = []
+        while let entry = readdir(listing) {
+            let name = withUnsafeBytes(of: &entry.pointee.d_name) { name in
+                String(decoding: name.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            if !name.hasPrefix(".") { names.append(name) }
+        }
+        return names
+    }
+
+    /// The private key in a file of PEM.
+    func key(_ name: String) throws(AuthorityError) -> SigningKey {
+        let key = try read(name) { bio in
+            // Nobody is asked for a password: an encrypted key is not one of this program's.
+            PEM_read_bio_PrivateKey(bio, nil, { _, _, _, _ in -1 }, nil)
+        }
+        guard let key else { throw AuthorityError(.damagedKey, "\(path)/\(name)") }
+        return SigningKey(owning: key)
+    }
+
+    /// The certificate in a file of PEM, an `X509 *` that the caller owns.
+    func certificate(_ name: String) throws(AuthorityError) -> OpaquePointer {
+        let certificate = try read(name) { PEM_read_bio_X509($0, nil, nil, nil) }
+        guard let certificate else { throw AuthorityError(.damagedCertificate, "\(path)/\(name)") }
+        return certificate
+    }
+
+    private func read(_ name: String, _ parse: (OpaquePointer) -> OpaquePointer?) throws(AuthorityError)
+        -> OpaquePointer?
+    {
+        let path = "\(path)/\(name)"
+        let file = openat(descriptor, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+        guard file >= 0 else {
+            if errno == ELOOP { throw AuthorityError(.wrongKind, path) }
+            throw Self.failure(path)
+        }
+        defer { close(file) }
+        let size = try Self.check(file, path, S_IFREG, Self.fileRights)
+        guard size <= Self.largestFile, let bio = BIO_new_fd(file, BIO_NOCLOSE) else { return nil }
+        defer {
+            BIO_free(bio)
+            ERR_clear_error()
+        }
+        return parse(bio)
+    }
+
+    /// Checks owner and rights of what has been opened; gives its size.
+    @discardableResult
+    private static func check(
+        _ descriptor: Int32,
+        _ path: String,
+        _ kind: mode_t,
+        _ proper: mode_t
+    ) throws(AuthorityError) -> Int {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw failure(path) }
+        guard status.st_mode & S_IFMT == kind else { throw AuthorityError(.wrongKind, path) }
+        guard status.st_uid == geteuid() else { throw AuthorityError(.foreign(owner: status.st_uid), path) }
+        guard status.st_mode & 0o077 == 0 else {
+            throw AuthorityError(.exposed(rights: status.st_mode & 0o7777, proper: proper), path)
+        }
+        return Int(status.st_size)
+    }
+
+    // MARK: Changing
+
+    /// Makes a folder in it, which is not there yet.
+    func make(_ name: String) throws(AuthorityError) {
+        guard mkdirat(descriptor, name, Self.folderRights) == 0 else { throw Self.failure("\(path)/\(name)") }
+    }
+
+    /// Gives a folder in it another name, on the disk too.
+    ///
+    /// - Returns: Whether the name was free.
+    func rename(_ name: String, to other: String) throws(AuthorityError) -> Bool {
+        guard renameat(descriptor, name, descriptor, other) == 0 else {
+            guard errno == EEXIST || errno == ENOTEMPTY else { throw Self.failure("\(path)/\(other)") }
+            return false
+        }
+        guard fsync(descriptor) == 0 else { throw Self.failure(path) }
+        return true
+    }
+
+    /// Removes a folder in it with those of the files given that are there.
+    ///
+    /// - Returns: Whether there was one.
+    @discardableResult
+    func remove(_ name: String, holding files: [String]) throws(AuthorityError) -> Bool {
+        let path = "\(path)/\(name)"
+        let inner = openat(descriptor, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+        guard inner >= 0 else {
+            guard errno == ENOENT else { throw Self.failure(path) }
+            return false
+        }
+        defer { close(inner) }
+        for file in files {
+            guard unlinkat(inner, file, 0) == 0 || errno == ENOENT else { throw Self.failure("\(path)/\(file)") }
+        }
+        guard unlinkat(descriptor, name, AT_REMOVEDIR) == 0 else { throw Self.failure(path) }
+        return true
+    }
+
+    /// Writes a private key to a file that is not there yet, on the disk too; it does not pass through memory that is
+    /// not wiped.
+    func write(_ key: SigningKey, to name: String) throws(AuthorityError) {
+        try write(name) { file in
+            guard let bio = BIO_new_fd(file, BIO_NOCLOSE) else { return false }
+            defer { BIO_free(bio) }
+            return PEM_write_bio_PKCS8PrivateKey(bio, key.pointer, nil, nil, 0, nil, nil) == 1
+        }
+    }
+
+    /// Writes a file that is not there yet, on the disk too.
+    func write(_ bytes: [UInt8], to name: String) throws(AuthorityError) {
+        try write(name) { file in
+            var rest = bytes[...]
+            while !rest.isEmpty {
+                let written = rest.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
+                guard written > 0 || errno == EINTR else { return false }
+                rest = rest.dropFirst(max(0, written))
+            }
+            return true
+        }
+    }
+
+    private func write(_ name: String, _ body: (Int32) -> Bool) throws(AuthorityError) {
+        let path = "\(path)/\(name)"
+        let file = openat(descriptor, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, Self.fileRights)
+        guard file >= 0 else { throw Self.failure(path) }
+        defer { close(file) }
+        guard body(file), fsync(file) == 0, fsync(descriptor) == 0 else { throw Self.failure(path) }
+    }
+
+    /// What the system has just said, of a path.
+    private static func failure(_ path: String) -> AuthorityError {
+        AuthorityError(.inaccessible(String(cString: strerror(errno))), path)
+    }
+}

@@ -1,0 +1,64 @@
+internal import COpenSSL
+internal import TapCore
+
+/// A private key on the curve P-256.
+///
+/// `@unchecked Sendable` because nothing changes it after `init`; OpenSSL counts its references atomically, and signing
+/// only reads it.
+final class SigningKey: @unchecked Sendable {
+    /// An `EVP_PKEY *`.
+    let pointer: OpaquePointer
+
+    /// Takes over one reference.
+    init(owning pointer: OpaquePointer) { self.pointer = pointer }
+
+    /// Makes a new one; takes some tens of microseconds.
+    init() throws(OpenSSLError) {
+        let context = try made("EVP_PKEY_CTX_new_from_name") { EVP_PKEY_CTX_new_from_name(nil, "EC", nil) }
+        defer { EVP_PKEY_CTX_free(context) }
+        try check("EVP_PKEY_keygen_init") { EVP_PKEY_keygen_init(context) }
+        try check("EVP_PKEY_CTX_set_group_name") { EVP_PKEY_CTX_set_group_name(context, "P-256") }
+        pointer = try made("EVP_PKEY_generate") {
+            var key: OpaquePointer?
+            EVP_PKEY_generate(context, &key)
+            return key
+        }
+    }
+
+    deinit { EVP_PKEY_free(pointer) }
+
+    /// The public half as a SubjectPublicKeyInfo (RFC 5280 §4.1.2.7).
+    func publicKeyInfo() throws(OpenSSLError) -> [UInt8] {
+        try encoded("i2d_PUBKEY") { i2d_PUBKEY(pointer, $0) }
+    }
+
+    /// An ECDSA signature over the SHA-256 of `bytes`.
+    func signature(over bytes: [UInt8]) throws(OpenSSLError) -> [UInt8] {
+        let digest = try FetchedDigest.of(.sha256).get().pointer
+        let context = try made("EVP_MD_CTX_new") { EVP_MD_CTX_new() }
+        defer { EVP_MD_CTX_free(context) }
+        try check("EVP_DigestSignInit") { EVP_DigestSignInit(context, nil, digest, nil, pointer) }
+        // Two integers of up to 33 bytes, each with tag and length, in a sequence.
+        var signature = [UInt8](repeating: 0, count: 80)
+        var length = signature.count
+        try check("EVP_DigestSign") { EVP_DigestSign(context, &signature, &length, bytes, bytes.count) }
+        return Array(signature.prefix(length))
+    }
+}
+
+/// What an `i2d_` function of OpenSSL writes; asked twice, first for the length.
+func encoded(
+    _ call: StaticString,
+    _ write: (UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?) -> Int32
+) throws(OpenSSLError) -> [UInt8] {
+    ERR_clear_error()
+    let length = write(nil)
+    guard length > 0 else { throw OpenSSLError(call: call) }
+    var bytes = [UInt8](repeating: 0, count: Int(length))
+    let written = bytes.withUnsafeMutableBufferPointer { buffer in
+        var start = buffer.baseAddress
+        return write(&start)
+    }
+    guard written == length else { throw OpenSSLError(call: call) }
+    return bytes
+}

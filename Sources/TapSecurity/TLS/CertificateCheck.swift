@@ -1,0 +1,102 @@
+internal import COpenSSL
+internal import Glibc
+
+/// Judges the chain that a server shows: collects everything that is wrong, rather than stop at the first.
+enum CertificateCheck {
+    /// Faults that are kept of one chain.
+    private static let limit = 8
+
+    /// What OpenSSL calls instead of its own verification; gives 1 to go on with the handshake.
+    static let callback: @convention(c) (OpaquePointer?, UnsafeMutableRawPointer?) -> Int32 = { store, _ in
+        let index = SSL_get_ex_data_X509_STORE_CTX_idx()
+        guard let store, let ssl = X509_STORE_CTX_get_ex_data(store, index),
+            let engine = TLSEngine.of(OpaquePointer(ssl))
+        else { return 0 }
+        let faults = judge(store, for: engine.reference, engine.observed)
+        engine.observed.faults = faults
+        guard let fault = faults.first, !engine.context.isInsecure else {
+            X509_STORE_CTX_set_error(store, X509_V_OK)
+            return 1
+        }
+        X509_STORE_CTX_set_error(store, fault.openSSLCode)
+        return 0
+    }
+
+    private static func judge(
+        _ store: OpaquePointer,
+        for reference: ServerReference?,
+        _ observed: TLSObservations
+    ) -> [CertificateFault] {
+        observed.faults = []
+        X509_STORE_CTX_set_verify_cb(store) { ok, store in
+            if ok == 0, let store { CertificateCheck.note(store) }
+            return 1
+        }
+        // Its own answer, 1, says nothing: the callback above lets everything pass.
+        let outcome = X509_verify_cert(store)
+        ERR_clear_error()
+        var faults = observed.faults
+        if outcome <= 0, faults.isEmpty { faults.append(fault(X509_STORE_CTX_get_error(store), nil, depth: 0)) }
+        guard let leaf = X509_STORE_CTX_get0_cert(store), let reference else { return faults }
+        let names = CertificateNames(leaf)
+        if !reference.matches(names) {
+            faults.append(
+                CertificateFault(
+                    code: .wrongName(wanted: reference.domain, names: names),
+                    issuer: nil,
+                    openSSLCode: X509_V_ERR_HOSTNAME_MISMATCH
+                )
+            )
+        }
+        return faults
+    }
+
+    private static func note(_ store: OpaquePointer) {
+        let index = SSL_get_ex_data_X509_STORE_CTX_idx()
+        guard let ssl = X509_STORE_CTX_get_ex_data(store, index), let engine = TLSEngine.of(OpaquePointer(ssl))
+        else { return }
+        let fault = fault(
+            X509_STORE_CTX_get_error(store),
+            X509_STORE_CTX_get_current_cert(store),
+            depth: X509_STORE_CTX_get_error_depth(store)
+        )
+        // OpenSSL tells a missing issuer in two codes, one after the other.
+        guard engine.observed.faults.count < limit, !engine.observed.faults.contains(where: { $0.name == fault.name })
+        else { return }
+        engine.observed.faults.append(fault)
+    }
+
+    private static func fault(_ code: Int32, _ certificate: OpaquePointer?, depth: Int32) -> CertificateFault {
+        let subject = depth > 0 ? certificate.map { CertificateFacts.line(X509_get_subject_name($0)) } : nil
+        return CertificateFault(code: meaning(of: code, certificate), issuer: subject, openSSLCode: code)
+    }
+
+    private static func meaning(of code: Int32, _ certificate: OpaquePointer?) -> CertificateFault.Code {
+        let words = X509_verify_cert_error_string(Int(code)).map { String(cString: $0) } ?? "error \(code)"
+        let now = Int64(time(nil))
+        switch code {
+        case X509_V_ERR_CERT_HAS_EXPIRED:
+            let end = CertificateTime(certificate.flatMap { X509_get0_notAfter($0) })
+            return .expired(at: end, age: now &- end.seconds)
+        case X509_V_ERR_CERT_NOT_YET_VALID:
+            let start = CertificateTime(certificate.flatMap { X509_get0_notBefore($0) })
+            return .notYetValid(from: start, wait: start.seconds &- now)
+        case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT: return .selfSigned
+        case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT, X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY,
+            X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE, X509_V_ERR_CERT_UNTRUSTED,
+            X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+            return .unknownIssuer(certificate.map { CertificateFacts.line(X509_get_issuer_name($0)) } ?? "unknown")
+        case X509_V_ERR_CERT_SIGNATURE_FAILURE, X509_V_ERR_UNABLE_TO_DECRYPT_CERT_SIGNATURE: return .badSignature
+        case X509_V_ERR_INVALID_PURPOSE, X509_V_ERR_CERT_REJECTED: return .wrongPurpose
+        case X509_V_ERR_INVALID_CA, X509_V_ERR_INVALID_NON_CA, X509_V_ERR_PATH_LENGTH_EXCEEDED,
+            X509_V_ERR_KEYUSAGE_NO_CERTSIGN, X509_V_ERR_PERMITTED_VIOLATION, X509_V_ERR_EXCLUDED_VIOLATION,
+            X509_V_ERR_SUBTREE_MINMAX, X509_V_ERR_UNSUPPORTED_CONSTRAINT_TYPE,
+            X509_V_ERR_UNSUPPORTED_CONSTRAINT_SYNTAX, X509_V_ERR_UNSUPPORTED_NAME_SYNTAX:
+            return .badIssuer(words)
+        case X509_V_ERR_EE_KEY_TOO_SMALL, X509_V_ERR_CA_KEY_TOO_SMALL, X509_V_ERR_CA_MD_TOO_WEAK:
+            return .tooWeak(words)
+        case X509_V_ERR_CERT_CHAIN_TOO_LONG: return .chainTooLong
+        default: return .other(words)
+        }
+    }
+}

@@ -1,0 +1,90 @@
+/// One thing that is wrong with a server's certificate.
+public struct CertificateFault: Sendable, Hashable {
+    /// What is wrong.
+    public enum Code: Sendable, Hashable {
+        /// Past its end; `age` is in seconds.
+        case expired(at: CertificateTime, age: Int64)
+        /// Before its beginning; `wait` is in seconds.
+        case notYetValid(from: CertificateTime, wait: Int64)
+        /// It stands for others.
+        case wrongName(wanted: String, names: CertificateNames)
+        /// It signed itself, and is not among the trusted.
+        case selfSigned
+        /// The chain ends at an issuer that is not among the trusted, or the server left out a certificate.
+        case unknownIssuer(String)
+        /// A signature in the chain is not the issuer's.
+        case badSignature
+        /// It was made for something other than a server.
+        case wrongPurpose
+        /// An issuer in the chain may not issue it: no authority, or outside the names it is constrained to.
+        case badIssuer(String)
+        /// Its key or its signature's hash is too weak.
+        case tooWeak(String)
+        /// The chain is longer than is followed.
+        case chainTooLong
+        /// Anything else, in OpenSSL's words.
+        case other(String)
+    }
+
+    /// What is wrong.
+    public let code: Code
+    /// Subject of the certificate in the chain that it is wrong with; nil for the server's own.
+    public let issuer: String?
+    /// The code of OpenSSL, which chooses the alert.
+    let openSSLCode: Int32
+
+    /// A stable code, for records.
+    public var name: String {
+        switch code {
+        case .expired: "certificate-expired"
+        case .notYetValid: "certificate-not-yet-valid"
+        case .wrongName: "certificate-wrong-name"
+        case .selfSigned: "certificate-self-signed"
+        case .unknownIssuer: "certificate-unknown-issuer"
+        case .badSignature: "certificate-bad-signature"
+        case .wrongPurpose: "certificate-wrong-purpose"
+        case .badIssuer: "certificate-bad-issuer"
+        case .tooWeak: "certificate-too-weak"
+        case .chainTooLong: "certificate-chain-too-long"
+        case .other: "certificate-refused"
+        }
+    }
+
+    /// What is wrong, as a clause whose subject is the certificate.
+    public var words: String {
+        let subject = issuer.map { "the certificate of \($0) in its chain" } ?? "it"
+        return switch code {
+        case .expired(let time, let age): "\(subject) expired on \(time.text), \(Self.span(age)) ago"
+        case .notYetValid(let time, let wait):
+            "\(subject) is valid from \(time.text) on, which by this machine's clock is \(Self.span(wait)) ahead"
+        case .wrongName(let wanted, let names): "it is \(Self.list(names)), not for \(wanted)"
+        case .selfSigned: "\(subject) signed itself, and nobody trusted vouches for it"
+        case .unknownIssuer(let name): "its issuer is not trusted, or the server left out a certificate: \(name)"
+        case .badSignature: "the signature of \(subject) is not its issuer's"
+        case .wrongPurpose: "\(subject) was not made for a server"
+        case .badIssuer(let reason): "an issuer in its chain may not issue it: \(reason)"
+        case .tooWeak(let reason): "\(subject) is too weak: \(reason)"
+        case .chainTooLong: "its chain is longer than is followed"
+        case .other(let reason): "\(reason)"
+        }
+    }
+
+    /// The names it has, the first of them, as a clause.
+    private static func list(_ names: CertificateNames) -> String {
+        let all = names.all
+        guard !all.isEmpty else { return "for nobody (it has no subject alternative name)" }
+        let shown = all.prefix(6).joined(separator: ", ")
+        return all.count > 6 ? "for \(shown) and \(all.count - 6) more" : "for \(shown)"
+    }
+
+    /// A span of time in its largest unit.
+    static func span(_ seconds: Int64) -> String {
+        func unit(_ count: Int64, _ name: String) -> String { "\(count) \(name)\(count == 1 ? "" : "s")" }
+        return switch seconds {
+        case ..<120: unit(max(0, seconds), "second")
+        case ..<7200: unit(seconds / 60, "minute")
+        case ..<172_800: unit(seconds / 3600, "hour")
+        default: unit(seconds / 86_400, "day")
+        }
+    }
+}

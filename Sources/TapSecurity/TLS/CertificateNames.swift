@@ -1,0 +1,61 @@
+internal import COpenSSL
+
+/// The subject alternative names of a certificate that can stand for an XMPP service, each kind in the certificate's
+/// order; bytes that are no UTF-8 are replaced.
+public struct CertificateNames: Sendable, Hashable {
+    /// DNS-ID: `example.org`, `*.example.org`.
+    public var hosts: [String] = []
+    /// SRV-ID (RFC 4985): `_xmpp-client.example.org`.
+    public var services: [String] = []
+    /// XmppAddr (RFC 6120 §13.7.1.4): a JID, mostly a domain.
+    public var jids: [String] = []
+    /// IP addresses, 4 or 16 bytes each.
+    public var addresses: [[UInt8]] = []
+
+    /// No names.
+    public init() {}
+
+    /// All of them as people read them: an SRV-ID as it is, an XmppAddr as `xmpp:…`, an address as `IP:…`.
+    public var all: [String] {
+        hosts + services + jids.map { "xmpp:" + $0 } + addresses.map { "IP:" + AddressBytes.text($0) }
+    }
+
+    /// Reads an `X509 *`, which it does not keep.
+    init(_ certificate: OpaquePointer) {
+        guard let list = X509_get_ext_d2i(certificate, NID_subject_alt_name, nil, nil) else { return }
+        let names = OpaquePointer(list)
+        defer { GENERAL_NAMES_free(names) }
+        for index in 0..<max(0, OPENSSL_sk_num(names)) {
+            guard let name = OPENSSL_sk_value(names, index) else { continue }
+            append(name.assumingMemoryBound(to: GENERAL_NAME.self))
+        }
+    }
+
+    private mutating func append(_ name: UnsafePointer<GENERAL_NAME>) {
+        var type: Int32 = 0
+        guard let value = GENERAL_NAME_get0_value(name, &type) else { return }
+        switch type {
+        case GEN_DNS: hosts.append(Self.text(value.assumingMemoryBound(to: ASN1_STRING.self)))
+        case GEN_IPADD: addresses.append(Self.bytes(value.assumingMemoryBound(to: ASN1_STRING.self)))
+        case GEN_OTHERNAME:
+            var kind: OpaquePointer?
+            var content: UnsafeMutablePointer<ASN1_TYPE>?
+            guard GENERAL_NAME_get0_otherName(name, &kind, &content) == 1, let content else { return }
+            switch (OBJ_obj2nid(kind), content.pointee.type) {
+            case (NID_SRVName, V_ASN1_IA5STRING): services.append(Self.text(content.pointee.value.asn1_string))
+            case (NID_XmppAddr, V_ASN1_UTF8STRING): jids.append(Self.text(content.pointee.value.asn1_string))
+            default: break
+            }
+        default: break
+        }
+    }
+
+    private static func bytes(_ string: UnsafePointer<ASN1_STRING>?) -> [UInt8] {
+        guard let string, let start = ASN1_STRING_get0_data(string) else { return [] }
+        return Array(UnsafeBufferPointer(start: start, count: max(0, Int(ASN1_STRING_length(string)))))
+    }
+
+    private static func text(_ string: UnsafePointer<ASN1_STRING>?) -> String {
+        String(decoding: bytes(string), as: UTF8.self)
+    }
+}

@@ -1,0 +1,72 @@
+internal import COpenSSL
+
+/// A kind of channel binding: what ties an authentication to the TLS connection that it runs over.
+public enum ChannelBindingType: String, Sendable, Hashable, CaseIterable {
+    /// RFC 9266: keying material of the connection.
+    case exporter = "tls-exporter"
+    /// RFC 5929 §3: the first Finished message of the handshake.
+    case unique = "tls-unique"
+    /// RFC 5929 §4: a hash of the server's certificate.
+    case serverEndPoint = "tls-server-end-point"
+}
+
+extension TLSEngine {
+    /// The data that binds to this connection; nil where the type is undefined on it, or the handshake has not ended.
+    public func channelBinding(_ type: ChannelBindingType) -> [UInt8]? {
+        guard isEstablished else { return nil }
+        defer { ERR_clear_error() }
+        return switch type {
+        case .exporter: exporter
+        case .unique: unique
+        case .serverEndPoint: serverCertificate.flatMap { ServerEndPoint.hash(of: $0) }
+        }
+    }
+
+    private var isTLS13: Bool { SSL_version(ssl) >= Int32(TLSVersion.tls13.rawValue) }
+
+    /// Before TLS 1.3 only the extended master secret makes these unique to the connection (RFC 9266 §4.2, RFC 7627).
+    private var isBound: Bool { isTLS13 || xmpptap_has_extended_master_secret(ssl) == 1 }
+
+    private var exporter: [UInt8]? {
+        guard isBound else { return nil }
+        let label = "EXPORTER-Channel-Binding"
+        var data = [UInt8](repeating: 0, count: 32)
+        // The context is there and empty; to leave it out gives other data before TLS 1.3.
+        let context: UInt8 = 0
+        let result = withUnsafePointer(to: context) { context in
+            SSL_export_keying_material(ssl, &data, data.count, label, label.utf8.count, context, 0, 1)
+        }
+        return result == 1 ? data : nil
+    }
+
+    private var unique: [UInt8]? {
+        // TLS 1.3 has Finished messages, but no such binding (RFC 8446 appendix C.5).
+        guard !isTLS13, isBound else { return nil }
+        // The client's Finished is the first, unless a session is resumed.
+        let isOurs = (context.role == .client) != (SSL_session_reused(ssl) == 1)
+        var data = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
+        let count =
+            isOurs ? SSL_get_finished(ssl, &data, data.count) : SSL_get_peer_finished(ssl, &data, data.count)
+        return 1...data.count ~= count ? Array(data.prefix(count)) : nil
+    }
+}
+
+/// The hash of a server's certificate by RFC 5929 §4.1.
+enum ServerEndPoint {
+    /// Nil where the signature has no hash function, or more than one: then the type is undefined, and nothing is guessed.
+    static func hash(of certificate: OpaquePointer) -> [UInt8]? {
+        var digest: Int32 = NID_undef
+        var algorithm: Int32 = NID_undef
+        var flags: UInt32 = 0
+        guard X509_get_signature_info(certificate, &digest, &algorithm, nil, &flags) == 1, digest != NID_undef
+        else { return nil }
+        // RSASSA-PSS names two hash functions; OpenSSL sets the flag where they are the same.
+        if algorithm == EVP_PKEY_RSA_PSS, flags & UInt32(X509_SIG_INFO_TLS) == 0 { return nil }
+        if digest == NID_md5 || digest == NID_sha1 || digest == NID_md5_sha1 { digest = NID_sha256 }
+        guard let method = EVP_get_digestbyname(OBJ_nid2sn(digest)) else { return nil }
+        var data = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
+        var count: UInt32 = 0
+        guard X509_digest(certificate, method, &data, &count) == 1 else { return nil }
+        return Array(data.prefix(Int(count)))
+    }
+}

@@ -1,0 +1,76 @@
+public import XMPPCore
+
+/// Whom a server's certificate must stand for: the domain of the JIDs that it serves, never the host it was found at
+/// (RFC 6120 §13.7.2, RFC 9525).
+///
+/// A certificate fits if one of its subject alternative names does: DNS-ID or SRV-ID, with a `*` as the whole leftmost
+/// label where the name has one, XmppAddr, or the address where the domain is an IP literal. The common name never counts.
+public struct ServerReference: Sendable, Hashable {
+    /// The service of SRV-IDs.
+    public enum Service: String, Sendable, Hashable {
+        /// Clients, over STARTTLS (`_xmpp-client`) or direct TLS (`_xmpps-client`).
+        case client = "client"
+        /// Servers, `_xmpp-server` and `_xmpps-server`.
+        case server = "server"
+    }
+
+    /// As it was asked for.
+    public let domain: String
+    /// The domain as SNI names it: A-labels, lower case, no dot at the end; nil for an IP literal.
+    public let hostName: String?
+
+    private let service: Service
+    /// The domain in the form in which XMPP compares it.
+    private let prepared: String
+    private let address: [UInt8]?
+
+    /// A reference to the domain of a JID, an IP literal being one too.
+    ///
+    /// - Parameters:
+    ///   - domain: As in the stream's `to`; nothing that has not been prepared needs to be.
+    ///   - service: Whom the server serves; clients by default.
+    /// - Throws: ``XMPPCore/JIDError`` where it is no domain.
+    public init(domain: String, service: Service = .client) throws(JIDError) {
+        let jid = try JID(local: nil, domain: domain, resource: nil)
+        self.domain = domain
+        self.service = service
+        prepared = jid.normalized.domain
+        address = AddressBytes.parse(prepared)
+        hostName = address == nil ? jid.asciiDomain : nil
+    }
+
+    /// Whether one of the names is the reference's.
+    public func matches(_ names: CertificateNames) -> Bool {
+        if names.jids.contains(where: { matches(jid: $0) }) { return true }
+        guard let hostName else { return names.addresses.contains { $0 == address } }
+        return names.hosts.contains { Self.matches(host: $0, hostName) }
+            || names.services.contains { name in
+                ["_xmpp-\(service.rawValue).", "_xmpps-\(service.rawValue)."].contains { prefix in
+                    let label = name.prefix(prefix.utf8.count)
+                    return Self.lowered(label) == Self.lowered(Substring(prefix))
+                        && Self.matches(host: String(name.dropFirst(prefix.utf8.count)), hostName)
+                }
+            }
+    }
+
+    private func matches(jid text: String) -> Bool {
+        guard let jid = JID(text), jid.isServer, jid.isBare else { return false }
+        return jid.normalized.domain == prepared
+    }
+
+    /// Compares without regard to the case of ASCII letters; `*` as a whole leftmost label stands for one label.
+    private static func matches(host presented: String, _ reference: String) -> Bool {
+        var presented = lowered(presented[...])
+        if presented.last == UInt8(ascii: ".") { presented.removeLast() }
+        let reference = lowered(reference[...])
+        guard presented.starts(with: "*.".utf8) else { return !presented.isEmpty && presented == reference }
+        guard let dot = reference.firstIndex(of: UInt8(ascii: ".")), dot > 0 else { return false }
+        let rest = presented.dropFirst()
+        // A star for a whole top-level domain is not taken (`*.org`).
+        return rest.dropFirst().contains(UInt8(ascii: ".")) && rest == reference[dot...]
+    }
+
+    private static func lowered(_ text: Substring) -> [UInt8] {
+        text.utf8.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }
+    }
+}

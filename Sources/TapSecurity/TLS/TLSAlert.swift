@@ -1,0 +1,76 @@
+/// An alert (RFC 8446 §6): the one thing a TLS peer says when it stops.
+public struct TLSAlert: Sendable, Hashable {
+    /// Its number.
+    public let code: UInt8
+
+    /// An alert of this number.
+    public init(code: UInt8) { self.code = code }
+
+    /// The sender will send no more.
+    public static let closeNotify = TLSAlert(code: 0)
+    /// The peer's certificate was wrong in some way.
+    public static let badCertificate = TLSAlert(code: 42)
+    /// The issuer of the peer's certificate is not trusted.
+    public static let unknownCA = TLSAlert(code: 48)
+    /// No version in common.
+    public static let protocolVersion = TLSAlert(code: 70)
+    /// The name asked for is not served.
+    public static let unrecognizedName = TLSAlert(code: 112)
+    /// None of the protocols offered by ALPN is spoken.
+    public static let noApplicationProtocol = TLSAlert(code: 120)
+
+    /// The name in the RFC, `unknown_ca`; `alert 200` for a number without one.
+    public var name: String { Self.names[code] ?? "alert \(code)" }
+
+    /// Whether the sender found fault with the certificate that it was shown.
+    public var isAboutCertificate: Bool { (42...48).contains(code) && code != 47 || code == 113 }
+
+    private static let names: [UInt8: String] = [
+        0: "close_notify", 10: "unexpected_message", 20: "bad_record_mac", 21: "decryption_failed",
+        22: "record_overflow", 30: "decompression_failure", 40: "handshake_failure", 41: "no_certificate",
+        42: "bad_certificate", 43: "unsupported_certificate", 44: "certificate_revoked", 45: "certificate_expired",
+        46: "certificate_unknown", 47: "illegal_parameter", 48: "unknown_ca", 49: "access_denied", 50: "decode_error",
+        51: "decrypt_error", 60: "export_restriction", 70: "protocol_version", 71: "insufficient_security",
+        80: "internal_error", 86: "inappropriate_fallback", 90: "user_canceled", 100: "no_renegotiation",
+        109: "missing_extension", 110: "unsupported_extension", 111: "certificate_unobtainable",
+        112: "unrecognized_name", 113: "bad_certificate_status_response", 114: "bad_certificate_hash_value",
+        115: "unknown_psk_identity", 116: "certificate_required", 120: "no_application_protocol",
+    ]
+
+    /// What it means, as a clause for people whose subject is the sender.
+    public var words: String {
+        switch code {
+        case 0: "sends no more"
+        case 10: "got a message that it did not expect at this point"
+        case 20, 21, 51: "could not decrypt or verify what it got"
+        case 22: "got a record that is too long"
+        case 40: "found no cipher suite, group or signature algorithm in common"
+        case 42: "finds the certificate bad"
+        case 43: "cannot use a certificate of this kind"
+        case 44: "holds the certificate to be revoked"
+        case 45: "finds the certificate expired or not yet valid"
+        case 46: "does not accept the certificate"
+        case 47: "got a value that is not allowed"
+        case 48: "does not know the authority that issued the certificate"
+        case 49: "refuses access with the certificate it was shown"
+        case 50: "got a message that it cannot decode"
+        case 70: "speaks none of the versions of TLS that are offered"
+        case 71: "demands stronger cryptography than is offered"
+        case 80: "failed by a fault of its own"
+        case 86: "takes the lower version for a downgrade attack"
+        case 90: "was stopped by its user"
+        case 100: "does not renegotiate"
+        case 109: "misses an extension that it needs"
+        case 110: "got an extension that it did not ask for"
+        case 112: "does not serve the name that was asked for"
+        case 116: "demands a client certificate"
+        case 120: "speaks none of the protocols that were offered by ALPN"
+        default: "sent \(name)"
+        }
+    }
+}
+
+extension TLSAlert: CustomStringConvertible {
+    /// The name in the RFC.
+    public var description: String { name }
+}

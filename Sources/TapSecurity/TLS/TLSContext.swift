@@ -1,0 +1,132 @@
+internal import COpenSSL
+
+/// What all TLS connections of one leg share: versions, trusted roots, keys of session tickets. Made once, used from any
+/// thread.
+///
+/// `@unchecked Sendable` because OpenSSL locks what changes in an `SSL_CTX` once connections are made from it, and the
+/// rest does not change after `init`.
+public final class TLSContext: @unchecked Sendable {
+    enum Role {
+        /// We are the TLS client: the server leg.
+        case client
+        /// We are the TLS server: the client leg.
+        case server
+    }
+
+    /// Certificates in a server's chain that are followed at most, without its own and the root.
+    private static let longestChain: Int32 = 10
+
+    let role: Role
+    let pointer: OpaquePointer
+    /// See ``ServerLegTLS/isInsecure``.
+    let isInsecure: Bool
+    let keyLog: (@Sendable (String) -> Void)?
+    /// Held because connections show it.
+    private let identity: TLSIdentity?
+
+    /// The server leg's context.
+    ///
+    /// - Throws: ``TLSContextError`` where the trusted certificates cannot be read, or OpenSSL fails.
+    public convenience init(_ options: ServerLegTLS) throws(TLSContextError) {
+        try self.init(
+            role: .client,
+            minimum: options.minimumVersion,
+            isInsecure: options.isInsecure,
+            identity: options.identity,
+            keyLog: options.keyLog
+        )
+        SSL_CTX_set_verify(pointer, SSL_VERIFY_PEER, nil)
+        SSL_CTX_set_verify_depth(pointer, Self.longestChain)
+        SSL_CTX_set_cert_verify_callback(pointer, CertificateCheck.callback, nil)
+        if options.minimumVersion < .tls12 { xmpptap_allow_legacy_servers(pointer) }
+        if let identity = options.identity {
+            try check("SSL_CTX_use_cert_and_key") {
+                SSL_CTX_use_cert_and_key(pointer, identity.leaf, identity.key, identity.chainStack, 1)
+            }
+        }
+        switch options.trust {
+        case .system: try check("SSL_CTX_set_default_verify_paths") { SSL_CTX_set_default_verify_paths(pointer) }
+        case .file(let path): try trust(path)
+        }
+    }
+
+    /// The client leg's context, with keys for session tickets of its own.
+    ///
+    /// - Throws: ``TLSContextError`` where OpenSSL fails.
+    public convenience init(_ options: ClientLegTLS) throws(TLSContextError) {
+        try self.init(
+            role: .server,
+            minimum: options.minimumVersion,
+            isInsecure: false,
+            identity: nil,
+            keyLog: options.keyLog
+        )
+        SSL_CTX_set_cert_cb(pointer, TLSEngine.identityCallback, nil)
+        SSL_CTX_set_alpn_select_cb(pointer, TLSEngine.protocolCallback, nil)
+        // An XMPP client has one connection, so one ticket serves it; early data is refused by default.
+        try check("SSL_CTX_set_num_tickets") { SSL_CTX_set_num_tickets(pointer, 1) }
+    }
+
+    private init(
+        role: Role,
+        minimum: TLSVersion,
+        isInsecure: Bool,
+        identity: TLSIdentity?,
+        keyLog: (@Sendable (String) -> Void)?
+    ) throws(TLSContextError) {
+        self.role = role
+        self.isInsecure = isInsecure
+        self.keyLog = keyLog
+        self.identity = identity
+        do throws(OpenSSLError) {
+            pointer = try made("SSL_CTX_new") {
+                SSL_CTX_new(role == .client ? TLS_client_method() : TLS_server_method())
+            }
+        } catch {
+            throw TLSContextError(error)
+        }
+        xmpptap_set_common_options(pointer)
+        try check("SSL_CTX_set_min_proto_version") { xmpptap_set_minimum_version(pointer, Int32(minimum.rawValue)) }
+        // Said here so that the system's configuration file does not decide.
+        let level = minimum < .tls12 ? 0 : 1
+        try check("SSL_CTX_set_cipher_list") { SSL_CTX_set_cipher_list(pointer, "DEFAULT:@SECLEVEL=\(level)") }
+        SSL_CTX_set_info_callback(pointer, TLSEngine.infoCallback)
+        if keyLog != nil { SSL_CTX_set_keylog_callback(pointer, TLSEngine.keyLogCallback) }
+    }
+
+    deinit { SSL_CTX_free(pointer) }
+
+    private func trust(_ path: String) throws(TLSContextError) {
+        let certificates: [OpaquePointer]
+        do throws(TLSIdentityError) {
+            certificates = try PEMFile(path).certificates()
+        } catch {
+            throw TLSContextError(description: error.description)
+        }
+        defer { for certificate in certificates { X509_free(certificate) } }
+        let store = SSL_CTX_get_cert_store(pointer)
+        for certificate in certificates {
+            try check("X509_STORE_add_cert") { X509_STORE_add_cert(store, certificate) }
+        }
+        // A server's own certificate, or an intermediate one, can be named as trusted, and not roots alone.
+        try check("X509_STORE_set_flags") { X509_STORE_set_flags(store, UInt(X509_V_FLAG_PARTIAL_CHAIN)) }
+    }
+
+    private func check(_ call: StaticString, _ body: () -> Int32) throws(TLSContextError) {
+        do throws(OpenSSLError) {
+            try TapSecurity.check(call, body)
+        } catch {
+            throw TLSContextError(error)
+        }
+    }
+}
+
+/// Why there is no ``TLSContext``.
+public struct TLSContextError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// One line for people; names the file, if one is to blame.
+    public let description: String
+
+    init(description: String) { self.description = description }
+
+    init(_ error: OpenSSLError) { description = "TLS cannot be set up: \(error)" }
+}

@@ -1,0 +1,217 @@
+public import NIOCore
+
+/// TLS in a channel: ciphertext on the side of the socket, plaintext on the other.
+///
+/// Can be added before bytes have passed, or in the middle of a connection (STARTTLS); ``start(early:)`` begins it. What it
+/// finds goes inward as ``Event``; close_notify as `ChannelEvent.inputClosed`. Closing the output sends close_notify
+/// first, see ``sendsCloseNotify``; closing the whole channel sends nothing, so that a reset stays one. It never closes by
+/// itself: after ``Event/failed(_:)`` that is for whoever hears of it. Used on the channel's event loop alone.
+public final class TLSHandler: ChannelDuplexHandler {
+    /// What comes from the socket.
+    public typealias InboundIn = ByteBuffer
+    /// Plaintext.
+    public typealias InboundOut = ByteBuffer
+    /// Plaintext.
+    public typealias OutboundIn = ByteBuffer
+    /// What goes to the socket.
+    public typealias OutboundOut = ByteBuffer
+
+    /// What the handler tells, as a user event.
+    public enum Event: Sendable, Hashable {
+        /// The handshake has ended well; plaintext comes after this.
+        case opened
+        /// The client's hello has come, and ``TLSHandler/use(_:)`` is waited for.
+        case needsIdentity
+        /// The peer's connection is over, and it did not say so by close_notify: what came may be cut off. The end of the
+        /// input follows.
+        case truncated
+        /// TLS is over; the alert, if any, has been sent.
+        case failed(TLSFault)
+    }
+
+    /// The connection's TLS, for its facts and its bindings; its bytes are the handler's.
+    public let engine: TLSEngine
+    /// Whether the output's end is told by close_notify; default yes. No passes on the end of a peer that told nothing.
+    public var sendsCloseNotify = true
+
+    private var context: ChannelHandlerContext?
+    private var told = TLSEngine.State.handshaking
+    private var hasStarted = false
+    private var isReading = false
+    /// Plaintext written before the handshake's end.
+    private var early: [(ByteBuffer, EventLoopPromise<Void>?)] = []
+    /// Succeeds with the next flush.
+    private var promise: EventLoopPromise<Void>?
+
+    /// A handler for one connection that has not begun.
+    public init(_ engine: TLSEngine) { self.engine = engine }
+
+    // MARK: What its owner wants
+
+    /// Begins the handshake. To be called once the handler is in the pipeline of an active channel.
+    ///
+    /// - Parameter early: Ciphertext that came before the handler was there.
+    public func start(early: ByteBuffer? = nil) {
+        guard !hasStarted else { return }
+        hasStarted = true
+        if let early { engine.receive(early) }
+        advance()
+    }
+
+    /// Goes on after ``Event/needsIdentity``.
+    public func use(_ identity: TLSIdentity) {
+        engine.use(identity)
+        advance()
+    }
+
+    // MARK: Inbound
+
+    /// Keeps the context.
+    public func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+
+    /// Ends what is under way.
+    public func handlerRemoved(context: ChannelHandlerContext) {
+        self.context = nil
+        failWrites()
+    }
+
+    /// Decrypts.
+    public func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        engine.receive(unwrapInboundIn(data))
+        guard hasStarted else { return }
+        isReading = true
+        advance()
+    }
+
+    /// Sends what the reads have caused.
+    public func channelReadComplete(context: ChannelHandlerContext) {
+        isReading = false
+        sendOutput()
+        context.fireChannelReadComplete()
+    }
+
+    /// Tells the end of the socket's input, unless close_notify has told it already.
+    public func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        guard case .inputClosed? = event as? ChannelEvent else { return context.fireUserInboundEventTriggered(event) }
+        switch engine.state {
+        case .inputFinished: return
+        case .handshaking, .needsIdentity:
+            engine.transportEnded()
+            tell()
+        case .open: context.fireUserInboundEventTriggered(Event.truncated)
+        case .failed: break
+        }
+        context.fireUserInboundEventTriggered(event)
+    }
+
+    /// Tells a handshake that will not end.
+    public func channelInactive(context: ChannelHandlerContext) {
+        failWrites()
+        if hasStarted {
+            engine.transportEnded()
+            tell()
+        }
+        context.fireChannelInactive()
+    }
+
+    // MARK: Outbound
+
+    /// Encrypts; before the handshake's end the plaintext waits for it.
+    public func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        let plaintext = unwrapOutboundIn(data)
+        switch engine.state {
+        case .handshaking, .needsIdentity: early.append((plaintext, promise))
+        case .open, .inputFinished, .failed: encrypt(plaintext, promise)
+        }
+    }
+
+    /// Sends what was encrypted since the last flush, in one piece.
+    public func flush(context: ChannelHandlerContext) {
+        sendOutput()
+        context.flush()
+    }
+
+    /// Says by close_notify that no more is written, then closes.
+    public func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
+        if mode == .output, sendsCloseNotify {
+            engine.finish()
+            sendOutput()
+        }
+        context.close(mode: mode, promise: promise)
+    }
+
+    // MARK: Steps
+
+    private func advance() {
+        guard let context else { return }
+        var plaintext = ByteBuffer()
+        engine.advance(into: &plaintext)
+        // An alert is on its way before anybody can close.
+        if !isReading || engine.state.isFailed { sendOutput() }
+        if told == .handshaking || told == .needsIdentity { tellOpening() }
+        if plaintext.readableBytes > 0 { context.fireChannelRead(wrapInboundOut(plaintext)) }
+        tell()
+    }
+
+    /// Tells the end of the handshake, which comes before the plaintext.
+    private func tellOpening() {
+        guard engine.isEstablished else { return }
+        told = .open
+        context?.fireUserInboundEventTriggered(Event.opened)
+        let early = self.early
+        self.early = []
+        for (plaintext, promise) in early { encrypt(plaintext, promise) }
+        if !early.isEmpty { sendOutput() }
+    }
+
+    /// Tells the state, once each.
+    private func tell() {
+        let state = engine.state
+        guard state != told, let context else { return }
+        told = state
+        switch state {
+        case .handshaking, .open: break
+        case .needsIdentity: context.fireUserInboundEventTriggered(Event.needsIdentity)
+        case .inputFinished: context.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
+        case .failed(let fault):
+            failWrites()
+            context.fireUserInboundEventTriggered(Event.failed(fault))
+        }
+    }
+
+    private func encrypt(_ plaintext: ByteBuffer, _ promise: EventLoopPromise<Void>?) {
+        guard engine.write(plaintext) else {
+            promise?.fail(ChannelError.outputClosed)
+            return tell()
+        }
+        guard let promise else { return }
+        if let first = self.promise {
+            first.futureResult.cascade(to: promise)
+        } else {
+            self.promise = promise
+        }
+    }
+
+    private func sendOutput() {
+        guard let context else { return }
+        let output = engine.takeOutput()
+        guard output != nil || promise != nil else { return }
+        let promise = self.promise
+        self.promise = nil
+        context.writeAndFlush(wrapOutboundOut(output ?? ByteBuffer()), promise: promise)
+    }
+
+    private func failWrites() {
+        let early = self.early
+        self.early = []
+        for (_, promise) in early { promise?.fail(ChannelError.ioOnClosedChannel) }
+        promise?.fail(ChannelError.ioOnClosedChannel)
+        promise = nil
+    }
+}
+
+extension TLSEngine.State {
+    fileprivate var isFailed: Bool {
+        if case .failed = self { true } else { false }
+    }
+}

@@ -1,0 +1,78 @@
+/// How TLS on the server leg is spoken, for all sessions: there the tap is the client.
+public struct ServerLegTLS: Sendable {
+    /// Whose signature under a server's certificate is trusted.
+    public enum Trust: Sendable, Hashable {
+        /// The roots that the system trusts.
+        case system
+        /// The certificates in this file in PEM, and no others: roots, or the servers' own.
+        case file(String)
+    }
+
+    /// The lowest version taken; default TLS 1.2. Below that, weak cryptography is allowed too (OpenSSL's security level
+    /// 0) and servers older than RFC 5746.
+    public var minimumVersion = TLSVersion.tls12
+    /// Whose signature is trusted; default the system's roots.
+    public var trust = Trust.system
+    /// Goes on with a certificate that is refused, and tells what was wrong with it; default no.
+    public var isInsecure = false
+    /// Shown to a server that asks for a client certificate; none by default.
+    public var identity: TLSIdentity?
+    /// Told each secret of each connection as a line of an SSLKEYLOGFILE, without its line feed, on the connection's
+    /// thread.
+    public var keyLog: (@Sendable (String) -> Void)?
+
+    /// The defaults.
+    public init() {}
+}
+
+/// How TLS on the client leg is spoken, for all sessions: there the tap is the server.
+public struct ClientLegTLS: Sendable {
+    /// The lowest version taken; default TLS 1.2. Below that, weak cryptography is allowed too (OpenSSL's security level
+    /// 0).
+    public var minimumVersion = TLSVersion.tls12
+    /// As in ``ServerLegTLS/keyLog``.
+    public var keyLog: (@Sendable (String) -> Void)?
+
+    /// The defaults.
+    public init() {}
+}
+
+/// What the tap asks of one server.
+public struct ServerLegTarget: Sendable {
+    /// Whom the server's certificate must stand for, and its name in SNI.
+    public var reference: ServerReference
+    /// The name sent in SNI: the reference's by default; nil sends none.
+    public var serverName: String?
+    /// Protocols offered by ALPN; none by default.
+    public var protocols: [String] = []
+    /// The highest version offered; default the highest there is.
+    public var maximumVersion: TLSVersion?
+
+    /// A target with the reference's name in SNI and no ALPN.
+    public init(reference: ServerReference) {
+        self.reference = reference
+        serverName = reference.hostName
+    }
+}
+
+/// What the tap offers one client.
+public struct ClientLegOffer: Sendable {
+    /// What ALPN is answered with.
+    public enum Protocols: Sendable, Hashable {
+        /// Nothing, whatever the client offers.
+        case ignored
+        /// The first of these that the client offers; if it offers others alone the handshake fails with
+        /// `no_application_protocol`. A client that offers none gets none.
+        case chosen([String])
+    }
+
+    /// Who the tap is; nil makes the engine stop at ``TLSEngine/State/needsIdentity`` once the client's hello has come.
+    public var identity: TLSIdentity?
+    /// The highest version taken; default the highest there is.
+    public var maximumVersion: TLSVersion?
+    /// What ALPN is answered with; nothing by default.
+    public var protocols = Protocols.ignored
+
+    /// An offer by this identity, any version and no ALPN.
+    public init(identity: TLSIdentity? = nil) { self.identity = identity }
+}

@@ -1,0 +1,97 @@
+internal import COpenSSL
+internal import NIOCore
+
+/// Where OpenSSL reads and writes ciphertext: straight out of the buffers that came, and into one that is taken whole.
+///
+/// OpenSSL's own memory BIOs keep the memory of their largest burst; this holds none while nothing is under way.
+final class TransportBIO {
+    /// Came from the peer and has not been read by OpenSSL.
+    private(set) var input = ByteBuffer()
+    /// Written by OpenSSL, to be sent.
+    private var output = ByteBuffer()
+
+    /// The `BIO *` of an `SSL *`, which owns the reference; it refers to this object without holding it, so this must
+    /// outlive the `SSL *`.
+    func makeBIO() throws(OpenSSLError) -> OpaquePointer {
+        let method = try Self.method.get().pointer
+        let bio = try made("BIO_new") { BIO_new(method) }
+        BIO_set_data(bio, Unmanaged.passUnretained(self).toOpaque())
+        BIO_set_init(bio, 1)
+        return bio
+    }
+
+    var hasOutput: Bool { output.readableBytes > 0 }
+
+    func append(_ bytes: ByteBuffer) {
+        if input.readableBytes == 0 {
+            input = bytes
+        } else {
+            input.writeImmutableBuffer(bytes)
+        }
+    }
+
+    /// Makes room for output that is about to be written, so that the buffer grows once.
+    func reserve(_ count: Int) { output.reserveCapacity(minimumWritableBytes: count) }
+
+    /// What is to be sent; nil if there is nothing.
+    func takeOutput() -> ByteBuffer? {
+        guard hasOutput else { return nil }
+        defer { output = ByteBuffer() }
+        return output
+    }
+
+    /// Forgets what came, which nobody will read.
+    func dropInput() { input = ByteBuffer() }
+
+    // MARK: What OpenSSL calls
+
+    private func read(into target: UnsafeMutableRawBufferPointer) -> Int {
+        let count = min(target.count, input.readableBytes)
+        guard count > 0 else { return 0 }
+        input.readWithUnsafeReadableBytes { bytes in
+            target.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
+            return count
+        }
+        // The buffer is the read's: it can go as soon as nothing of it is left.
+        if input.readableBytes == 0 { input = ByteBuffer() }
+        return count
+    }
+
+    private static func of(_ bio: OpaquePointer?) -> TransportBIO? {
+        BIO_get_data(bio).map { Unmanaged<TransportBIO>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    private static let allFlags = BIO_FLAGS_READ | BIO_FLAGS_WRITE | BIO_FLAGS_IO_SPECIAL | BIO_FLAGS_SHOULD_RETRY
+
+    /// `@unchecked Sendable` because nothing changes the method once it is made; it lives as long as the process.
+    private struct Method: @unchecked Sendable {
+        let pointer: OpaquePointer
+    }
+
+    private static let method: Result<Method, OpenSSLError> = Result { () throws(OpenSSLError) in
+        let method = try made("BIO_meth_new") {
+            BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "xmpptap")
+        }
+        BIO_meth_set_read_ex(method) { bio, data, count, done in
+            BIO_clear_flags(bio, TransportBIO.allFlags)
+            guard let transport = TransportBIO.of(bio), let data, let done else { return 0 }
+            let taken = transport.read(into: UnsafeMutableRawBufferPointer(start: data, count: count))
+            done.pointee = taken
+            guard taken == 0 else { return 1 }
+            BIO_set_flags(bio, BIO_FLAGS_READ | BIO_FLAGS_SHOULD_RETRY)
+            return 0
+        }
+        BIO_meth_set_write_ex(method) { bio, data, count, done in
+            BIO_clear_flags(bio, TransportBIO.allFlags)
+            guard let transport = TransportBIO.of(bio), let data, let done else { return 0 }
+            transport.output.writeBytes(UnsafeRawBufferPointer(start: data, count: count))
+            done.pointee = count
+            return 1
+        }
+        BIO_meth_set_ctrl(method) { _, command, _, _ in
+            // Flushing is ours; nothing else that OpenSSL may ask for is answered.
+            command == BIO_CTRL_FLUSH ? 1 : 0
+        }
+        return Method(pointer: method)
+    }
+}

@@ -1,0 +1,112 @@
+internal import TapCore
+internal import TapNetwork
+internal import TapSecurity
+
+/// What the commands of `xmpptap ca` do.
+struct AuthorityDesk {
+    /// Where the authorities are.
+    let folder: AuthorityFolder
+    /// The time.
+    var now = RunClock().now().time
+
+    /// Makes one, and shows it.
+    func create(_ name: CertificateName) throws(Failure) {
+        let (authority, isNew) = try tell { () throws(AuthorityError) in
+            let made = try folder.create(for: name, at: now)
+            try made.authority.checkValidity(at: now)
+            return made
+        }
+        Console.show(isNew ? "made for \(name):" : "there is one for \(name) already:")
+        for line in AuthorityFacts(authority, in: folder).lines { Console.show(line) }
+        Console.tell("how clients come to trust it: xmpptap ca export --domain \(name)")
+    }
+
+    /// Shows all of them, or one.
+    func show(_ wanted: CertificateName?, isJSON: Bool) throws(Failure) {
+        let names = try tell(folder.names)
+        if let wanted, !names.contains(wanted) { throw missing(wanted) }
+        if names.isEmpty { Console.complain("there is no certificate authority in \(folder.path)") }
+        var isWell = true
+        for name in names where wanted == nil || wanted == name {
+            let facts: AuthorityFacts
+            do throws(AuthorityError) {
+                // Removed since it was listed.
+                guard let authority = try folder.authority(for: name) else { continue }
+                facts = AuthorityFacts(authority, in: folder, at: now)
+            } catch {
+                facts = AuthorityFacts(name, fault: error)
+            }
+            isWell = isWell && facts.fault == nil
+            if isJSON {
+                Console.print(facts.json)
+            } else {
+                Console.show("\(name)")
+                for line in facts.lines { Console.show(line) }
+            }
+        }
+        if !isWell { throw .told(.checkFailed) }
+    }
+
+    /// Writes the certificate to standard output, and how to trust it to standard error.
+    func export(_ wanted: CertificateName?, isDER: Bool) throws(Failure) {
+        guard !isDER || !Console.isTerminal else {
+            throw .usage("--der writes bytes that no terminal shows; write them to a file, or leave --der out")
+        }
+        let name = try chosen(wanted)
+        let found = try tell { () throws(AuthorityError) in
+            let found = try folder.authority(for: name)
+            try found?.checkValidity(at: now)
+            return found
+        }
+        guard let authority = found else { throw missing(name) }
+        Console.write(isDER ? authority.certificate : Array(authority.pem.utf8))
+        let guide = TrustGuide(name: name, file: Console.outputPath, isDER: isDER)
+        for line in guide.lines { Console.tell(line) }
+    }
+
+    /// Removes one.
+    func remove(_ wanted: CertificateName?) throws(Failure) {
+        let name = try chosen(wanted)
+        try tell { () throws(AuthorityError) in try folder.remove(name) }
+        Console.show("removed: the certificate authority for \(name)")
+        Console.tell("clients that trust it still do; remove \"xmpptap CA for \(name)\" there too")
+    }
+
+    /// The name that was given, or else that of the only one there is.
+    private func chosen(_ name: CertificateName?) throws(Failure) -> CertificateName {
+        if let name { return name }
+        let names = try tell(folder.names)
+        guard let only = names.first else {
+            throw .usage(
+                "there is no certificate authority in \(folder.path); make one with 'xmpptap ca create --domain DOMAIN'"
+            )
+        }
+        guard names.count == 1 else {
+            let list = names.map(\.description).joined(separator: ", ")
+            throw .usage("there are several certificate authorities: say which with --domain, of \(list)")
+        }
+        return only
+    }
+
+    private func missing(_ name: CertificateName) -> Failure {
+        .usage(
+            "there is no certificate authority for \(name) in \(folder.path); make one with 'xmpptap ca create --domain "
+                + "\(name)'"
+        )
+    }
+
+    private func tell<Value>(_ body: () throws(AuthorityError) -> Value) throws(Failure) -> Value {
+        do throws(AuthorityError) {
+            return try body()
+        } catch {
+            throw Failure(error)
+        }
+    }
+}
+
+extension Failure {
+    /// The failure of a certificate authority.
+    init(_ error: AuthorityError) {
+        self.init(status: error.isUsage ? .usage : .file, message: error.description)
+    }
+}

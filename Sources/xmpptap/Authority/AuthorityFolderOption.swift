@@ -1,0 +1,35 @@
+internal import ArgumentParser
+internal import Glibc
+internal import TapSecurity
+
+/// `--ca-dir`, of every command that needs a certificate authority.
+struct AuthorityFolderOption: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "Keep certificate authorities here (default: $XDG_DATA_HOME/xmpptap/ca, else ~/.local/share/xmpptap/ca).",
+            valueName: "folder"
+        ),
+        completion: .directory
+    )
+    var caDir: String?
+
+    /// The folder that is meant; it need not be there.
+    func resolved() throws(Failure) -> AuthorityFolder {
+        if let caDir {
+            guard !caDir.isEmpty else { throw .usage("--ca-dir is empty; name a folder, or leave it out") }
+            return AuthorityFolder(caDir)
+        }
+        guard let home = Console.environment("HOME") ?? Self.homeOfAccount else {
+            throw .usage("this user has no home; say with --ca-dir where certificate authorities are kept")
+        }
+        return .usual(dataHome: Console.environment("XDG_DATA_HOME"), home: home)
+    }
+
+    /// Services are often started without `HOME`.
+    private static var homeOfAccount: String? {
+        guard let entry = getpwuid(geteuid()), let folder = entry.pointee.pw_dir, folder.pointee != 0 else {
+            return nil
+        }
+        return String(cString: folder)
+    }
+}

@@ -1,0 +1,134 @@
+import Foundation
+import TapTestKit
+import Testing
+
+/// `xmpptap ca`, as a user types it.
+@Suite(
+    .timeLimit(.minutes(2)),
+    .enabled(if: XMPPTapBinary.path != nil && TestProgram.openssl.isInstalled, "xmpptap or openssl is not there")
+)
+struct AuthorityCommandTests {
+    private let temporary: TemporaryFolder
+    private let folder: String
+
+    init() throws {
+        temporary = try TemporaryFolder()
+        folder = temporary.path(of: "ca")
+    }
+
+    private func run(_ arguments: String...) async throws -> (
+        ending: ToolProcess.Ending, output: String, error: String
+    ) {
+        try await XMPPTapBinary.run(["ca"] + arguments + ["--ca-dir", folder])
+    }
+
+    @Test func `From nothing to a certificate in a file, and away again`() async throws {
+        let made = try await run("create", "--domain", "Example.ORG")
+        #expect(made.ending == .exited(0))
+        #expect(made.output.hasPrefix("made for example.org:\n  valid        "))
+        #expect(made.error == "how clients come to trust it: xmpptap ca export --domain example.org\n")
+        let again = try await run("create", "--domain", "example.org")
+        #expect(again.ending == .exited(0))
+        #expect(again.output.hasPrefix("there is one for example.org already:\n"))
+        #expect(again.output.split(separator: "\n").dropFirst() == made.output.split(separator: "\n").dropFirst())
+
+        let exported = try await run("export")
+        #expect(exported.ending == .exited(0))
+        #expect(
+            exported.output == (try String(contentsOfFile: "\(folder)/example.org/certificate.pem", encoding: .utf8))
+        )
+        for client in ["slixmpp", "go-sendxmpp", "profanity", "Gajim", "Conversations", "iOS", "Java"] {
+            #expect(exported.error.contains("\n\(client)"), "nothing about \(client)")
+        }
+        let der = try await run("export", "--der", "--domain", "example.org")
+        #expect(der.ending == .exited(0) && der.error.contains("\niOS") && !der.error.contains("\nslixmpp"))
+
+        let shown = try await run("show", "--json")
+        #expect(shown.ending == .exited(0))
+        let object = try #require(
+            try JSONSerialization.jsonObject(with: Data(shown.output.utf8)) as? [String: String]
+        )
+        #expect(object["name"] == "example.org" && object["fault"] == nil)
+        let fingerprint = try ToolProcess(
+            TestProgram.openssl.rawValue,
+            ["x509", "-noout", "-fingerprint", "-sha256", "-in", "\(folder)/example.org/certificate.pem"]
+        )
+        #expect(try await fingerprint.ending() == .exited(0))
+        #expect(
+            try fingerprint.text(of: .standardOutput).hasSuffix("=\(#require(object["fingerprint"]))\n")
+        )
+
+        let removed = try await run("remove")
+        #expect(removed.ending == .exited(0))
+        #expect(removed.output == "removed: the certificate authority for example.org\n")
+        #expect(!FileManager.default.fileExists(atPath: "\(folder)/example.org"))
+    }
+
+    @Test func `The commands of the words work with the file that was written`() async throws {
+        _ = try await run("create", "--domain", "example.org")
+        let file = temporary.path(of: "trusted.pem")
+        let binary = try #require(XMPPTapBinary.path)
+        let shell = try ToolProcess(
+            "/bin/sh",
+            ["-c", "\"$1\" ca export --ca-dir \"$2\" > \"$3\"", "sh", binary, folder, file]
+        )
+        #expect(try await shell.ending() == .exited(0))
+        #expect(shell.text(of: .standardError).contains("SSL_CERT_FILE=\(file) profanity\n"))
+        let verify = try ToolProcess(TestProgram.openssl.rawValue, ["verify", "-x509_strict", "-CAfile", file, file])
+        #expect(try await verify.ending() == .exited(0))
+    }
+
+    @Test func `Of programs that make one at once all get the same`() async throws {
+        let programs = try (0..<6).map { _ in
+            try XMPPTapBinary(["ca", "create", "--domain", "example.org", "--ca-dir", folder])
+        }
+        var outputs: [String] = []
+        for program in programs {
+            #expect(try await program.process.ending() == .exited(0))
+            outputs.append(program.process.text(of: .standardOutput))
+        }
+        let facts = Set(outputs.map { $0.split(separator: "\n").dropFirst().joined(separator: "\n") })
+        #expect(facts.count == 1)
+        #expect(outputs.filter { $0.hasPrefix("made for") }.count == 1)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["example.org"])
+    }
+
+    @Test func `What is wrong is one line with the way out, and the exit code of its kind`() async throws {
+        func mistake(_ arguments: String...) async throws -> (line: String, ending: ToolProcess.Ending) {
+            let run = try await XMPPTapBinary.run(["ca"] + arguments + ["--ca-dir", folder])
+            #expect(run.error.split(separator: "\n").count == 1, "\(run.error)")
+            #expect(run.output.isEmpty)
+            return (run.error, run.ending)
+        }
+        let none = try await mistake("export")
+        #expect(none.ending == .exited(2) && none.line.contains("make one with 'xmpptap ca create --domain DOMAIN'"))
+        let unknown = try await mistake("remove", "--domain", "example.org")
+        #expect(unknown.ending == .exited(2) && unknown.line.contains("no certificate authority for example.org"))
+        let bad = try await mistake("create", "--domain", "romeo@example.org")
+        #expect(bad.ending == .exited(2) && bad.line.contains("cannot stand in a certificate"))
+        for domain in ["example.org", "10.0.0.1"] { _ = try await run("create", "--domain", domain) }
+        let several = try await mistake("export")
+        #expect(
+            several.ending == .exited(2) && several.line.contains("say which with --domain, of 10.0.0.1, example.org")
+        )
+
+        let key = "\(folder)/example.org/key.pem"
+        try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: key)
+        let exposed = try await mistake("export", "--domain", "example.org")
+        #expect(exposed.ending == .exited(3) && exposed.line.contains("\(key) is open to others (mode 0644)"))
+        let shown = try await run("show")
+        #expect(shown.ending == .exited(1))
+        #expect(shown.output.contains("\nexample.org\n  unusable     \(key) is open to others"))
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: key)
+        #expect(try await run("show").ending == .exited(0))
+    }
+
+    @Test func `Without a folder given it is in the user's data`() async throws {
+        let binary = try XMPPTapBinary(
+            ["ca", "create", "--domain", "localhost"],
+            environment: ["XDG_DATA_HOME": temporary.path(of: "data"), "HOME": temporary.path]
+        )
+        #expect(try await binary.process.ending() == .exited(0))
+        #expect(FileManager.default.fileExists(atPath: temporary.path(of: "data/xmpptap/ca/localhost/key.pem")))
+    }
+}

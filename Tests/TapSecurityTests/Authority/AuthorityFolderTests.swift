@@ -1,0 +1,178 @@
+import Glibc
+import TapCore
+import TapTestKit
+import Testing
+
+@testable import TapSecurity
+
+struct AuthorityFolderTests {
+    private let temporary: TemporaryFolder
+    private let folder: AuthorityFolder
+    private let name = CertificateName.domain("example.org")
+    private let now: Timestamp
+
+    init() throws {
+        temporary = try TemporaryFolder()
+        folder = AuthorityFolder(temporary.path(of: "data/xmpptap/ca"))
+        now = try .day("2026-11-21")
+    }
+
+    private func mode(_ path: String) -> mode_t {
+        var status = stat()
+        return lstat(path, &status) == 0 ? status.st_mode & 0o7777 : 0
+    }
+
+    /// Why the authority cannot be had.
+    private func fault() -> AuthorityError? {
+        do throws(AuthorityError) {
+            _ = try folder.authority(for: name)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    private var own: String { "\(folder.path)/example.org" }
+
+    @Test func `What was made is found again, by its name and by those below`() throws {
+        #expect(try folder.authority(for: name) == nil)
+        #expect(try folder.names().isEmpty)
+        let (made, isNew) = try folder.create(for: name, at: now)
+        #expect(isNew)
+        #expect(try folder.create(for: name, at: now).isNew == false)
+        let found = try #require(try folder.authority(for: name))
+        #expect(found.certificate == made.certificate)
+        #expect(found.begin == made.begin && found.end == made.end && found.fingerprint == made.fingerprint)
+        #expect(found.subject == made.subject && found.keyIdentifier == made.keyIdentifier)
+        #expect(try folder.authority(covering: .domain("a.b.example.org"))?.certificate == made.certificate)
+        #expect(try folder.authority(covering: .domain("example.net")) == nil)
+        let address = try CertificateName("[::1]")
+        _ = try folder.create(for: address, at: now)
+        #expect(try folder.authority(for: address)?.name == address)
+        #expect(try folder.names() == [address, name])
+        try folder.remove(name)
+        #expect(try folder.names() == [address])
+        let error = #expect(throws: AuthorityError.self) { try folder.remove(name) }
+        #expect(error?.code == .missing(folder: folder.path))
+    }
+
+    @Test func `Nobody else can enter the folders or read the files, whatever the mask says`() throws {
+        let before = umask(0)
+        defer { umask(before) }
+        _ = try folder.create(for: name, at: now)
+        for path in [folder.path, own] { #expect(mode(path) == 0o700) }
+        for file in ["key.pem", "certificate.pem"] { #expect(mode("\(own)/\(file)") == 0o600) }
+    }
+
+    @Test(
+        "What others can enter, read or change is refused, and the words name the path and the way out",
+        arguments: [
+            ("", 0o750 as mode_t, "chmod 0700"), ("", 0o701, "chmod 0700"), ("/example.org", 0o755, "chmod 0700"),
+            ("/example.org/key.pem", 0o640, "chmod 0600"), ("/example.org/key.pem", 0o602, "chmod 0600"),
+            ("/example.org/certificate.pem", 0o660, "chmod 0600"),
+        ]
+    )
+    func rights(path: String, mode: mode_t, cure: String) throws {
+        _ = try folder.create(for: name, at: now)
+        try #require(chmod(folder.path + path, mode) == 0)
+        let error = try #require(fault())
+        #expect(error.code == .exposed(rights: mode, proper: path.hasSuffix(".pem") ? 0o600 : 0o700))
+        #expect(error.description.contains("\(cure) \(folder.path)\(path)'"))
+        #expect(error.description.contains("mode 0\(String(mode, radix: 8))"))
+        #expect(throws: AuthorityError.self) { try folder.create(for: name, at: now) }
+    }
+
+    @Test(
+        .enabled(if: geteuid() == 0, "only root can give files away"),
+        arguments: ["", "/example.org", "/example.org/key.pem"]
+    )
+    func `What belongs to someone else is refused`(path: String) throws {
+        _ = try folder.create(for: name, at: now)
+        try #require(lchown(folder.path + path, 12345, 12345) == 0)
+        let error = try #require(fault())
+        #expect(error.code == .foreign(owner: 12345))
+        #expect(error.description.contains(folder.path + path))
+    }
+
+    @Test(
+        "A file that is cut off or is another's is told with its path",
+        arguments: [
+            ("key.pem", 100, AuthorityError.Code.damagedKey), ("key.pem", 0, .damagedKey),
+            ("certificate.pem", 200, .damagedCertificate), ("certificate.pem", 0, .damagedCertificate),
+        ]
+    )
+    func torn(file: String, length: Int, code: AuthorityError.Code) throws {
+        _ = try folder.create(for: name, at: now)
+        try #require(truncate("\(own)/\(file)", length) == 0)
+        let error = try #require(fault())
+        #expect(error.code == code)
+        #expect(error.description.contains("\(own)/\(file)"))
+        #expect(error.description.contains("xmpptap ca remove"))
+        try folder.remove(name)
+        #expect(try folder.create(for: name, at: now).isNew)
+    }
+
+    @Test func `A key is refused that is encrypted, another's, or no file`() throws {
+        _ = try folder.create(for: name, at: now)
+        let other = AuthorityFolder(temporary.path(of: "other"))
+        _ = try other.create(for: name, at: now)
+        let key = "\(own)/key.pem"
+        try #require(rename("\(other.path)/example.org/key.pem", key) == 0)
+        #expect(fault()?.code == .keyOfAnother)
+        let encrypted = try temporary.write(
+            "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMIHsMFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAg=\n"
+                + "-----END ENCRYPTED PRIVATE KEY-----\n",
+            to: "encrypted.pem"
+        )
+        try #require(rename(encrypted, key) == 0)
+        #expect(fault()?.code == .damagedKey)
+        try #require(unlink(key) == 0 && symlink("certificate.pem", key) == 0)
+        #expect(fault()?.code == .wrongKind)
+        try #require(unlink(key) == 0 && mkfifo(key, 0o600) == 0)
+        #expect(fault()?.code == .wrongKind)
+        try #require(unlink(key) == 0)
+        #expect(fault()?.code == .inaccessible("No such file or directory"))
+    }
+
+    @Test func `A folder is refused whose certificate is for something else, and links are not followed`() throws {
+        _ = try folder.create(for: .domain("example.net"), at: now)
+        try #require(rename("\(folder.path)/example.net", own) == 0)
+        #expect(fault()?.code == .strange)
+        try #require(rename(own, "\(folder.path)/moved") == 0 && symlink("moved", own) == 0)
+        #expect(fault()?.code == .wrongKind)
+        #expect(throws: AuthorityError.self) { try folder.remove(name) }
+        _ = try temporary.write("", to: "file")
+        #expect(throws: AuthorityError.self) { try AuthorityFolder(temporary.path(of: "file")).names() }
+        #expect(throws: AuthorityError.self) {
+            try AuthorityFolder(temporary.path(of: "file/ca")).create(for: name, at: now)
+        }
+    }
+
+    @Test func `Of many who make one at once all get the same, and nothing is left lying about`() async throws {
+        let folder = folder
+        let (name, now) = (name, now)
+        let made = try await withThrowingTaskGroup(of: (certificate: [UInt8], isNew: Bool).self) { group in
+            for _ in 0..<16 {
+                group.addTask {
+                    let (authority, isNew) = try folder.create(for: name, at: now)
+                    return (authority.certificate, isNew)
+                }
+            }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(Set(made.map(\.certificate)).count == 1)
+        #expect(made.filter(\.isNew).count == 1)
+        let listing = try #require(opendir(folder.path))
+        defer { closedir(listing) }
+        var count = 0
+        while readdir(listing) != nil { count += 1 }
+        // The one, the folder itself and the one above.
+        #expect(count == 3)
+    }
+
+    @Test func `The usual folder is in the user's data`() {
+        #expect(AuthorityFolder.usual(dataHome: nil, home: "/home/a").path == "/home/a/.local/share/xmpptap/ca")
+        #expect(AuthorityFolder.usual(dataHome: "/data", home: "/home/a").path == "/data/xmpptap/ca")
+        #expect(AuthorityFolder.usual(dataHome: "data", home: "/home/a").path == "/home/a/.local/share/xmpptap/ca")
+    }
+}

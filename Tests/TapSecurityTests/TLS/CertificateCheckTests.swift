@@ -1,0 +1,227 @@
+import TapSecurity
+import TapTestKit
+import Testing
+
+@Suite(.enabled(if: TestProgram.openssl.isInstalled)) struct CertificateCheckTests {
+    /// What the client's end makes of a server that shows this certificate.
+    private func client(
+        names: [String],
+        domain: String = "example.org",
+        start: String? = nil,
+        end: String? = nil,
+        change: (inout ServerLegTLS) -> Void = { _ in }
+    ) async throws -> EnginePair {
+        var pair = try await EngineFixture(names: names, start: start, end: end, change: change).pair(domain: domain)
+        pair.pump()
+        return pair
+    }
+
+    private func faults(_ pair: EnginePair) -> [CertificateFault] {
+        if case .untrusted(let faults) = pair.client.state.fault?.code { faults } else { [] }
+    }
+
+    @Test(arguments: [
+        (["DNS:example.org"], "example.org"),
+        (["DNS:EXAMPLE.org"], "Example.ORG"),
+        (["DNS:other.org", "DNS:*.example.org"], "chat.example.org"),
+        (["otherName:1.3.6.1.5.5.7.8.5;UTF8:example.org"], "example.org"),
+        (["otherName:1.3.6.1.5.5.7.8.7;IA5STRING:_xmpp-client.example.org"], "example.org"),
+        (["otherName:1.3.6.1.5.5.7.8.7;IA5STRING:_xmpps-client.example.org"], "example.org"),
+        (["DNS:xn--bcher-kva.example"], "bücher.example"),
+        (["IP:192.168.1.1"], "192.168.1.1"),
+        (["IP:::1"], "[::1]"),
+        (["DNS:localhost"], "localhost"),
+    ])
+    func `a name that stands for the domain is taken`(names: [String], domain: String) async throws {
+        #expect(try await client(names: names, domain: domain).client.state == .open)
+    }
+
+    @Test(arguments: [
+        (["DNS:example.com"], "example.org"),
+        (["DNS:*.example.org"], "example.org"),
+        (["DNS:*.example.org"], "a.b.example.org"),
+        (["DNS:ch*.example.org"], "chat.example.org"),
+        (["DNS:*.org"], "example.org"),
+        (["DNS:192.168.1.1"], "192.168.1.1"),
+        (["IP:192.168.1.2"], "192.168.1.1"),
+        (["otherName:1.3.6.1.5.5.7.8.7;IA5STRING:_xmpp-server.example.org"], "example.org"),
+        (["otherName:1.3.6.1.5.5.7.8.7;IA5STRING:_imap.example.org"], "example.org"),
+        (["otherName:1.3.6.1.5.5.7.8.5;UTF8:juliet@example.org"], "example.org"),
+        (["otherName:1.3.6.1.5.5.7.8.5;UTF8:*.example.org"], "chat.example.org"),
+        (["email:juliet@example.org", "URI:xmpp:example.org"], "example.org"),
+    ])
+    func `a name that does not is refused, and the names it has are told`(names: [String], domain: String) async throws
+    {
+        let pair = try await client(names: names, domain: domain)
+        #expect(faults(pair).map(\.name) == ["certificate-wrong-name"])
+        #expect(pair.client.state.fault?.alertSent == .badCertificate)
+        #expect(pair.server.state.fault?.isRefusedCertificate == true)
+    }
+
+    @Test func `an XmppAddr is compared as JIDs are, in whatever form the domain is written`() throws {
+        var names = CertificateNames()
+        names.jids = ["BÜCHER.example"]
+        #expect(try ServerReference(domain: "bücher.example").matches(names))
+        #expect(try ServerReference(domain: "xn--bcher-kva.example.").matches(names))
+        #expect(try !ServerReference(domain: "bucher.example").matches(names))
+        names = CertificateNames()
+        names.hosts = ["example.org\0.evil.example", "", "*", "*.", "."]
+        #expect(try !ServerReference(domain: "example.org").matches(names))
+    }
+
+    @Test func `the common name never counts`() async throws {
+        let authority = try await TestAuthority()
+        let leaf = try await authority.leaf(names: [], subject: "example.org")
+        var options = ServerLegTLS()
+        options.trust = .file(authority.root)
+        var pair = try EnginePair(
+            TLSEngine(TLSContext(options), to: ServerLegTarget(reference: ServerReference(domain: "example.org"))),
+            TLSEngine(
+                TLSContext(ClientLegTLS()),
+                for: ClientLegOffer(identity: TLSIdentity(certificateFile: leaf.certificate, keyFile: leaf.key))
+            )
+        )
+        pair.pump()
+        #expect(
+            pair.client.state.fault?.words(peer: "the server")
+                == "the certificate of the server is refused: it is for nobody (it has no subject alternative name), "
+                + "not for example.org"
+        )
+    }
+
+    @Test func `an expired certificate is refused with its date`() async throws {
+        let pair = try await client(names: ["DNS:example.org"], start: "20250101000000Z", end: "20250201000000Z")
+        #expect(faults(pair).map(\.name) == ["certificate-expired"])
+        let words = try #require(pair.client.state.fault).words(peer: "the server")
+        #expect(words.contains("it expired on 2025-02-01T00:00:00Z, "), "\(words)")
+        #expect(words.hasSuffix(" days ago"), "\(words)")
+        #expect(pair.client.state.fault?.alertSent == TLSAlert(code: 45))
+    }
+
+    @Test func `a certificate of the future points at the clock`() async throws {
+        let pair = try await client(names: ["DNS:example.org"], start: "20990101000000Z", end: "20990201000000Z")
+        #expect(faults(pair).map(\.name) == ["certificate-not-yet-valid"])
+        let words = try #require(pair.client.state.fault).words(peer: "the server")
+        #expect(
+            words.contains("it is valid from 2099-01-01T00:00:00Z on, which by this machine's clock is "),
+            "\(words)"
+        )
+    }
+
+    @Test func `an unknown issuer is named, and all that is wrong is told at once`() async throws {
+        let other = try await TestAuthority(name: "Another Authority")
+        let pair = try await client(names: ["DNS:example.com"], end: "20250201000000Z") { $0.trust = .file(other.root) }
+        #expect(
+            Set(faults(pair).map(\.name))
+                == ["certificate-unknown-issuer", "certificate-expired", "certificate-wrong-name"]
+        )
+        let words = try #require(pair.client.state.fault).words(peer: "the server")
+        #expect(words.contains("its issuer is not trusted, or the server left out a certificate: CN=Test Authority"))
+        #expect(pair.client.state.fault?.alertSent == .unknownCA)
+    }
+
+    @Test func `the system does not trust the test's authority`() async throws {
+        let pair = try await client(names: ["DNS:example.org"]) { $0.trust = .system }
+        #expect(faults(pair).map(\.name) == ["certificate-unknown-issuer"])
+    }
+
+    @Test func `a self-signed certificate is refused, and taken where it is named as trusted`() async throws {
+        let own = try await TestCertificate(domain: "example.org")
+        for isTrusted in [false, true] {
+            var options = ServerLegTLS()
+            options.trust = isTrusted ? .file(own.certificate) : .system
+            var pair = try EnginePair(
+                TLSEngine(TLSContext(options), to: ServerLegTarget(reference: ServerReference(domain: "example.org"))),
+                TLSEngine(
+                    TLSContext(ClientLegTLS()),
+                    for: ClientLegOffer(identity: TLSIdentity(certificateFile: own.certificate, keyFile: own.key))
+                )
+            )
+            pair.pump()
+            #expect(faults(pair).map(\.name) == (isTrusted ? [] : ["certificate-self-signed"]))
+            #expect((pair.client.state == .open) == isTrusted)
+        }
+    }
+
+    @Test func `a leaf can be named as trusted though its issuer is not`() async throws {
+        let authority = try await TestAuthority()
+        let leaf = try await authority.leaf(names: ["DNS:example.org"])
+        var options = ServerLegTLS()
+        options.trust = .file(leaf.certificate)
+        var pair = try EnginePair(
+            TLSEngine(TLSContext(options), to: ServerLegTarget(reference: ServerReference(domain: "example.org"))),
+            TLSEngine(
+                TLSContext(ClientLegTLS()),
+                for: ClientLegOffer(identity: TLSIdentity(certificateFile: leaf.certificate, keyFile: leaf.key))
+            )
+        )
+        pair.pump()
+        #expect(pair.client.state == .open)
+    }
+
+    @Test func `an authority outside its name constraints is refused`() async throws {
+        let authority = try await TestAuthority(extensions: ["nameConstraints=critical,permitted;DNS:example.com"])
+        let leaf = try await authority.leaf(names: ["DNS:example.org"])
+        var options = ServerLegTLS()
+        options.trust = .file(authority.root)
+        var pair = try EnginePair(
+            TLSEngine(TLSContext(options), to: ServerLegTarget(reference: ServerReference(domain: "example.org"))),
+            TLSEngine(
+                TLSContext(ClientLegTLS()),
+                for: ClientLegOffer(identity: TLSIdentity(certificateFile: leaf.certificate, keyFile: leaf.key))
+            )
+        )
+        pair.pump()
+        #expect(faults(pair).map(\.name) == ["certificate-bad-issuer"])
+    }
+
+    @Test func `a certificate for clients alone is refused`() async throws {
+        let authority = try await TestAuthority()
+        let leaf = try await authority.leaf(names: ["DNS:example.org"], extensions: ["extendedKeyUsage=clientAuth"])
+        var options = ServerLegTLS()
+        options.trust = .file(authority.root)
+        var pair = try EnginePair(
+            TLSEngine(TLSContext(options), to: ServerLegTarget(reference: ServerReference(domain: "example.org"))),
+            TLSEngine(
+                TLSContext(ClientLegTLS()),
+                for: ClientLegOffer(identity: TLSIdentity(certificateFile: leaf.certificate, keyFile: leaf.key))
+            )
+        )
+        pair.pump()
+        #expect(faults(pair).map(\.name) == ["certificate-wrong-purpose"])
+    }
+
+    @Test func `the insecure mode goes on and records what would have failed`() async throws {
+        let pair = try await client(names: ["DNS:example.com"], end: "20250201000000Z") {
+            $0.isInsecure = true
+            $0.trust = .system
+        }
+        #expect(pair.client.state == .open)
+        #expect(
+            Set(pair.client.facts()?.overlooked.map(\.name) ?? [])
+                == ["certificate-unknown-issuer", "certificate-expired", "certificate-wrong-name"]
+        )
+    }
+
+    @Test func `a file of trusted certificates that is missing, empty or torn is told by its name`() throws {
+        let folder = try TemporaryFolder()
+        func error(_ file: String) -> String {
+            var options = ServerLegTLS()
+            options.trust = .file(file)
+            do {
+                _ = try TLSContext(options)
+                return "none"
+            } catch {
+                return "\(error)"
+            }
+        }
+        let missing = folder.path(of: "none.pem")
+        #expect(error(missing) == "cannot read \(missing): No such file or directory")
+        let empty = try folder.write("nothing", to: "empty.pem")
+        #expect(
+            error(empty) == "\(empty) holds no certificate in PEM (a block that begins -----BEGIN CERTIFICATE-----)"
+        )
+        let torn = try folder.write("-----BEGIN CERTIFICATE-----\nMIIB\n", to: "torn.pem")
+        #expect(error(torn) == "\(torn) holds a certificate that cannot be read: it is cut off or damaged")
+    }
+}

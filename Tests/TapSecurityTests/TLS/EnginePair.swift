@@ -1,0 +1,102 @@
+import NIOCore
+import TapSecurity
+import TapTestKit
+
+/// A TLS client and a TLS server joined in memory, whose bytes a test can cut and change on their way.
+struct EnginePair {
+    let client: TLSEngine
+    let server: TLSEngine
+    /// Plaintext that came out at each end.
+    var atClient = ByteBuffer()
+    var atServer = ByteBuffer()
+    /// Bytes that passed each way.
+    private(set) var clientBytes = 0
+    private(set) var serverBytes = 0
+
+    init(_ client: TLSEngine, _ server: TLSEngine) {
+        self.client = client
+        self.server = server
+    }
+
+    /// Carries bytes until there are no more, at most `size` at a time.
+    mutating func pump(size: Int = .max) {
+        client.advance(into: &atClient)
+        server.advance(into: &atServer)
+        var isBusy = true
+        while isBusy {
+            isBusy = false
+            if var output = client.takeOutput() {
+                isBusy = true
+                clientBytes += output.readableBytes
+                while let piece = output.readSlice(length: min(size, output.readableBytes)), piece.readableBytes > 0 {
+                    server.receive(piece)
+                    server.advance(into: &atServer)
+                }
+            }
+            if var output = server.takeOutput() {
+                isBusy = true
+                serverBytes += output.readableBytes
+                while let piece = output.readSlice(length: min(size, output.readableBytes)), piece.readableBytes > 0 {
+                    client.receive(piece)
+                    client.advance(into: &atClient)
+                }
+            }
+        }
+    }
+}
+
+/// An authority, a certificate for `example.org` and the contexts of both legs that go with them.
+struct EngineFixture {
+    /// The usual one, made once for all tests.
+    private static let usual = Task { try await EngineFixture(names: ["DNS:example.org"]) { _ in } }
+
+    static var common: EngineFixture {
+        get async throws { try await usual.value }
+    }
+
+    let authority: TestAuthority
+    let identity: TLSIdentity
+    let serverContext: TLSContext
+    let clientContext: TLSContext
+
+    init(
+        names: [String] = ["DNS:example.org"],
+        start: String? = nil,
+        end: String? = nil,
+        change: (inout ServerLegTLS) -> Void = { _ in }
+    ) async throws {
+        authority = try await TestAuthority()
+        let leaf = try await authority.leaf(names: names, start: start, end: end)
+        identity = try TLSIdentity(certificateFile: leaf.certificate, keyFile: leaf.key)
+        var options = ServerLegTLS()
+        options.trust = .file(authority.root)
+        change(&options)
+        clientContext = try TLSContext(options)
+        var ours = ClientLegTLS()
+        ours.minimumVersion = options.minimumVersion
+        serverContext = try TLSContext(ours)
+    }
+
+    /// Both ends, not yet begun.
+    func pair(
+        domain: String = "example.org",
+        client change: (inout ServerLegTarget) -> Void = { _ in },
+        server offering: (inout ClientLegOffer) -> Void = { _ in }
+    ) throws -> EnginePair {
+        var target = try ServerLegTarget(reference: ServerReference(domain: domain))
+        change(&target)
+        var offer = ClientLegOffer(identity: identity)
+        offering(&offer)
+        return try EnginePair(
+            TLSEngine(clientContext, to: target),
+            TLSEngine(serverContext, for: offer)
+        )
+    }
+}
+
+extension TLSEngine.State {
+    /// What it failed by; nil where it did not.
+    var fault: TLSFault? {
+        if case .failed(let fault) = self { fault } else { nil }
+    }
+}

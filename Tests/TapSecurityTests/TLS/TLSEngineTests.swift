@@ -1,0 +1,225 @@
+import Glibc
+import NIOCore
+import TapCore
+import TapSecurity
+import TapTestKit
+import Testing
+
+@Suite(.enabled(if: TestProgram.openssl.isInstalled)) struct TLSEngineTests {
+    @Test(arguments: [TLSVersion.tls12, .tls13], [1, 2, 3, 5, 7, 64, 1000, Int.max])
+    func `whatever pieces the bytes come in, both ends open and all plaintext passes`(
+        version: TLSVersion,
+        size: Int
+    ) async throws {
+        let fixture = try await EngineFixture.common
+        var pair = try fixture.pair { $0.maximumVersion = version }
+        pair.pump(size: size)
+        #expect(pair.client.state == .open)
+        #expect(pair.server.state == .open)
+        #expect(pair.client.facts()?.versionNumber == version)
+        #expect(pair.server.facts()?.versionNumber == version)
+        var random = SeededGenerator(seed: UInt64(version.rawValue))
+        var sent: [UInt8] = []
+        for length in [1, 350, 16_384, 16_385, 40_000] {
+            let bytes = random.bytes(count: length)
+            sent += bytes
+            #expect(pair.client.write(ByteBuffer(bytes: bytes)))
+            #expect(pair.server.write(ByteBuffer(bytes: bytes)))
+            pair.pump(size: size)
+        }
+        #expect(Array(buffer: pair.atServer) == sent)
+        #expect(Array(buffer: pair.atClient) == sent)
+        #expect(pair.client.state == .open)
+        #expect(pair.server.state == .open)
+    }
+
+    @Test func `an empty write writes nothing`() async throws {
+        var pair = try await EngineFixture.common.pair()
+        pair.pump()
+        #expect(pair.client.write(ByteBuffer()))
+        #expect(pair.client.takeOutput() == nil)
+    }
+
+    @Test(arguments: [TLSVersion.tls12, .tls13])
+    func `close_notify ends one way and leaves the other open`(version: TLSVersion) async throws {
+        var pair = try await EngineFixture.common.pair { $0.maximumVersion = version }
+        pair.pump()
+        pair.client.write(ByteBuffer(string: "last"))
+        pair.client.finish()
+        pair.pump()
+        #expect(String(buffer: pair.atServer) == "last")
+        #expect(pair.server.state == .inputFinished)
+        #expect(pair.client.state == .open)
+        #expect(!pair.client.write(ByteBuffer(string: "more")))
+        #expect(pair.server.write(ByteBuffer(string: "answer")))
+        pair.server.finish()
+        pair.pump()
+        #expect(String(buffer: pair.atClient) == "answer")
+        #expect(pair.client.state == .inputFinished)
+        pair.server.transportEnded()
+        #expect(pair.server.state == .inputFinished)
+    }
+
+    @Test func `the handshake waits for a certificate and knows the name asked for`() async throws {
+        let fixture = try await EngineFixture.common
+        var pair = try fixture.pair {
+            $0.protocols = ["xmpp-client"]
+        } server: {
+            $0.identity = nil
+        }
+        pair.pump(size: 9)
+        #expect(pair.server.state == .needsIdentity)
+        #expect(pair.server.serverName == "example.org")
+        #expect(pair.client.state == .handshaking)
+        pair.pump()
+        #expect(pair.server.state == .needsIdentity)
+        pair.server.use(fixture.identity)
+        pair.pump(size: 9)
+        #expect(pair.server.state == .open)
+        #expect(pair.client.state == .open)
+    }
+
+    @Test func `the version of the client's leg is capped`() async throws {
+        var pair = try await EngineFixture.common.pair { _ in
+        } server: {
+            $0.maximumVersion = .tls12
+        }
+        pair.pump()
+        #expect(pair.client.facts()?.version == "TLS 1.2")
+    }
+
+    @Test func `versions below 1.2 are refused, and taken where they are asked for`() async throws {
+        var pair = try await EngineFixture.common.pair { $0.maximumVersion = .tls11 }
+        pair.pump()
+        #expect(pair.client.state.fault?.code == .version)
+
+        let old = try await EngineFixture { $0.minimumVersion = .tls10 }
+        for version in [TLSVersion.tls10, .tls11] {
+            var pair = try old.pair { $0.maximumVersion = version }
+            pair.pump()
+            #expect(pair.client.facts()?.versionNumber == version)
+            #expect(pair.server.state == .open)
+        }
+    }
+
+    @Test func `a peer that speaks no version in common is told by protocol_version`() async throws {
+        let old = try await EngineFixture { $0.minimumVersion = .tls10 }
+        let new = try await EngineFixture.common
+        var pair = try EnginePair(
+            old.pair(client: { $0.maximumVersion = .tls11 }).client,
+            new.pair().server
+        )
+        pair.pump()
+        #expect(pair.server.state.fault == TLSFault(.version, alertSent: .protocolVersion))
+        #expect(pair.client.state.fault?.code == .alertReceived(.protocolVersion))
+        #expect(
+            pair.client.state.fault?.words(peer: "the server")
+                == "the server speaks none of the versions of TLS that are offered (alert protocol_version)"
+        )
+    }
+
+    @Test func `ALPN is answered with ours, refused where only others are offered, left out where none is`()
+        async throws
+    {
+        let fixture = try await EngineFixture.common
+        func outcome(_ offered: [String], _ ours: ClientLegOffer.Protocols) throws -> EnginePair {
+            var pair = try fixture.pair {
+                $0.protocols = offered
+            } server: {
+                $0.protocols = ours
+            }
+            pair.pump()
+            return pair
+        }
+
+        let agreed = try outcome(["http/1.1", "xmpp-client"], .chosen(["xmpp-server", "xmpp-client"]))
+        #expect(agreed.client.facts()?.applicationProtocol == "xmpp-client")
+        #expect(agreed.server.facts()?.applicationProtocol == "xmpp-client")
+        let foreign = try outcome(["http/1.1"], .chosen(["xmpp-client"]))
+        #expect(foreign.server.state.fault == TLSFault(.noSharedProtocol, alertSent: .noApplicationProtocol))
+        #expect(foreign.client.state.fault?.code == .alertReceived(.noApplicationProtocol))
+        #expect(try outcome([], .chosen(["xmpp-client"])).client.facts()?.applicationProtocol == nil)
+        let ignored = try outcome(["http/1.1"], .ignored)
+        #expect(ignored.client.state == .open)
+        #expect(ignored.client.facts()?.applicationProtocol == nil)
+    }
+
+    @Test func `the facts tell what was agreed on and by which certificate`() async throws {
+        var pair = try await EngineFixture(names: ["DNS:example.org", "DNS:*.example.org", "IP:127.0.0.1"]).pair()
+        #expect(pair.client.facts() == nil)
+        pair.pump()
+        let facts = try #require(pair.client.facts())
+        #expect(facts.version == "TLS 1.3")
+        #expect(facts.suite.hasPrefix("TLS_"))
+        #expect(facts.serverName == "example.org")
+        #expect(!facts.isResumed)
+        let certificate = try #require(facts.certificate)
+        #expect(certificate.subject == "CN=leaf")
+        #expect(certificate.issuer == "CN=Test Authority")
+        #expect(certificate.names.all == ["example.org", "*.example.org", "IP:127.0.0.1"])
+        #expect(certificate.key == "EC P-256")
+        #expect(certificate.notAfter.seconds - certificate.notBefore.seconds == 2 * 86_400)
+        #expect(certificate.notBefore.text.hasSuffix("Z"))
+        #expect(certificate.fingerprint.count == 32)
+        #expect(certificate.fingerprintText.utf8.count == 95)
+        let ours = try #require(pair.server.facts())
+        #expect(ours.certificate == certificate)
+        #expect(ours.serverName == "example.org")
+        #expect(facts.facts["names"] == .strings(["example.org", "*.example.org", "IP:127.0.0.1"]))
+    }
+
+    @Test func `an address is not sent in SNI`() async throws {
+        var pair = try await EngineFixture(names: ["IP:192.0.2.1"]).pair(domain: "192.0.2.1")
+        pair.pump()
+        #expect(pair.client.state == .open)
+        #expect(pair.server.facts()?.serverName == nil)
+    }
+
+    @Test func `the secrets of both ends are told in the form of SSLKEYLOGFILE`() async throws {
+        let lines = Lines()
+        let fixture = try await EngineFixture { $0.keyLog = { lines.append($0) } }
+        var pair = try fixture.pair()
+        pair.pump()
+        let names = Set(lines.all.map { String($0.prefix { $0 != " " }) })
+        #expect(
+            names.isSuperset(of: [
+                "CLIENT_HANDSHAKE_TRAFFIC_SECRET", "SERVER_HANDSHAKE_TRAFFIC_SECRET", "CLIENT_TRAFFIC_SECRET_0",
+                "SERVER_TRAFFIC_SECRET_0", "EXPORTER_SECRET",
+            ])
+        )
+        #expect(lines.all.allSatisfy { $0.split(separator: " ").count == 3 })
+    }
+
+    /// Memory of this process that is in RAM.
+    private func residentBytes() throws -> Int {
+        let file = try #require(fopen("/proc/self/statm", "r"))
+        defer { fclose(file) }
+        var line = [CChar](repeating: 0, count: 200)
+        _ = fgets(&line, Int32(line.count), file)
+        let words = String(decoding: line.map(UInt8.init(bitPattern:)), as: UTF8.self).split(separator: " ")
+        return try #require(words.count > 1 ? Int(words[1]) : nil) * Int(getpagesize())
+    }
+
+    @Test func `an idle session keeps less than 48 KiB for both of its legs`() async throws {
+        let fixture = try await EngineFixture.common
+        var burst = SeededGenerator(seed: 1)
+        let bytes = ByteBuffer(bytes: burst.bytes(count: 100_000))
+        func make() throws -> EnginePair {
+            var pair = try fixture.pair()
+            pair.pump(size: 4000)
+            pair.client.write(bytes)
+            pair.server.write(bytes)
+            pair.pump(size: 4000)
+            pair.atClient = ByteBuffer()
+            pair.atServer = ByteBuffer()
+            return pair
+        }
+        _ = try make()
+        let count = 1000
+        let before = try residentBytes()
+        let pairs = try (0..<count).map { _ in try make() }
+        let each = (try residentBytes() - before) / count
+        withExtendedLifetime(pairs) {}
+        #expect(each < 48 << 10)
+    }
+}

@@ -1,0 +1,201 @@
+import NIOCore
+import NIOEmbedded
+import TapSecurity
+import TapTestKit
+import Testing
+
+@Suite(.enabled(if: TestProgram.openssl.isInstalled)) struct TLSHandlerTests {
+    /// Two channels in memory, TLS in each, and what came out above it.
+    private final class Pair {
+        let client: EmbeddedChannel
+        let server: EmbeddedChannel
+        let clientTLS: TLSHandler
+        let serverTLS: TLSHandler
+        let atClient = Witness()
+        let atServer = Witness()
+
+        init(_ engines: EnginePair) throws {
+            client = EmbeddedChannel()
+            server = EmbeddedChannel()
+            clientTLS = TLSHandler(engines.client)
+            serverTLS = TLSHandler(engines.server)
+            try client.pipeline.syncOperations.addHandlers([clientTLS, atClient])
+            try server.pipeline.syncOperations.addHandlers([serverTLS, atServer])
+            for channel in [client, server] {
+                try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
+            }
+        }
+
+        deinit {
+            _ = try? client.finish(acceptAlreadyClosed: true)
+            _ = try? server.finish(acceptAlreadyClosed: true)
+        }
+
+        /// Carries what was sent until there is no more; gives the pieces that passed.
+        @discardableResult
+        func pump() throws -> Int {
+            var pieces = 0
+            var before = -1
+            while pieces != before {
+                before = pieces
+                while let bytes = try client.readOutbound(as: ByteBuffer.self) {
+                    pieces += 1
+                    try server.writeInbound(bytes)
+                }
+                while let bytes = try server.readOutbound(as: ByteBuffer.self) {
+                    pieces += 1
+                    try client.writeInbound(bytes)
+                }
+            }
+            return pieces
+        }
+    }
+
+    /// Remembers what comes in, in order.
+    private final class Witness: ChannelInboundHandler {
+        typealias InboundIn = ByteBuffer
+
+        private(set) var happenings: [String] = []
+
+        func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+            happenings.append("read " + String(buffer: unwrapInboundIn(data)))
+        }
+
+        func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+            switch event {
+            case let event as TLSHandler.Event: happenings.append("\(event)".replacing("TLSHandler.Event.", with: ""))
+            case ChannelEvent.inputClosed: happenings.append("input closed")
+            default: happenings.append("\(event)")
+            }
+        }
+    }
+
+    /// A test's channel settles its promises at once, so this never waits.
+    private func outcome(of future: EventLoopFuture<Void>) throws { try future.wait() }
+
+    @Test func `a handshake is told before the plaintext, and writes before it wait for it`() async throws {
+        let pair = try Pair(await EngineFixture.common.pair())
+        let promise = pair.client.eventLoop.makePromise(of: Void.self)
+        pair.client.writeAndFlush(ByteBuffer(string: "early"), promise: promise)
+        pair.clientTLS.start()
+        pair.serverTLS.start()
+        try pair.pump()
+        try outcome(of: promise.futureResult)
+        #expect(pair.atClient.happenings == ["opened"])
+        #expect(pair.atServer.happenings == ["opened", "read early"])
+        #expect(pair.clientTLS.engine.facts()?.version == "TLS 1.3")
+    }
+
+    @Test func `bytes that came before the handler was there are handed over, in whatever pieces`() async throws {
+        let engines = try await EngineFixture.common.pair()
+        var nothing = ByteBuffer()
+        engines.client.advance(into: &nothing)
+        let hello = try #require(engines.client.takeOutput())
+        let pair = try Pair(engines)
+        try pair.server.writeInbound(try #require(hello.getSlice(at: 100, length: hello.readableBytes - 100)))
+        #expect(pair.atServer.happenings.isEmpty)
+        pair.serverTLS.start(early: nil)
+        #expect(pair.atServer.happenings.first?.hasPrefix("failed") == true)
+
+        let second = try await EngineFixture.common.pair()
+        second.client.advance(into: &nothing)
+        let bytes = try #require(second.client.takeOutput())
+        let whole = try Pair(second)
+        whole.serverTLS.start(early: bytes.getSlice(at: 0, length: 100))
+        try whole.server.writeInbound(try #require(bytes.getSlice(at: 100, length: bytes.readableBytes - 100)))
+        whole.clientTLS.start()
+        try whole.pump()
+        #expect(whole.atServer.happenings == ["opened"])
+        #expect(whole.atClient.happenings == ["opened"])
+    }
+
+    @Test func `what is written between flushes goes out in one piece`() async throws {
+        let pair = try Pair(await EngineFixture.common.pair())
+        pair.clientTLS.start()
+        pair.serverTLS.start()
+        try pair.pump()
+        let promises = (0..<3).map { _ in pair.client.eventLoop.makePromise(of: Void.self) }
+        for (number, promise) in promises.enumerated() {
+            pair.client.write(ByteBuffer(string: "\(number)"), promise: promise)
+        }
+        #expect(try pair.client.readOutbound(as: ByteBuffer.self) == nil)
+        pair.client.flush()
+        #expect(try pair.pump() == 1)
+        for promise in promises { try outcome(of: promise.futureResult) }
+        #expect(pair.atServer.happenings.last == "read 012")
+    }
+
+    @Test func `closing the output says close_notify, which is the end of the peer's input, told once`() async throws {
+        let pair = try Pair(await EngineFixture.common.pair())
+        pair.clientTLS.start()
+        pair.serverTLS.start()
+        try pair.pump()
+        // The channel of a test cannot close one way; what counts is what was sent before.
+        pair.client.close(mode: .output, promise: nil)
+        try pair.pump()
+        #expect(pair.atServer.happenings == ["opened", "input closed"])
+        pair.server.pipeline.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
+        #expect(pair.atServer.happenings == ["opened", "input closed"])
+        pair.server.writeAndFlush(ByteBuffer(string: "answer"), promise: nil)
+        try pair.pump()
+        #expect(pair.atClient.happenings == ["opened", "read answer"])
+    }
+
+    @Test func `an end without close_notify is told as such, and can be passed on`() async throws {
+        let pair = try Pair(await EngineFixture.common.pair())
+        pair.clientTLS.start()
+        pair.serverTLS.start()
+        try pair.pump()
+        pair.clientTLS.sendsCloseNotify = false
+        pair.client.close(mode: .output, promise: nil)
+        #expect(try pair.pump() == 0)
+        pair.server.pipeline.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
+        #expect(pair.atServer.happenings == ["opened", "truncated", "input closed"])
+    }
+
+    @Test func `an end in the middle of the handshake fails it`() async throws {
+        let pair = try Pair(await EngineFixture.common.pair())
+        pair.serverTLS.start()
+        pair.server.pipeline.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
+        #expect(pair.atServer.happenings.count == 2)
+        #expect(pair.serverTLS.engine.state.fault?.code == .endedInHandshake)
+        let client = try Pair(await EngineFixture.common.pair())
+        client.clientTLS.start()
+        let promise = client.client.eventLoop.makePromise(of: Void.self)
+        client.client.write(ByteBuffer(string: "never"), promise: promise)
+        try outcome(of: client.client.close())
+        #expect(throws: ChannelError.self) { try outcome(of: promise.futureResult) }
+        #expect(client.clientTLS.engine.state.fault?.code == .endedInHandshake)
+    }
+
+    @Test func `the alert is sent before the failure is told, and writes fail from then on`() async throws {
+        let pair = try Pair(await EngineFixture.common.pair(domain: "other.example"))
+        pair.clientTLS.start()
+        pair.serverTLS.start()
+        try pair.pump()
+        #expect(pair.atClient.happenings.count == 1)
+        #expect(pair.clientTLS.engine.state.fault?.alertSent == .badCertificate)
+        #expect(pair.serverTLS.engine.state.fault?.isRefusedCertificate == true)
+        let promise = pair.client.eventLoop.makePromise(of: Void.self)
+        pair.client.writeAndFlush(ByteBuffer(string: "x"), promise: promise)
+        #expect(throws: ChannelError.self) { try outcome(of: promise.futureResult) }
+    }
+
+    @Test func `a certificate can be found while the client waits`() async throws {
+        let fixture = try await EngineFixture.common
+        let pair = try Pair(
+            fixture.pair { _ in
+            } server: {
+                $0.identity = nil
+            }
+        )
+        pair.clientTLS.start()
+        pair.serverTLS.start()
+        try pair.pump()
+        #expect(pair.atServer.happenings == ["needsIdentity"])
+        pair.serverTLS.use(fixture.identity)
+        try pair.pump()
+        #expect(pair.atServer.happenings == ["needsIdentity", "opened"])
+        #expect(pair.atClient.happenings == ["opened"])
+    }
+}

@@ -1,0 +1,100 @@
+/// A certificate authority of a test's own, made by the openssl tool and gone with its folder.
+public struct TestAuthority: Sendable {
+    /// A certificate and its key, as paths of files in PEM.
+    public struct Leaf: Sendable {
+        /// Path of the certificate.
+        public let certificate: String
+        /// Path of its private key.
+        public let key: String
+    }
+
+    private let folder: TemporaryFolder
+
+    /// Path of the root certificate.
+    public var root: String { folder.path(of: "root.pem") }
+
+    /// Makes a root with a P-256 key.
+    ///
+    /// - Parameters:
+    ///   - name: Its common name.
+    ///   - extensions: Lines of openssl's extension syntax beside the usual ones.
+    public init(name: String = "Test Authority", extensions: [String] = []) async throws {
+        folder = try TemporaryFolder()
+        try folder.write("", to: "index.txt")
+        try folder.write("01", to: "serial")
+        try folder.write(
+            """
+            [ca]
+            default_ca = own
+            [own]
+            dir = \(folder.path)
+            database = \(folder.path)/index.txt
+            serial = \(folder.path)/serial
+            new_certs_dir = \(folder.path)
+            default_md = sha256
+            unique_subject = no
+            policy = any
+            [any]
+            commonName = optional
+            [req]
+            distinguished_name = names
+            [names]
+            """,
+            to: "config"
+        )
+        var arguments = [
+            "req", "-x509", "-config", folder.path(of: "config"), "-newkey", "ec", "-pkeyopt",
+            "ec_paramgen_curve:P-256", "-noenc", "-days", "30", "-subj", "/CN=\(name)",
+            "-addext", "basicConstraints=critical,CA:TRUE", "-addext", "keyUsage=critical,keyCertSign",
+            "-addext", "subjectKeyIdentifier=hash", "-keyout", folder.path(of: "root.key"), "-out", root,
+        ]
+        for line in extensions { arguments += ["-addext", line] }
+        try await run(arguments)
+    }
+
+    /// Issues a certificate.
+    ///
+    /// - Parameters:
+    ///   - names: Subject alternative names in openssl's syntax, `DNS:example.org`; none where empty.
+    ///   - subject: The common name.
+    ///   - start: Beginning as `YYYYMMDDHHMMSSZ`; now by default.
+    ///   - end: End in the same form; in two days by default.
+    ///   - key: What `openssl genpkey` makes the key of.
+    ///   - extensions: Further lines of openssl's extension syntax.
+    public func leaf(
+        names: [String],
+        subject: String = "leaf",
+        start: String? = nil,
+        end: String? = nil,
+        key: [String] = ["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"],
+        extensions: [String] = []
+    ) async throws -> Leaf {
+        let folder = self.folder
+        let number = String(UInt32.random(in: 0...UInt32.max), radix: 16)
+        func path(_ ending: String) -> String { folder.path(of: "\(number).\(ending)") }
+
+        try await run(["genpkey"] + key + ["-out", path("key")])
+        try await run([
+            "req", "-new", "-config", folder.path(of: "config"), "-key", path("key"), "-subj", "/CN=\(subject)", "-out",
+            path("csr"),
+        ])
+        var lines = extensions
+        if !names.isEmpty { lines.append("subjectAltName=" + names.joined(separator: ",")) }
+        try folder.write("[own]\n" + lines.joined(separator: "\n") + "\n", to: "\(number).ext")
+        var arguments = [
+            "ca", "-batch", "-notext", "-config", folder.path(of: "config"), "-cert", root, "-keyfile",
+            folder.path(of: "root.key"), "-in", path("csr"), "-out", path("pem"), "-extfile", path("ext"),
+            "-extensions", "own",
+        ]
+        arguments += start.map { ["-startdate", $0] } ?? []
+        arguments += end.map { ["-enddate", $0] } ?? ["-days", "2"]
+        try await run(arguments)
+        return Leaf(certificate: path("pem"), key: path("key"))
+    }
+
+    /// Runs the openssl tool to its end.
+    private func run(_ arguments: [String]) async throws {
+        let openssl = try ToolProcess(TestProgram.openssl.rawValue, arguments)
+        guard try await openssl.ending() == .exited(0) else { throw openssl.failure("failed") }
+    }
+}
