@@ -27,9 +27,25 @@ final class SigningKey: @unchecked Sendable {
 
     deinit { EVP_PKEY_free(pointer) }
 
-    /// The public half as a SubjectPublicKeyInfo (RFC 5280 §4.1.2.7).
+    /// The public half as a SubjectPublicKeyInfo (RFC 5280 §4.1.2.7, RFC 5480 §2). `i2d_PUBKEY` would take five times as
+    /// long as making the key.
     func publicKeyInfo() throws(OpenSSLError) -> [UInt8] {
-        try encoded("i2d_PUBKEY") { i2d_PUBKEY(pointer, $0) }
+        // One byte that says "uncompressed", and two coordinates.
+        var point = [UInt8](repeating: 0, count: 65)
+        var length = 0
+        try check("EVP_PKEY_get_octet_string_param") {
+            EVP_PKEY_get_octet_string_param(
+                pointer,
+                OSSL_PKEY_PARAM_ENCODED_PUBLIC_KEY,
+                &point,
+                point.count,
+                &length
+            )
+        }
+        guard length == point.count else { throw OpenSSLError(call: "EVP_PKEY_get_octet_string_param") }
+        let ecPublicKey: [UInt8] = [0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01]
+        let curve: [UInt8] = [0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x03, 0x01, 0x07]
+        return DER.sequence(DER.sequence(DER.identifier(ecPublicKey), DER.identifier(curve)), DER.bits(point))
     }
 
     /// An ECDSA signature over the SHA-256 of `bytes`.

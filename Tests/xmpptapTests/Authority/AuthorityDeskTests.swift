@@ -1,0 +1,43 @@
+import TapCore
+import TapSecurity
+import TapTestKit
+import Testing
+
+@testable import xmpptap
+
+struct AuthorityDeskTests {
+    private let temporary: TemporaryFolder
+    private let folder: AuthorityFolder
+    private let name: CertificateName
+    private let later: Timestamp
+
+    init() throws {
+        temporary = try TemporaryFolder()
+        folder = AuthorityFolder(temporary.path(of: "ca"))
+        name = try CertificateName("example.org")
+        later = try #require(Timestamp(rfc3339: "2027-12-01T00:00:00Z"))
+        _ = try folder.create(for: name, at: #require(Timestamp(rfc3339: "2026-11-21T00:00:00Z")))
+    }
+
+    @Test func `An authority whose year is over is neither exported nor given for a new one, and the way out is told`()
+    {
+        let desk = AuthorityDesk(folder: folder, now: later)
+        let words =
+            "the certificate authority for example.org is no longer valid since 2027-11-21; make it anew with 'xmpptap ca "
+            + "remove' and 'xmpptap ca create', and trust the new one"
+        #expect(throws: Failure.file(words)) { try desk.create(name) }
+        #expect(throws: Failure.file(words)) { try desk.export(name, isDER: false) }
+    }
+
+    @Test func `It is shown with its dates and as unusable`() throws {
+        let authority = try #require(try folder.authority(for: name))
+        let facts = AuthorityFacts(authority, in: folder, at: later)
+        #expect(facts.lines.first == "  valid        2026-11-19 to 2027-11-21")
+        #expect(
+            facts.lines.last?.hasPrefix("  unusable     the certificate authority for example.org is no longer") == true
+        )
+        #expect(facts.json.contains(#""fault":"the certificate authority"#))
+        #expect(facts.json.contains(#""certificate":"\#(folder.path)/example.org/certificate.pem""#))
+        #expect(AuthorityFacts(authority, in: folder).fault == nil)
+    }
+}
