@@ -1,10 +1,11 @@
 internal import Glibc
 internal import NIOCore
 internal import TapCore
+internal import TapSecurity
 
 /// One connection of a session: what NIO tells of it goes to the session's driver, what the driver wants goes out.
 ///
-/// The only handler of its channel. Holds the driver while it is in the channel's pipeline, that is until the channel is
+/// The only handler of its channel, but for one of TLS. Holds the driver while it is in the channel's pipeline, that is until the channel is
 /// closed. All methods may be called in any state and from inside any of the driver's; what makes no sense any more is
 /// ignored.
 final class LegHandler: ChannelInboundHandler {
@@ -29,6 +30,9 @@ final class LegHandler: ChannelInboundHandler {
     /// All has been written, and the peer knows by a FIN that no more will come.
     private(set) var isOutputOver = false
 
+    /// TLS on this connection, where it is ended here.
+    private(set) var tls: TLSHandler?
+
     private var driver: SessionDriver?
     private var context: ChannelHandlerContext?
     private var farewell = Farewell.none
@@ -50,6 +54,14 @@ final class LegHandler: ChannelInboundHandler {
     func join(_ channel: any Channel, _ driver: SessionDriver) throws {
         try channel.pipeline.syncOperations.addHandler(self)
         self.driver = driver
+    }
+
+    /// Has all that is written or comes from now on go through TLS, which ``TLSHandler/start(early:)`` begins.
+    func secure(_ engine: TLSEngine) throws {
+        guard let context, tls == nil else { throw ChannelError.ioOnClosedChannel }
+        let handler = TLSHandler(engine)
+        try context.pipeline.syncOperations.addHandler(handler, position: .first)
+        tls = handler
     }
 
     // MARK: What the driver wants
@@ -118,6 +130,7 @@ final class LegHandler: ChannelInboundHandler {
     private func whenAllIsWritten() {
         guard let context else { return }
         hasUnflushed = false
+        if farewell == .finish { tls?.finish() }
         // NIO drops what is unwritten when a channel whose input is over is closed for output: it has to be waited for.
         let promise = context.eventLoop.makePromise(of: Void.self)
         // Where it fails the connection is gone.
@@ -153,6 +166,7 @@ final class LegHandler: ChannelInboundHandler {
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if let event = event as? TLSHandler.Event { driver?.told(leg, event) }
         if case .inputClosed? = event as? ChannelEvent { inputEnded(.finished) }
     }
 
