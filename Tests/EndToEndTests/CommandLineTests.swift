@@ -27,7 +27,7 @@ struct CommandLineTests {
         let cases = try await [
             mistake("prxy"), mistake("proxy", "--lisen", "1"), mistake("proxy", "--upstream", "localhost"),
             mistake("proxy", "--listen", "70000"), mistake("proxy", "--log", "verbos"),
-            mistake("proxy", "--log-to", "x.log,filter=message"), mistake("proxy", "--tls", "intercept"),
+            mistake("proxy", "--log-to", "x.log,filter=message"), mistake("proxy", "--tls", "read"),
             mistake("proxy", "--rotate-size", "big"), mistake("proxy", "--grace", "soon"),
             mistake("proxy", "--redact", "bodies", "--no-redact"), mistake("proxy", "--redact", "all"),
             mistake("proxy", "--log", "off", "--log-required"),
@@ -43,8 +43,7 @@ struct CommandLineTests {
                 + "specification; did you mean \"verbose\"?",
             "the value 'x.log,filter=message' is invalid for '--log-to <path[,format=text|json|pretty][,spec]>': "
                 + "filter= comes with the rules, which this version does not have yet; leave it out",
-            "the value 'intercept' is invalid for '--tls <passthrough>': this version relays TLS without reading it; "
-                + "write --tls passthrough, or leave it out",
+            "the value 'read' is invalid for '--tls <intercept|passthrough>': write intercept or passthrough",
             "the value 'big' is invalid for '--rotate-size <size>': write a whole number and a unit, as in 100MB, "
                 + "64KiB or 2GB",
             "the value 'soon' is invalid for '--grace <seconds>': write a whole number from 0 to 3600",
@@ -66,7 +65,8 @@ struct CommandLineTests {
     @Test(arguments: [false, true])
     func `Nobody makes an account on the built-in server where other machines are let in`(isRemote: Bool) async throws {
         let proxy = try XMPPTapBinary(
-            ["proxy", "--listen", "127.0.0.1:0", "--log", "off"] + (isRemote ? ["--allow-remote"] : [])
+            ["proxy", "--listen", "127.0.0.1:0", "--log", "off"]
+                + (isRemote ? ["--allow-remote", "--tls", "passthrough"] : [])
         )
         let client = try PlainSocket(port: try await proxy.port())
         try client.openStream()
@@ -94,7 +94,9 @@ struct CommandLineTests {
     }
 
     @Test func `Who listens everywhere is not told to point a client at every address`() async throws {
-        let proxy = try XMPPTapBinary(["proxy", "--listen", "0.0.0.0:0", "--allow-remote", "--log", "off"])
+        let proxy = try XMPPTapBinary([
+            "proxy", "--listen", "0.0.0.0:0", "--allow-remote", "--tls", "passthrough", "--log", "off",
+        ])
         let port = try await proxy.port()
         #expect(try await proxy.process.terminate() == .exited(0))
         let told = proxy.process.text(of: .standardError)

@@ -102,7 +102,7 @@ struct SecretsTests {
     private func run(_ flags: [String]) async throws -> Outputs {
         let folder = try TemporaryFolder()
         let listener = try RawListener()
-        var arguments = ["--log", "trace", "--capture", folder.path(of: "capture")] + flags
+        var arguments = ["--tls", "passthrough", "--log", "trace", "--capture", folder.path(of: "capture")] + flags
         for level in Self.levels {
             for form in Self.forms {
                 arguments += ["--log-to", "\(folder.path(of: "\(level).\(form)")),format=\(form),\(level)"]

@@ -24,7 +24,7 @@ final class Tap: Sendable {
         try await self.init(listen: upstream.map { "127.0.0.1:0=127.0.0.1:\($0)" }, arguments: arguments)
     }
 
-    /// Starts it with these listeners, and waits until it listens.
+    /// Starts it with these listeners, and waits until it listens. TLS passes through unless the arguments say otherwise.
     init(listen: [String], arguments: [String] = []) async throws {
         folder = try TemporaryFolder()
         let listeners = listen.flatMap { ["--listen", $0] }
@@ -35,7 +35,8 @@ final class Tap: Sendable {
             "--log-to", folder.path(of: "story.log"),
             "--capture", folder.path(of: "tap.xtap"),
         ]
-        binary = try XMPPTapBinary(["proxy"] + listeners + logs + arguments)
+        let tls = arguments.contains("--tls") ? [] : ["--tls", "passthrough"]
+        binary = try XMPPTapBinary(["proxy"] + listeners + logs + tls + arguments)
         _ = try await binary.port()
         var ports: [UInt16] = []
         while ports.count < listen.count {

@@ -13,8 +13,11 @@ extension Session {
 
     /// Whether an item is kept back until ``Session/release(_:)``.
     func shouldHold(_ event: StreamEvent, _ direction: Direction) -> Bool {
-        options.holdsProceed && direction == .recv && event.head.namespace.namespace == .tls
-            && isNamed("proceed", event, direction)
+        guard options.holdsProceed, direction == .recv, event.head.namespace.namespace == .tls,
+            case .startingTLS = phase,
+            case .none = tls
+        else { return false }
+        return isNamed("proceed", event, direction)
     }
 
     /// Keeps an item back, and all that follows it.

@@ -206,6 +206,7 @@ extension Session {
         var record = makeRecord(.session, .info, part: .session)
         record.code = "session-ready"
         record.message = "ready\(record.jid.map { " as \($0)" } ?? ""): \(words)"
+        if facts.isUnverified { record.details = ["unverified": true] }
         record.roundTrip = elapsed
         emit(consume record)
     }

@@ -57,6 +57,11 @@ extension Session {
         say(header + [(.element, Self.streamError(condition, text)), Self.end], condition, to: leg)
     }
 
+    /// Declines the TLS that the client has asked for, which ends its stream (RFC 6120 §5.4.2.2).
+    mutating func sayFailure() {
+        say([(.element, Array("<failure xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>".utf8)), Self.end], to: .client)
+    }
+
     /// Writes items of this program's own to a peer, and records them as such.
     private mutating func say(_ items: [Said], _ condition: StreamErrorCondition? = nil, to leg: Leg) {
         enqueue(.send(leg, items.flatMap(\.bytes)))
@@ -75,7 +80,8 @@ extension Session {
             let isShown = item.kind != .streamOpen || tools.redactor.shows(address: facts.domain)
             record.xml = isShown ? ByteRange(start, composed.count) : nil
             if item.kind == .element {
-                record.name = ByteRange(start + 1, start + 1 + Self.errorName.utf8CodeUnitCount)
+                let length = condition == nil ? "failure".utf8.count : Self.errorName.utf8CodeUnitCount
+                record.name = ByteRange(start + 1, start + 1 + length)
                 record.condition = condition?.rawValue
             }
             emit(consume record)

@@ -32,6 +32,8 @@ public struct Session: ~Copyable {
     var sasl: SASLDecoder
     /// Reads what a client that begins TLS says in clear, until it has said it.
     var hello: ClientHelloReader?
+    /// How far TLS has come that is ended here.
+    var tls = TLSProgress.none
     /// Keys of dialback are checked by this stream (XEP-0220 §2.3): it need not carry anything else.
     var isVerifying = false
     /// Stanzas of both servers go by this stream (XEP-0288).
@@ -268,6 +270,7 @@ public struct Session: ~Copyable {
         if pipes[direction].isHeld && !passesWhileHeld(direction)
             || direction == .send && !isConnected && !isRefusing
         {
+            if direction == .send, refusesEarlyBytes() { return true }
             // What waits goes on waiting, unless nobody is left to wait for it.
             guard pipes[direction].isGone else { return false }
             passEnd(direction)

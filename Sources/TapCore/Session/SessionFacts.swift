@@ -28,6 +28,8 @@ public struct SessionFacts: Sendable {
         case unclean(leg: Leg, LegEnd)
         /// A connection ended while its bytes were not decoded.
         case undecoded(leg: Leg, LegEnd)
+        /// TLS failed on a leg, for this reason.
+        case tls(leg: Leg, String)
         /// This program ended it.
         case tap(condition: String)
         /// This program stopped.
@@ -79,6 +81,8 @@ public struct SessionFacts: Sendable {
     public var user: String?
     /// The bound full JID.
     public var jid: String?
+    /// The server's certificate was refused, and the session goes on because it was told to.
+    public var isUnverified = false
     /// Features of the last `<features/>`, by name.
     public var features: [String] = []
     /// Stanzas and bytes from the initiator.

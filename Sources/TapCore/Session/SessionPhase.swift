@@ -151,13 +151,15 @@ extension Session {
             )
             pipes[direction].hasRestartedUncalled = true
         }
+        pipes[direction].mayRestart = false
         climbHeader(event, direction)
         if case .refusing = phase, direction == .send { answerRefused() }
     }
 
     /// Whether the initiator may open a new stream: after success, or ahead of it while authentication is under way.
     private func isRestartDue(_ direction: Direction) -> Bool {
-        switch phase {
+        if pipes[direction].mayRestart { return true }
+        return switch phase {
         case .restarting, .authenticating: true
         case .binding:
             direction == .recv || pipes.send.decoder.epoch <= pipes.recv.decoder.epoch
@@ -201,6 +203,7 @@ extension Session {
             facts.mechanisms = features.allMechanisms
             facts.features = features.names
             if case .restarting = phase { phase = .binding }
+            warnOfClearLogin(offer)
             guard options.level >= .info else { return }
             var record = makeRecord(event, direction, .element, level: .info)
             record.message = features.words
@@ -242,7 +245,9 @@ extension Session {
             if !pipes.recv.hasPassedEnd, pipes.send.end == nil { hold(.send) }
         case .recv where isNamed("proceed", event, direction):
             finish(.startTLS, .ok)
-            if options.holdsProceed { return }
+            // What is held goes on when TLS is up on the server's leg.
+            if pipes.recv.held != nil { return }
+            if options.holdsProceed { return refuseSecondTLS() }
             noteEarlyBytes()
             beginTLS(directly: false)
         case .recv:

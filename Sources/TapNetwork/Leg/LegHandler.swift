@@ -1,12 +1,13 @@
 internal import Glibc
 internal import NIOCore
 internal import TapCore
+internal import TapSecurity
 
 /// One connection of a session: what NIO tells of it goes to the session's driver, what the driver wants goes out.
 ///
-/// The only handler of its channel. Holds the driver while it is in the channel's pipeline, that is until the channel is
-/// closed. All methods may be called in any state and from inside any of the driver's; what makes no sense any more is
-/// ignored.
+/// The only handler of its channel, but for one of TLS. Holds the driver while it is in the channel's pipeline, that is
+/// until the channel is closed. All methods may be called in any state and from inside any of the driver's; what makes
+/// no sense any more is ignored.
 final class LegHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
@@ -29,16 +30,21 @@ final class LegHandler: ChannelInboundHandler {
     /// All has been written, and the peer knows by a FIN that no more will come.
     private(set) var isOutputOver = false
 
+    /// TLS on this connection, where it is ended here.
+    private(set) var tls: TLSHandler?
+
     private var driver: SessionDriver?
     private var context: ChannelHandlerContext?
     private var farewell = Farewell.none
     private var isReading = false
-    /// The way past the channel, where there is one.
+    /// The way past the channel, where there is one: not with TLS.
     private var socket: OwnSocket?
     /// What is to be sent past the channel with the next flush; only while nothing is in its queue.
     private var unflushed: ByteBuffer?
     /// The channel has, or may have, something in its queue, which goes first.
     private var isQueued = false
+    /// Some of it waits for a flush.
+    private var hasUnflushed = false
     private var isClosing = false
     /// How often ``isStuck(resets:)`` found no byte taken since it looked last, and what was left then.
     private var idleLooks = 0
@@ -58,6 +64,16 @@ final class LegHandler: ChannelInboundHandler {
         self.driver = driver
     }
 
+    /// Has all that is written or comes from now on go through TLS, which ``TLSHandler/start(early:)`` begins.
+    func secure(_ engine: TLSEngine) throws {
+        guard let context, tls == nil else { throw ChannelError.ioOnClosedChannel }
+        flush()
+        socket = nil
+        let handler = TLSHandler(engine)
+        try context.pipeline.syncOperations.addHandler(handler, position: .first)
+        tls = handler
+    }
+
     // MARK: What the driver wants
 
     /// Reads, or leaves what comes to the system. Reads that are on their way still arrive, and so does all that the
@@ -75,8 +91,7 @@ final class LegHandler: ChannelInboundHandler {
             unflushed = buffer
         } else {
             queueUnflushed(context)
-            isQueued = true
-            context.write(wrapOutboundOut(buffer), promise: nil)
+            queue(buffer, context)
         }
     }
 
@@ -88,23 +103,27 @@ final class LegHandler: ChannelInboundHandler {
     }
 
     func flush() {
-        guard let context, unflushed != nil || isQueued else { return }
+        guard let context else { return }
         if var buffer = unflushed.take(), context.channel.isActive, let socket {
             socket.send(&buffer)
-            guard buffer.readableBytes > 0 else { return }
             // What the system does not take now waits in the channel, and so does what comes next. An error of the
             // connection is the channel's to find.
-            unflushed = buffer
-            queueUnflushed(context)
+            if buffer.readableBytes > 0 { queue(buffer, context) }
         }
+        guard hasUnflushed else { return }
+        hasUnflushed = false
         context.flush()
         isQueued = socket == nil || context.channel.unsentBytes > 0
     }
 
     /// Hands what was to be sent past the channel to the channel.
     private func queueUnflushed(_ context: ChannelHandlerContext) {
-        guard let buffer = unflushed.take() else { return }
+        if let buffer = unflushed.take() { queue(buffer, context) }
+    }
+
+    private func queue(_ buffer: ByteBuffer, _ context: ChannelHandlerContext) {
         isQueued = true
+        hasUnflushed = true
         context.write(wrapOutboundOut(buffer), promise: nil)
     }
 
@@ -144,7 +163,9 @@ final class LegHandler: ChannelInboundHandler {
     private func whenAllIsWritten() {
         guard let context else { return }
         queueUnflushed(context)
+        hasUnflushed = false
         isQueued = true
+        if farewell == .finish { tls?.finish() }
         // NIO drops what is unwritten when a channel whose input is over is closed for output: it has to be waited for.
         let promise = context.eventLoop.makePromise(of: Void.self)
         // Where it fails the connection is gone.
@@ -181,6 +202,7 @@ final class LegHandler: ChannelInboundHandler {
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if let event = event as? TLSHandler.Event { driver?.told(leg, event) }
         if case .inputClosed? = event as? ChannelEvent { inputEnded(.finished) }
     }
 

@@ -13,6 +13,8 @@ public struct ProxyConfiguration: Sendable {
     public var proxyProtocol: ProxyProtocol
     /// How sessions are watched; ``SessionOptions/level`` is what the sinks want at most.
     public var session: SessionOptions
+    /// How TLS is ended here. Default: it is passed through.
+    public var interception: Interception?
     /// How many clients are served, and how long they may take.
     public var limits: ProxyLimits
     /// Listen on addresses that other machines reach. Default false.
@@ -29,6 +31,7 @@ public struct ProxyConfiguration: Sendable {
         resolver: Endpoint? = nil,
         proxyProtocol: ProxyProtocol = ProxyProtocol(),
         session: SessionOptions = SessionOptions(),
+        interception: Interception? = nil,
         limits: ProxyLimits = ProxyLimits(),
         allowRemote: Bool = false,
         grace: TimeAmount = .seconds(10),
@@ -39,6 +42,7 @@ public struct ProxyConfiguration: Sendable {
         self.resolver = resolver
         self.proxyProtocol = proxyProtocol
         self.session = session
+        self.interception = interception
         self.limits = limits
         self.allowRemote = allowRemote
         self.grace = grace

@@ -45,11 +45,14 @@ public final class ProxyService: Service {
         onListening: @escaping @Sendable (Endpoint) -> Void
     ) {
         self.configuration = configuration
+        var options = configuration.session
+        options.holdsProceed = configuration.interception != nil
         context = RelayContext(
             run: run,
             clock: clock,
-            options: configuration.session,
+            options: options,
             limits: configuration.limits,
+            interception: configuration.interception,
             admission: Admission(configuration.limits),
             recorder: recorder,
             metrics: metrics

@@ -8,6 +8,8 @@ struct RelayContext: Sendable {
     let clock: RunClock
     let options: SessionOptions
     let limits: ProxyLimits
+    /// How TLS is ended here; nil where it is passed through.
+    let interception: Interception?
     let admission: Admission
     let recorder: Recorder
     let metrics: ProxyMetrics

@@ -14,11 +14,13 @@ final class SessionDriver {
     /// How long a client whose server cannot be reached may take to begin the stream in which it is told.
     private static let answerTimeout = TimeAmount.seconds(10)
 
-    private enum Stage {
+    enum Stage {
         /// The client has yet to name the domain whose server it wants.
         case opening
         /// The connection to the server is being made; what comes from the client waits.
         case connecting
+        /// TLS begins on both legs; what comes besides waits.
+        case securing
         case relaying
         /// The session is over; what is written goes out, what comes is thrown away.
         case closing
@@ -33,25 +35,29 @@ final class SessionDriver {
     }
 
     /// What happened while it could not be told.
-    private enum Happening {
+    enum Happening {
         case received(Leg, ByteBuffer)
         case ended(Leg, LegEnd)
     }
 
-    private let loop: RelayLoop
+    let loop: RelayLoop
     private let arrival: Arrival
-    private let route: Route
+    let route: Route
     /// What the server is told of the client before anything else.
     private let sends: ProxyProtocol.Sending?
-    private var session: Session
-    private var stage = Stage.connecting
-    private let client = LegHandler(.client)
-    private let server = LegHandler(.server)
+    var session: Session
+    var stage = Stage.connecting
+    let client = LegHandler(.client)
+    let server = LegHandler(.server)
     /// What the client says first, where that decides about its server.
     private var opening: Opening?
     private var search: ServerSearch?
-    private var deferred: [Happening] = []
-    private var isPerforming = false
+    var deferred: [Happening] = []
+    /// TLS that is to begin, or begins.
+    var securing: Securing?
+    /// The client has said something.
+    private var hasHeardClient = false
+    private(set) var isPerforming = false
     private var isStalled = false
     /// Something was read, and ``look()`` will be called.
     private var isDue = false
@@ -178,6 +184,7 @@ final class SessionDriver {
         search?.cancel()
         search = nil
         opening = nil
+        securing = nil
         stage = .relaying
     }
 
@@ -216,6 +223,7 @@ final class SessionDriver {
 
     func received(_ leg: Leg, _ buffer: ByteBuffer) {
         if stage == .opening, leg == .client { return open(buffer) }
+        if stage == .securing, leg == .client, securing?.take(buffer) == true { return advanceSecuring() }
         guard stage == .relaying, !isPerforming else { return postpone(.received(leg, buffer)) }
         if take(leg, buffer) == .keep { perform() }
     }
@@ -247,6 +255,7 @@ final class SessionDriver {
             postpone(.ended(leg, end))
             return turnAway(.hostUnknown, "The client has left and named no domain.")
         }
+        if stage == .securing, !isPerforming { return endedInHandshake(leg, end) }
         guard stage == .relaying, !isPerforming else { return postpone(.ended(leg, end)) }
         session.ended(leg, end, at: now)
         perform()
@@ -269,6 +278,10 @@ final class SessionDriver {
         loop.context.metrics.count(direction, buffer.readableBytes)
         let now = now
         lastRead = now.monotonic
+        if leg == .client, !hasHeardClient {
+            hasHeardClient = true
+            if beginsDirectly(buffer) { return .keep }
+        }
         let disposition = session.receive(direction, buffer.readableBytesUInt8Span, at: now)
         if disposition == .relay { handler(leg.other).write(buffer) }
         return disposition
@@ -283,16 +296,17 @@ final class SessionDriver {
 
     /// Does what the session wants, tells it what happened meanwhile, until both are done; then looks after the
     /// connections.
-    private func perform() {
+    func perform() {
         guard !isPerforming else { return }
         isPerforming = true
         repeat {
             while let command = session.next() { run(command) }
-        } while stage != .connecting && stage != .opening && takeDeferred()
+        } while stage != .connecting && stage != .opening && stage != .securing && takeDeferred()
         isPerforming = false
         client.flush()
         server.flush()
         updateReading()
+        advanceSecuring()
         conclude()
     }
 
@@ -310,7 +324,7 @@ final class SessionDriver {
         case .record(let record): session.withContent { loop.context.recorder.write(record, content: $0) }
         case .forward(let direction): session.withContent { handler(direction.destination).write($0) }
         case .send(let leg, let bytes): handler(leg).write(bytes.span)
-        case .held(let direction): session.release(direction)
+        case .held: securing = Securing()
         case .finish(let leg): handler(leg).finish()
         case .close(let reset): beginClosing(reset: reset)
         }
@@ -324,7 +338,7 @@ final class SessionDriver {
         updateReading()
     }
 
-    private func updateReading() {
+    func updateReading() {
         guard stage != .over else { return }
         if !isStalled, stage == .relaying, loop.context.recorder.isCongested {
             isStalled = true
@@ -339,6 +353,7 @@ final class SessionDriver {
             switch stage {
             case .opening: !isStalled && leg == .client
             case .connecting, .over: false
+            case .securing: !isStalled && securing?.reads(leg) != false
             case .relaying: !isStalled && handler(leg.other).isWritable && session.wantsBytes(from: leg)
             // A close while bytes come in would be a reset, and what was written last would be lost with it.
             case .closing: true
@@ -351,6 +366,7 @@ final class SessionDriver {
     /// Ends the session with a stream error.
     func refuse(_ refusal: RelayLoop.Refusal) {
         guard isLive else { return }
+        if stage == .securing { return failSecuring(code: "tls-timeout", refusal.text) }
         if stage != .relaying { stopConnecting() }
         // What has passed already decides whether an error may follow it.
         perform()
@@ -391,8 +407,9 @@ final class SessionDriver {
     }
 
     private func beginClosing(reset: Bool) {
-        guard stage == .relaying else { return }
+        guard stage == .relaying || stage == .securing else { return }
         stage = .closing
+        securing = nil
         deferred.removeAll()
         for leg in [client, server] { if reset { leg.resetWhenWritten() } else { leg.finish() } }
         if !isPerforming { updateReading() }
@@ -424,11 +441,11 @@ final class SessionDriver {
     }
 
     /// The session has not been ended.
-    private var isLive: Bool { stage == .opening || stage == .connecting || stage == .relaying }
+    private var isLive: Bool { stage != .closing && stage != .over }
 
-    private var now: Run.Instant { loop.context.clock.now() }
+    var now: Run.Instant { loop.context.clock.now() }
 
-    private func handler(_ leg: Leg) -> LegHandler { leg == .client ? client : server }
+    func handler(_ leg: Leg) -> LegHandler { leg == .client ? client : server }
 }
 
 extension RelayLoop.Refusal {

@@ -64,6 +64,14 @@ public final class TLSHandler: ChannelDuplexHandler {
         advance()
     }
 
+    /// Says by close_notify that no more is written, where ``sendsCloseNotify`` wants that; once. For who closes the
+    /// channel as a whole.
+    public func finish() {
+        guard sendsCloseNotify else { return }
+        engine.finish()
+        sendOutput()
+    }
+
     // MARK: Inbound
 
     /// Keeps the context.
@@ -119,6 +127,8 @@ public final class TLSHandler: ChannelDuplexHandler {
     /// Encrypts; before the handshake's end the plaintext waits for it.
     public func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         let plaintext = unwrapOutboundIn(data)
+        // An empty write only wants to know when all before it is on its way.
+        guard plaintext.readableBytes > 0 else { return settle(promise) }
         switch engine.state {
         case .handshaking, .needsIdentity: early.append((plaintext, promise))
         case .open, .inputFinished, .failed: encrypt(plaintext, promise)
@@ -133,10 +143,7 @@ public final class TLSHandler: ChannelDuplexHandler {
 
     /// Says by close_notify that no more is written, then closes.
     public func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
-        if mode == .output, sendsCloseNotify {
-            engine.finish()
-            sendOutput()
-        }
+        if mode == .output { finish() }
         context.close(mode: mode, promise: promise)
     }
 
@@ -184,6 +191,10 @@ public final class TLSHandler: ChannelDuplexHandler {
             promise?.fail(ChannelError.outputClosed)
             return tell()
         }
+        settle(promise)
+    }
+
+    private func settle(_ promise: EventLoopPromise<Void>?) {
         guard let promise else { return }
         if let first = self.promise {
             first.futureResult.cascade(to: promise)

@@ -87,6 +87,23 @@ public struct StreamDecoder: ~Copyable {
         storage.append(input)
     }
 
+    /// Begins anew, as at the beginning of a leg: what was declared and what waits is forgotten. The number of the stream
+    /// and the offset within the leg go on. For a stream inside TLS, about which nothing may be believed that came before
+    /// (RFC 6120 §5.4.3.3).
+    public mutating func restart() {
+        position += UInt64(pendingCount)
+        epochStart = position
+        scanner = StanzaScanner(limits: scanner.limits, outline: scanner.outline)
+        storage = []
+        consumed = 0
+        current = 0..<0
+        boundaries = []
+        oversize = nil
+        hasOversize = false
+        headBytes = []
+        isFinished = false
+    }
+
     /// The next event; nil when more bytes are needed.
     public mutating func next() -> StreamEvent? {
         if hasOversize {

@@ -22,6 +22,8 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
     )
 
     @OptionGroup(title: "Listening") var proxy: ProxyOptions
+    @OptionGroup(title: "TLS") var intercept: InterceptOptions
+    @OptionGroup(title: "TLS") var authority: AuthorityFolderOption
     @OptionGroup(title: "Logs") var logs: LogOptions<Usual>
     @OptionGroup var config: ConfigOption
 
@@ -39,14 +41,18 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
             proxyProtocol: proxyProtocol,
             allowRemote: proxy.allowRemote
         )
+        let interceptPlan = try InterceptPlan(intercept, plan, allowRemote: proxy.allowRemote)
         let logPlan = try LogPlan(logs.request, in: .current)
         for warning in plan.warnings { Console.complain("warning: \(warning)") }
         let tap = try TapRun(logPlan)
+        let interception = try await tap.finishing {
+            try interceptPlan.interception(authorities: authority, clock: tap.clock)
+        }
         let server = try await tap.finishing {
             guard plan.needsServer else { return nil as HouseServer? }
             return try await HouseServer.start(tap.cryptography, allowsRegistration: !proxy.allowRemote)
         }
-        let service = service(plan, proxyProtocol, tap, server)
+        let service = service(plan, proxyProtocol, interception, tap, server)
         if logPlan.isRequired {
             tap.logs.onFailure { [weak service] isFailing in
                 if isFailing {
@@ -77,6 +83,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
     private func service(
         _ plan: ProxyPlan,
         _ proxyProtocol: ProxyProtocol,
+        _ interception: Interception?,
         _ tap: TapRun,
         _ server: HouseServer?
     ) -> ProxyService {
@@ -92,6 +99,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
             resolver: proxy.resolver,
             proxyProtocol: proxyProtocol,
             session: session,
+            interception: interception,
             limits: limits,
             allowRemote: proxy.allowRemote,
             grace: .seconds(Int64(proxy.grace))

@@ -79,15 +79,6 @@ struct ProxyOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "What to do about TLS: passthrough, which is the default, relays it untouched.",
-            valueName: "passthrough"
-        ),
-        transform: Self.tls
-    )
-    var tls = TLSMode.passthrough
-
-    @Option(
-        help: ArgumentHelp(
             "What becomes of a stream that cannot be parsed.",
             discussion: """
                 relay, the default, passes the rest on unread; close ends the session with the stream error that the \
@@ -128,17 +119,4 @@ struct ProxyOptions: ParsableArguments {
         transform: { try Number.parse($0, in: 0...3600) }
     )
     var grace = 10
-
-    /// What is done about TLS.
-    enum TLSMode: String {
-        /// It is relayed as it comes, and cannot be read.
-        case passthrough
-    }
-
-    private static func tls(_ text: String) throws(Failure) -> TLSMode {
-        guard let mode = TLSMode(rawValue: text) else {
-            throw .usage("this version relays TLS without reading it; write --tls passthrough, or leave it out")
-        }
-        return mode
-    }
 }

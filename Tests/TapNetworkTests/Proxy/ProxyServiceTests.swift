@@ -280,6 +280,7 @@ struct ProxyServiceTests {
             clock: RunClock(),
             options: SessionOptions(),
             limits: ProxyLimits(),
+            interception: nil,
             admission: Admission(ProxyLimits()),
             recorder: Recorder([]),
             metrics: ProxyMetrics()

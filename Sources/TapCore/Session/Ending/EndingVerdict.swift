@@ -27,6 +27,8 @@ public enum EndingVerdict: String, Sendable, Hashable, CaseIterable {
     case undecoded
     /// This program ended it for a reason of its own.
     case tap
+    /// TLS failed on one of the legs.
+    case tls
     /// This program stopped.
     case stopped
 }

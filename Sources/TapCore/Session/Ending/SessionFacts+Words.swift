@@ -4,7 +4,7 @@ extension SessionFacts {
         switch ending {
         case .clean, .undecoded(_, .finished), .stopped, nil: .info
         case .unclean, .undecoded: .warn
-        case .error, .tap: .error
+        case .error, .tls, .tap: .error
         }
     }
 
@@ -26,6 +26,7 @@ extension SessionFacts {
         case .unclean(_, .finished): .unclean
         case .undecoded(_, .finished): .undecoded
         case .unclean, .undecoded: .reset
+        case .tls: .tls
         case .tap: .tap
         case .stopped: .stopped
         case nil: nil
@@ -39,6 +40,7 @@ extension SessionFacts {
             "ended by a stream error of the \(direction.source.name): \(condition)"
         case .unclean(let leg, let end): "the \(leg.name)'s connection \(end.words) without the end of its stream"
         case .undecoded(let leg, let end): "the \(leg.name)'s connection \(end.words)"
+        case .tls(let leg, let words): "TLS with the \(leg.name) failed: \(words)"
         case .tap(let condition): "ended by xmpptap: \(condition)"
         case .stopped: "ended because xmpptap stops"
         case nil: "ended"
@@ -60,6 +62,7 @@ extension SessionFacts {
             summary["\(name)_presence"] = .integer(Int64(clamping: counts.presence))
         }
         summary["verdict"] = endingVerdict.map { .string($0.rawValue) }
+        if isUnverified { summary["unverified"] = true }
         summary["domain"] = domain.map { .string($0) }
         summary["mechanism"] = mechanism.map { .string($0) }
         switch authentication {

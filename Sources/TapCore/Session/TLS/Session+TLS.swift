@@ -1,0 +1,202 @@
+import XMPPCore
+
+/// How far TLS has come that this program ends on both legs.
+enum TLSProgress {
+    /// Nobody has asked for it.
+    case none
+    /// The handshake with the server.
+    case server
+    /// The handshake with the client.
+    case client
+    /// What comes is what TLS carried.
+    case inside
+}
+
+// TLS that is ended here: the server's leg first, then the client's, then both streams begin anew (RFC 6120 §5.4).
+extension Session {
+    /// Whether TLS may begin after the `<proceed/>` that is held: nobody has sent anything behind it, or behind the
+    /// request, that would be taken for what TLS carries (CVE-2011-0411 and its kin). Where somebody has, the session
+    /// ends.
+    public mutating func mayBeginTLS(at now: Run.Instant) -> Bool {
+        self.now = now
+        guard !isFinished, pipes.recv.held != nil else { return false }
+        for direction in [Direction.recv, .send] where hasText(direction) {
+            refuseInjection(direction)
+            return false
+        }
+        return true
+    }
+
+    /// The handshake on a leg begins; `directly` where the client has begun with TLS, rather than asked for it.
+    public mutating func tlsBegins(_ leg: Leg, directly: Bool, at now: Run.Instant) {
+        self.now = now
+        guard !isFinished else { return }
+        tls = leg == .server ? .server : .client
+        begin(
+            .tls,
+            key: leg.name.description,
+            awaits: leg,
+            details: ["leg": .string(leg.name.description), "begins": directly ? "directly" : "starttls"]
+        )
+    }
+
+    /// The handshake on a leg has ended well. After the client's both streams begin anew.
+    ///
+    /// - Parameters:
+    ///   - facts: What was agreed on, for the record.
+    ///   - words: The same for people.
+    ///   - overlooked: What is wrong with the server's certificate and was let pass; nil where nothing is.
+    public mutating func tlsOpened(
+        _ leg: Leg,
+        _ facts: Facts,
+        _ words: String,
+        overlooked: String? = nil,
+        at now: Run.Instant
+    ) {
+        self.now = now
+        guard !isFinished else { return }
+        finish(.tls, key: leg.name.description, .ok)
+        if overlooked != nil { self.facts.isUnverified = true }
+        var record = makeRecord(.tls, overlooked == nil ? .info : .warn, part: .tls)
+        record.leg = leg
+        record.code = "tls-opened"
+        record.message = overlooked.map { "\(words); NOT VERIFIED: \($0)" } ?? words
+        record.tls = facts
+        emit(consume record)
+        if leg == .client { beginInside() }
+    }
+
+    /// Gives the client the server's consent: its TLS is to begin.
+    public mutating func proceed(at now: Run.Instant) {
+        self.now = now
+        guard !isFinished, let held = pipes.recv.held else { return }
+        enqueue(.send(.client, held))
+        pipes.recv.held = nil
+    }
+
+    /// TLS has failed on a leg, and the session with it. The client is told in the terms that it expects just now: a
+    /// `<failure/>` (RFC 6120 §5.4.2.2), or an alert of TLS.
+    ///
+    /// - Parameters:
+    ///   - directly: Whether the client has begun with TLS and has not been answered.
+    ///   - code: A stable word for the cause.
+    ///   - words: The cause as a sentence without its end.
+    ///   - advice: What can be done about it; nil where nothing is known.
+    public mutating func tlsFailed(
+        _ leg: Leg,
+        directly: Bool = false,
+        code: String,
+        _ words: String,
+        advice: String? = nil,
+        at now: Run.Instant
+    ) {
+        self.now = now
+        guard !isFinished else { return }
+        finish(.tls, key: leg.name.description, .failed(condition: code, words))
+        var record = makeRecord(.error, .error, part: .tls)
+        record.leg = leg
+        record.code = code
+        record.message = advice.map { "\(words); \($0)" } ?? words
+        emit(consume record)
+        endWithoutTLS(leg, words, directly: directly)
+    }
+
+    /// A remark about TLS on a leg.
+    public mutating func remarkTLS(_ leg: Leg, _ level: Level, code: String, _ words: String, at now: Run.Instant) {
+        self.now = now
+        var record = makeRecord(.note, level, part: .tls)
+        record.leg = leg
+        record.code = code
+        record.message = words
+        emit(consume record)
+    }
+
+    // MARK: Steps
+
+    private mutating func beginInside() {
+        tls = .inside
+        phase = .opening
+        // What was said in clear may have been anybody's.
+        facts.features = []
+        facts.mechanisms = []
+        facts.mechanism = nil
+        facts.version = nil
+        for direction in Direction.allCases {
+            pipes[direction].decoder.restart()
+            pipes[direction].mayRestart = pipes[direction].decoder.epoch > 0
+            pipes[direction].isHeld = false
+            pipes[direction].held = nil
+            pipes[direction].mode = .store
+            pipes[direction].forwarded = pipes[direction].decoder.position
+            pipes[direction].hasInput = true
+        }
+    }
+
+    private mutating func endWithoutTLS(_ leg: Leg, _ words: String, directly: Bool) {
+        if facts.ending == nil { facts.ending = .tls(leg: leg, words) }
+        if pipes.recv.held != nil {
+            pipes.recv.held = nil
+            sayFailure()
+        } else if directly {
+            return alert(.internalError)
+        }
+        enqueue(.finish(.client))
+        enqueue(.finish(.server))
+        finish(reset: false)
+    }
+
+    // MARK: Plaintext where TLS is due
+
+    /// Whether anything but white space waits: go-sendxmpp ends its request with a line feed.
+    private func hasText(_ direction: Direction) -> Bool {
+        let pending = pipes.pending(direction)
+        for index in pending.indices where ![0x20, 0x09, 0x0A, 0x0D].contains(pending[index]) { return true }
+        return false
+    }
+
+    /// Ends a session whose client goes on in clear behind its request for TLS; whether it did.
+    mutating func refusesEarlyBytes() -> Bool {
+        guard options.holdsProceed, case .startingTLS = phase, pipes.send.isHeld, hasText(.send) else { return false }
+        refuseInjection(.send)
+        return true
+    }
+
+    private mutating func refuseInjection(_ direction: Direction) {
+        let leg = direction.source
+        let words =
+            direction == .send
+            ? "\(pipes.send.waiting) bytes that are not TLS came behind <starttls/>: injected, or sent by a client that "
+                + "does not wait"
+            : "\(pipes.recv.waiting) bytes that are not TLS came behind <proceed/>: injected"
+        tlsFailed(leg, code: "starttls-injection", words, at: now)
+    }
+
+    /// The server consents to TLS that nobody may begin: none was asked for, or this is inside TLS.
+    mutating func refuseSecondTLS() {
+        note(
+            .error,
+            .error,
+            code: "starttls-unexpected",
+            "the server consents to TLS where none can begin",
+            condition: .policyViolation,
+            direction: .recv,
+            part: .tls
+        )
+        refuse(.policyViolation, "TLS cannot begin here.", fault: .recv)
+    }
+
+    /// A login in clear is worth a word where TLS was wanted.
+    mutating func warnOfClearLogin(_ offer: StreamFeatures) {
+        guard options.holdsProceed, case .none = tls, case .opening = phase, offer.startTLS == .absent,
+            !facts.mechanisms.isEmpty
+        else { return }
+        note(
+            .note,
+            .warn,
+            code: "no-tls",
+            "the server offers no TLS: all that follows, the login too, passes in clear",
+            direction: .recv,
+            part: .tls
+        )
+    }
+}

@@ -1,0 +1,222 @@
+internal import NIOCore
+internal import TapCore
+internal import TapSecurity
+internal import XMPPCore
+
+// TLS that is ended here.
+extension SessionDriver {
+    private var interception: Interception? { loop.context.interception }
+
+    // MARK: Beginning
+
+    /// Whether the client's first bytes begin TLS that is to be ended here; they are kept then.
+    func beginsDirectly(_ buffer: ByteBuffer) -> Bool {
+        guard interception != nil, stage == .relaying, server.isOpen, buffer.readableBytesUInt8Span[0] == 0x16 else {
+            return false
+        }
+        let securing = Securing(directly: buffer)
+        self.securing = securing
+        stage = .securing
+        // What has come behind it is more of the same.
+        deferred.removeAll { happening in
+            guard case .received(.client, let more) = happening else { return false }
+            return securing.take(more)
+        }
+        return true
+    }
+
+    /// Goes on with TLS that is to begin, once nothing else is being done.
+    func advanceSecuring() {
+        guard let securing, securing.step == .ready, !isPerforming else { return }
+        guard stage == .relaying || stage == .securing, let interception else { return self.securing = nil }
+        if securing.isDirect {
+            if let fault = securing.fault { return failSecuring(code: "malformed-client-hello", fault, leg: .client) }
+        } else {
+            guard session.mayBeginTLS(at: now) else {
+                self.securing = nil
+                return perform()
+            }
+            // What the certificates are verified for, and made for, is what the stream inside has to be for.
+            if let domain = session.facts.domain { session.chose(domain: domain) }
+        }
+        stage = .securing
+        securing.go(to: .server)
+        do {
+            let target = try target(of: securing)
+            try server.secure(TLSEngine(interception.serverLeg, to: target))
+        } catch let error as JIDError {
+            return failSecuring(code: "tls-failed", "no certificate can stand for the domain: \(error)")
+        } catch {
+            return failSecuring(code: "tls-failed", "\(error)")
+        }
+        session.tlsBegins(.server, directly: securing.isDirect, at: now)
+        perform()
+        server.tls?.start()
+    }
+
+    /// Whom the server is to be: the domain that the client wants.
+    private func target(of securing: Securing) throws -> ServerLegTarget {
+        var target = ServerLegTarget(reference: try ServerReference(domain: name(for: securing)))
+        guard let hello = securing.hello else { return target }
+        target.protocols = hello.protocols
+        // A client that hides the name hides it from the server too.
+        if hello.serverName == nil { target.serverName = nil }
+        return target
+    }
+
+    /// The domain that the client wants: the `to` of its stream, or the name in its hello; failing both, the server's own
+    /// name.
+    private func name(for securing: Securing) -> String {
+        if let name = securing.isDirect ? securing.hello?.serverName : session.facts.domain { return name }
+        switch route {
+        case .endpoint(let dialer):
+            let host = dialer.endpoint.host
+            return host.contains(":") ? "[\(host)]" : host
+        case .domains(let dialer): return dialer.domains.first?.name ?? "localhost"
+        }
+    }
+
+    // MARK: What TLS tells
+
+    /// Something has happened to TLS on a leg.
+    func told(_ leg: Leg, _ event: TLSHandler.Event) {
+        switch event {
+        case .opened: leg == .server ? serverOpened() : clientOpened()
+        case .needsIdentity: break
+        case .truncated:
+            handler(leg.other).tls?.sendsCloseNotify = false
+            session.remarkTLS(
+                leg,
+                .verbose,
+                code: "tls-truncated",
+                "the \(leg.name)'s connection ends without close_notify: what it sent last may be missing",
+                at: now
+            )
+        case .failed(let fault):
+            let words = fault.words(peer: "the \(leg.name)")
+            guard stage == .securing else { return ended(leg, .failed("TLS: \(words)")) }
+            let advice = leg == .client ? fault.adviceForClient : fault.adviceForServer
+            failSecuring(code: fault.name, words, advice: advice, leg: leg)
+        }
+    }
+
+    private func serverOpened() {
+        guard stage == .securing, let securing, securing.step == .server, let facts = server.tls?.engine.facts() else {
+            return
+        }
+        securing.agreed = facts
+        securing.go(to: .identity)
+        let overlooked = facts.overlooked.map(\.words).joined(separator: "; ")
+        session.tlsOpened(
+            .server,
+            facts.facts,
+            facts.words(peer: "the server"),
+            overlooked: overlooked.isEmpty ? nil : overlooked,
+            at: now
+        )
+        perform()
+        guard let interception else { return }
+        interception.identity(for: name(for: securing), like: facts.certificate, at: now.time, on: loop.eventLoop)
+            .assumeIsolated().whenComplete { [weak self] result in
+                guard let self, stage == .securing, self.securing === securing else { return }
+                switch result {
+                case .success(let identity): beginClient(securing, identity)
+                case .failure(let failure as IdentityFailure):
+                    failSecuring(code: failure.code, "the client cannot be shown a certificate: \(failure.words)")
+                case .failure(let error):
+                    failSecuring(code: "no-certificate", "the client cannot be shown a certificate: \(error)")
+                }
+            }
+    }
+
+    private func beginClient(_ securing: Securing, _ identity: TLSIdentity) {
+        guard let interception, let agreed = securing.agreed else { return }
+        guard !hasPlaintext(from: .client, .server) else {
+            return failSecuring(
+                code: "starttls-injection",
+                "bytes that are not TLS came while TLS was to begin",
+                leg: .client
+            )
+        }
+        var offer = ClientLegOffer(identity: identity)
+        offer.maximumVersion = agreed.versionNumber
+        if securing.isDirect, let name = agreed.applicationProtocol { offer.protocols = .chosen([name]) }
+        do {
+            let engine = try TLSEngine(interception.clientLeg, for: offer)
+            if !securing.isDirect {
+                // The consent goes out in clear, and all after it by TLS.
+                session.proceed(at: now)
+                perform()
+            }
+            try client.secure(engine)
+        } catch {
+            return failSecuring(code: "tls-failed", "\(error)", leg: .client)
+        }
+        securing.go(to: .client)
+        session.tlsBegins(.client, directly: securing.isDirect, at: now)
+        perform()
+        client.tls?.start(early: securing.early.readableBytes > 0 ? securing.early : nil)
+    }
+
+    private func clientOpened() {
+        guard stage == .securing, let securing, securing.step == .client, let facts = client.tls?.engine.facts() else {
+            return
+        }
+        session.tlsOpened(.client, facts.facts, facts.words(peer: "the client"), at: now)
+        if let agreed = securing.agreed, agreed.version != facts.version {
+            session.remarkTLS(
+                .client,
+                .warn,
+                code: "tls-version-skew",
+                "\(facts.version) with the client and \(agreed.version) with the server: a login that signs the version "
+                    + "(XEP-0515) will fail",
+                at: now
+            )
+        }
+        self.securing = nil
+        stage = .relaying
+        perform()
+    }
+
+    /// Whether anything but white space waits that came before TLS.
+    private func hasPlaintext(from legs: Leg...) -> Bool {
+        deferred.contains { happening in
+            guard case .received(let leg, let buffer) = happening, legs.contains(leg) else { return false }
+            return buffer.readableBytesView.contains { ![0x20, 0x09, 0x0A, 0x0D].contains($0) }
+        }
+    }
+
+    // MARK: Failing
+
+    /// A connection is over while TLS begins.
+    func endedInHandshake(_ leg: Leg, _ end: LegEnd) {
+        guard let securing else { return }
+        // The one whose turn it is not can end the session in its own way.
+        guard securing.leg == leg, securing.step != .identity else {
+            self.securing = nil
+            stage = .relaying
+            session.ended(leg, end, at: now)
+            return perform()
+        }
+        let fault = TLSFault(.endedInHandshake)
+        let advice = leg == .client ? fault.adviceForClient : fault.adviceForServer
+        failSecuring(code: fault.name, fault.words(peer: "the \(leg.name)"), advice: advice, leg: leg)
+    }
+
+    /// Ends a session whose TLS cannot begin; on the leg whose turn it is, if none is named.
+    func failSecuring(code: String, _ words: String, advice: String? = nil, leg: Leg? = nil) {
+        guard let securing else { return }
+        self.securing = nil
+        stage = .relaying
+        deferred.removeAll()
+        session.tlsFailed(
+            leg ?? securing.leg,
+            directly: securing.isDirect && securing.step != .client,
+            code: code,
+            words,
+            advice: advice,
+            at: now
+        )
+        perform()
+    }
+}

@@ -1,0 +1,66 @@
+extension TLSFacts {
+    /// What was agreed on in a line for people.
+    ///
+    /// - Parameter peer: The peer with its article, `the server`.
+    public func words(peer: String) -> String {
+        var words = "\(version) with \(peer): \(suite)"
+        if let applicationProtocol { words += ", ALPN \(applicationProtocol)" }
+        if let serverName { words += ", SNI \(serverName)" }
+        if isResumed { words += ", resumed" }
+        guard let certificate else { return words }
+        let names = certificate.names.all
+        let shown = names.prefix(Self.mostNames).joined(separator: ", ")
+        let rest = names.count > Self.mostNames ? " and \(names.count - Self.mostNames) more" : ""
+        let issuer = certificate.issuer == certificate.subject ? "itself" : certificate.issuer
+        return words
+            + "; certificate for \(names.isEmpty ? "no name" : shown + rest), issued by \(issuer), valid until "
+            + "\(certificate.notAfter.text), SHA-256 \(certificate.fingerprintText)"
+    }
+
+    private static let mostNames = 6
+}
+
+extension TLSFault {
+    /// What can be done about a failure on the client's leg; nil where nothing is known.
+    public var adviceForClient: String? {
+        switch code {
+        case .alertReceived(.unknownCA):
+            "it verifies certificates and does not trust the authority of this proxy: give it what 'xmpptap ca export' prints"
+        case .alertReceived(let alert) where alert.isAboutCertificate:
+            "it does not take this proxy's certificate: make it trust what 'xmpptap ca export' prints (Android apps take a "
+                + "user's authority only where they say so, iOS wants full trust switched on), or give the proxy the "
+                + "server's own by --certificate and --key; a client that pins certificates, or asks DANE or POSH, can "
+                + "only be passed through (--tls passthrough)"
+        case .endedInHandshake:
+            "a client that does not like a certificate may leave without a word: make it trust what 'xmpptap ca export' "
+                + "prints"
+        case .notTLS: "what came in place of TLS was sent too early, or is not meant for this port"
+        case .version: "lower the least version by --tls-min, if the client cannot do better"
+        default: nil
+        }
+    }
+
+    /// What can be done about a failure on the server's leg; nil where nothing is known.
+    public var adviceForServer: String? {
+        switch code {
+        case .untrusted(let faults):
+            switch faults.first?.code {
+            case .selfSigned, .unknownIssuer:
+                "name its authority, or the certificate itself, by --upstream-ca FILE"
+            case .expired, .notYetValid: "renew it on the server, and look at the clocks of both machines"
+            case .wrongName: "the certificate must name the domain of the JID, whatever host the server runs on"
+            default: "for a test alone: --upstream-insecure"
+            }
+        case .version, .alertReceived(.protocolVersion):
+            "an old server may need --tls-min 1.0"
+        case .noSharedCipher: "an old server may need --tls-min 1.0"
+        case .notTLS: "the server does not speak TLS here; look at the port"
+        default: nil
+        }
+    }
+}
+
+extension TLSIdentity {
+    /// What the certificate says.
+    public var certificate: CertificateFacts { CertificateFacts(leaf) }
+}

@@ -1,0 +1,113 @@
+internal import TapCore
+internal import TapNetwork
+internal import TapSecurity
+
+/// How TLS is ended, as it was asked for.
+struct InterceptPlan {
+    /// Nil where TLS is passed through.
+    private let options: InterceptOptions?
+    /// Domains for which an authority may be made, wherever clients are.
+    private let domains: [String]
+    private let allowRemote: Bool
+
+    /// Resolves what was typed.
+    ///
+    /// - Parameter plan: Who serves the clients; the built-in server has no TLS.
+    init(_ options: InterceptOptions, _ plan: ProxyPlan, allowRemote: Bool) throws(Failure) {
+        if allowRemote, options.tls == nil {
+            throw .usage(
+                "--allow-remote: say what to do about TLS: --tls intercept (other machines' clients are shown a "
+                    + "certificate of this one, and their sessions are read) or --tls passthrough"
+            )
+        }
+        for (flag, value, other, otherValue) in [
+            ("--certificate", options.certificate, "--key", options.key),
+            ("--upstream-certificate", options.upstreamCertificate, "--upstream-key", options.upstreamKey),
+        ] where (value == nil) != (otherValue == nil) {
+            throw .usage(value == nil ? "\(other) belongs to a certificate; add \(flag)" : "\(flag): add \(other)")
+        }
+        if options.upstreamInsecure, options.upstreamCa != nil {
+            throw .usage("--upstream-insecure verifies nothing, --upstream-ca says by what to verify; leave one out")
+        }
+        let upstreams = plan.listeners.compactMap { $0.upstream ?? plan.upstream }
+        let isPassed = options.tls == .passthrough
+        if isPassed, let flag = Self.flagInVain(options) {
+            throw .usage("\(flag) is about TLS that is ended here; with --tls passthrough leave it out")
+        }
+        self.options = isPassed || upstreams.isEmpty && options.tls == nil ? nil : options
+        self.allowRemote = allowRemote
+        domains = upstreams.flatMap { upstream -> [String] in
+            if case .domains(let domains) = upstream { domains.map(\.name) } else { [] }
+        }
+    }
+
+    private static func flagInVain(_ options: InterceptOptions) -> String? {
+        let given: [(String, Bool)] = [
+            ("--tls-min", options.tlsMin != nil), ("--upstream-ca", options.upstreamCa != nil),
+            ("--upstream-insecure", options.upstreamInsecure), ("--certificate", options.certificate != nil),
+            ("--upstream-certificate", options.upstreamCertificate != nil), ("--keylog", options.keylog != nil),
+        ]
+        return given.first { $0.1 }?.0
+    }
+
+    /// Reads the files that were named; nil where TLS is passed through.
+    func interception(authorities: AuthorityFolderOption, clock: RunClock) throws(Failure) -> Interception? {
+        guard let options else { return nil }
+        if options.upstreamInsecure {
+            Console.complain(
+                "warning: --upstream-insecure: servers are not verified; anybody between this proxy and them can read and "
+                    + "change the sessions, and their clients cannot tell"
+            )
+        }
+        var server = ServerLegTLS()
+        var client = ClientLegTLS()
+        server.minimumVersion = options.tlsMin ?? .tls12
+        client.minimumVersion = server.minimumVersion
+        server.isInsecure = options.upstreamInsecure
+        if let file = options.upstreamCa { server.trust = .file(file) }
+        if let path = options.keylog {
+            let file = try KeyLogFile(path)
+            server.keyLog = { file.append($0) }
+            client.keyLog = server.keyLog
+        }
+        do {
+            server.identity = try Self.identity(options.upstreamCertificate, options.upstreamKey)
+            let own = try Self.identity(options.certificate, options.key)
+            return Interception(
+                serverLeg: try TLSContext(server),
+                clientLeg: try TLSContext(client),
+                identities: try own.map { .own($0) } ?? .minted(minter(authorities, clock))
+            )
+        } catch let failure as Failure {
+            throw failure
+        } catch {
+            throw .file("\(error)")
+        }
+    }
+
+    private static func identity(_ certificate: String?, _ key: String?) throws -> TLSIdentity? {
+        guard let certificate, let key else { return nil }
+        return try TLSIdentity(certificateFile: certificate, keyFile: key)
+    }
+
+    /// Makes certificates, and the authorities they need: for the domains that were named, and on a listener of this
+    /// machine alone for any that a verified server has.
+    private func minter(_ option: AuthorityFolderOption, _ clock: RunClock) throws(Failure) -> CertificateMinter {
+        let folder = try option.resolved()
+        let named = domains.compactMap { try? CertificateName($0) }
+        let mayMakeAny = !allowRemote
+        return CertificateMinter([]) { name throws(AuthorityError) in
+            if let found = try folder.authority(covering: name) { return found }
+            let wanted = named.first { $0.covers(name) }
+            guard let wanted = wanted ?? (mayMakeAny ? name : nil) else { return nil }
+            let made = try folder.create(for: wanted, at: clock.now().time)
+            if made.isNew {
+                Console.tell(
+                    "a certificate authority for \(wanted) was made in \(folder.path); clients have to trust it: "
+                        + "xmpptap ca export --domain \(wanted)"
+                )
+            }
+            return made.authority
+        }
+    }
+}

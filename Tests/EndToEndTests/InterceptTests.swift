@@ -1,0 +1,194 @@
+import Foundation
+import TapTestKit
+import Testing
+
+/// TLS ended on both legs, between real clients that trust the tap's authority and nothing else, and real servers.
+@Suite(.timeLimit(.minutes(3)), .serialized) struct InterceptTests {
+    /// A tap before a server that demands TLS, and what clients have to trust.
+    private struct Scene {
+        let server: ProsodyServer
+        let tap: Tap
+        let authority: String
+        private let folder: TemporaryFolder
+
+        init(certificate: TestCertificate? = nil, arguments: [String] = []) async throws {
+            let real: TestCertificate
+            if let certificate { real = certificate } else { real = try await TestCertificate() }
+            folder = try TemporaryFolder()
+            let authorities = folder.path(of: "ca")
+            let made = try await XMPPTapBinary.run(["ca", "create", "--domain", "localhost", "--ca-dir", authorities])
+            guard made.ending == .exited(0) else { throw KitError("no authority: \(made.error)") }
+            authority = "\(authorities)/localhost/certificate.pem"
+            server = try await ProsodyServer(encryption: .startTLS(real))
+            var all = ["--tls", "intercept", "--ca-dir", authorities] + arguments
+            if !arguments.contains("--upstream-insecure"), !arguments.contains("--upstream-ca") {
+                all += ["--upstream-ca", real.certificate]
+            }
+            tap = try await Tap(upstream: server.port, arguments: all)
+        }
+
+        func stop() async throws {
+            try await tap.stop()
+            try await server.stop()
+        }
+    }
+
+    private static let words = "But, soft! what light 🌹 <&> breaks?"
+
+    @Test(
+        .enabled(
+            if: TestProgram.areInstalled(.prosody, .slixmpp, .profanity, .goSendxmpp, .openssl),
+            "Prosody or clients are missing"
+        )
+    )
+    func `slixmpp, profanity and go-sendxmpp talk by STARTTLS, and the log holds what they say`() async throws {
+        let scene = try await Scene()
+        let trust = ["--ca", scene.authority]
+        let juliet = try ScriptedClient(
+            .slixmpp,
+            as: .juliet,
+            port: scene.tap.port,
+            startTLS: true,
+            .init(ping: true, receive: 2),
+            options: trust
+        )
+        try await juliet.event("ready")
+        let romeo = try ScriptedClient(
+            .profanity,
+            as: .romeo,
+            port: scene.tap.port,
+            startTLS: true,
+            .init(send: [(.juliet, Self.words)]),
+            options: trust
+        )
+        try await romeo.finish()
+        try await GoSendxmpp(
+            as: .romeo,
+            port: scene.tap.port,
+            trusting: scene.authority,
+            send: "It is the east",
+            to: .juliet
+        ).finish()
+        let heard = try await juliet.finish()
+        #expect(heard.contains { $0.event == "tls" })
+        #expect(heard.compactMap(\.body) == [Self.words, "It is the east"])
+        try await scene.stop()
+
+        let records = try scene.tap.records()
+        for session: UInt64 in 1...3 {
+            let mine = records.filter { $0.session == session }
+            mine.checkNoByteIsMissing()
+            let opened = mine.filter { $0.code == "tls-opened" }.compactMap(\.message)
+            try #require(opened.count == 2, "\(opened)")
+            #expect(opened[0].contains(" with the server: ") && opened[0].contains("certificate for localhost"))
+            #expect(opened[1].contains(" with the client: ") && opened[1].contains("issued by CN=xmpptap CA"))
+            #expect(mine.contains { $0.code == "session-ready" })
+            #expect(mine.contains { $0.name == "success" && ($0.epoch ?? 0) == 2 })
+            #expect(!mine.contains { $0.code == "unexpected-restart" })
+        }
+        let capture = Tap.read(scene.tap.capture)
+        #expect(capture.contains("soft! what light 🌹"))
+        #expect(!capture.contains(Account.romeo.password))
+    }
+
+    @Test(.enabled(if: TestProgram.areInstalled(.prosody, .slixmpp, .openssl), "Prosody or slixmpp is missing"))
+    func `a server whose certificate is not trusted is never shown to a client as trusted`() async throws {
+        let other = try await TestCertificate()
+        let scene = try await Scene(arguments: ["--upstream-ca", other.certificate])
+        let client = try ScriptedClient(
+            .slixmpp,
+            as: .juliet,
+            port: scene.tap.port,
+            startTLS: true,
+            options: ["--ca", scene.authority, "--timeout", "10"]
+        )
+        await #expect(throws: KitError.self) { try await client.finish() }
+        #expect(!client.events.contains { $0.event == "tls" })
+        try await scene.tap.wait(for: "certificate-self-signed", in: scene.tap.json)
+        try await scene.stop()
+        let mine = try scene.tap.records().filter { $0.session == 1 }
+        let fault = try #require(mine.first { $0.code == "certificate-self-signed" })
+        #expect(fault.message?.hasPrefix("the certificate of the server is refused: it signed itself") == true)
+        #expect(fault.message?.contains("--upstream-ca") == true)
+        #expect(mine.contains { $0.name == "failure" && $0.origin == "tap" })
+        #expect(!mine.contains { $0.name == "proceed" && $0.origin != nil })
+    }
+
+    @Test(.enabled(if: TestProgram.areInstalled(.prosody, .slixmpp, .openssl), "Prosody or slixmpp is missing"))
+    func `an insecure run goes on, loudly, and stamps its sessions`() async throws {
+        let scene = try await Scene(
+            certificate: TestCertificate(domain: "other.example"),
+            arguments: ["--upstream-insecure"]
+        )
+        let client = try ScriptedClient(
+            .slixmpp,
+            as: .juliet,
+            port: scene.tap.port,
+            startTLS: true,
+            options: ["--ca", scene.authority]
+        )
+        #expect(try await client.finish().contains { $0.event == "ready" })
+        try await scene.stop()
+        #expect(scene.tap.binary.process.text(of: .standardError).contains("warning: --upstream-insecure"))
+        let log = Tap.read(scene.tap.json)
+        #expect(log.contains("NOT VERIFIED: it signed itself"))
+        #expect(log.contains("it is for other.example, not for localhost"))
+        let ended = log.split(separator: "\n").first { $0.contains("session-ended") } ?? ""
+        #expect(ended.contains(#""unverified":true"#), "\(ended)")
+    }
+
+    @Test(
+        .enabled(
+            if: TestProgram.areInstalled(.prosody, .slixmpp, .goSendxmpp, .openssl),
+            "Prosody, slixmpp or go-sendxmpp is missing"
+        )
+    )
+    func `clients that do not trust the authority are told apart by their alert, or by its absence`() async throws {
+        let scene = try await Scene()
+        let other = try await TestCertificate()
+        // Python's asyncio drops the connection without an alert.
+        let silent = try ScriptedClient(
+            .slixmpp,
+            as: .juliet,
+            port: scene.tap.port,
+            startTLS: true,
+            options: ["--ca", other.certificate, "--timeout", "8"]
+        )
+        await #expect(throws: KitError.self) { try await silent.finish() }
+        let clear = try GoSendxmpp(
+            as: .romeo,
+            port: scene.tap.port,
+            trusting: other.certificate,
+            send: "never",
+            to: .juliet
+        )
+        await #expect(throws: KitError.self) { try await clear.finish() }
+        try await scene.tap.wait(for: "tls-alert", in: scene.tap.json)
+        try await scene.stop()
+        let faults = try scene.tap.records().filter { $0.kind == "error" }
+        let first = try #require(faults.first { $0.code == "tls-ended-in-handshake" }?.message)
+        let second = try #require(faults.first { $0.code == "tls-alert" }?.message)
+        #expect(first.hasPrefix("the client ended the connection in the middle of the handshake"))
+        #expect(second.hasPrefix("the client finds the certificate bad (alert bad_certificate); "))
+        for words in [first, second] { #expect(words.contains("xmpptap ca export")) }
+    }
+
+    @Test(.enabled(if: TestProgram.areInstalled(.prosody, .slixmpp, .openssl), "Prosody or slixmpp is missing"))
+    func `the key log holds the secrets of both legs and nobody else can read it`() async throws {
+        let folder = try TemporaryFolder()
+        let scene = try await Scene(arguments: ["--keylog", folder.path(of: "keys")])
+        let client = try ScriptedClient(
+            .slixmpp,
+            as: .juliet,
+            port: scene.tap.port,
+            startTLS: true,
+            options: ["--ca", scene.authority]
+        )
+        try await client.finish()
+        try await scene.stop()
+        let lines = folder.read("keys").split(separator: "\n")
+        #expect(Set(lines.compactMap { $0.split(separator: " ").dropFirst().first }).count == 2)
+        let mode = try FileManager.default.attributesOfItem(atPath: folder.path(of: "keys"))[.posixPermissions]
+        #expect(mode as? Int == 0o600)
+    }
+}
