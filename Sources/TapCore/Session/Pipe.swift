@@ -56,6 +56,8 @@ struct Pipe: ~Copyable {
     var hasInput = false
     /// The stream's end tag has passed.
     var hasClosedStream = false
+    /// TLS has begun, and a new stream in it is due.
+    var mayRestart = false
     /// A stream has begun anew that nothing called for; told once.
     var hasRestartedUncalled = false
     /// No more bytes will come on the leg; told once.

@@ -79,6 +79,7 @@ extension Session {
             condition: .policyViolation,
             direction: direction
         )
+        login?.refusal = "an item of the \(direction.source.name) is larger than \(words)"
         refuse(.policyViolation, "An item is larger than \(words).", fault: direction)
     }
 
@@ -101,6 +102,7 @@ extension Session {
             )
         } else {
             recordFault(fault, event, direction, isForeign: isForeign)
+            if let login, login.fault == nil { login.fault = (fault, direction, isForeign) }
         }
         failRung(condition: fault.condition.rawValue, isForeign ? "no XMPP" : fault.explanation)
         if isRefusing { return direction == .send ? answerRefused() : finish(reset: false) }
@@ -131,6 +133,8 @@ extension Session {
                 default: .unknown
                 }
         case .recv:
+            login?.hasServerHeader = true
+            login?.serverVersion = text(head.version, direction)
             if facts.streams.count < SessionFacts.mostStreams {
                 facts.streams.append(.init(epoch: event.epoch, id: text(head.id, direction)))
             }
@@ -151,13 +155,15 @@ extension Session {
             )
             pipes[direction].hasRestartedUncalled = true
         }
+        pipes[direction].mayRestart = false
         climbHeader(event, direction)
         if case .refusing = phase, direction == .send { answerRefused() }
     }
 
     /// Whether the initiator may open a new stream: after success, or ahead of it while authentication is under way.
     private func isRestartDue(_ direction: Direction) -> Bool {
-        switch phase {
+        if pipes[direction].mayRestart { return true }
+        return switch phase {
         case .restarting, .authenticating: true
         case .binding:
             direction == .recv || pipes.send.decoder.epoch <= pipes.recv.decoder.epoch
@@ -201,11 +207,13 @@ extension Session {
             facts.mechanisms = features.allMechanisms
             facts.features = features.names
             if case .restarting = phase { phase = .binding }
-            guard options.level >= .info else { return }
-            var record = makeRecord(event, direction, .element, level: .info)
-            record.message = features.words
-            record.details = features.facts
-            emit(record)
+            login?.note(offer)
+            if options.level >= .info {
+                var record = makeRecord(event, direction, .element, level: .info)
+                record.message = features.words
+                record.details = features.facts
+                emit(record)
+            }
             climb(features, offer)
             if case .binding = phase, facts.kind == .server { openServerStream(event) }
             return
@@ -243,6 +251,7 @@ extension Session {
         case .recv where isNamed("proceed", event, direction):
             finish(.startTLS, .ok)
             if options.holdsProceed { return }
+            if options.isInsideTLS { return passTLS() }
             noteEarlyBytes()
             beginTLS(directly: false)
         case .recv:
@@ -253,6 +262,14 @@ extension Session {
             if pipes.send.isHeld { release(.send) }
         default: break
         }
+    }
+
+    /// The streams begin anew inside TLS, of which nothing else is seen.
+    private mutating func passTLS() {
+        finish(.tls, .skipped("not told; the streams that follow are those inside"))
+        phase = .opening
+        for direction in Direction.allCases { pipes[direction].mayRestart = true }
+        if pipes.send.isHeld { release(.send) }
     }
 
     /// Reports plaintext that the client sent between its request for TLS and the server's consent.
@@ -306,6 +323,7 @@ extension Session {
         if case .open = phase { return }
         phase = .open
         facts.opened = now
+        login = nil
         for direction in Direction.allCases {
             pipes[direction].decoder.limits = options.limits
             cutThrough(direction)

@@ -6,10 +6,11 @@ internal import TapCore
 struct ExplainCommand: ParsableCommand, Configurable {
     static let configuration = CommandConfiguration(
         commandName: "explain",
-        abstract: "Say what a JSON log or capture shows, put together.",
+        abstract: "Say why a login failed, and what else a log or capture shows, put together.",
         discussion: """
-            Without a flag: how each session came to be ready for stanzas, rung by rung, or where it failed, and why it \
-            ended. That takes a file recorded at verbose, as captures are.
+            Without a flag: how each session came to be ready for stanzas, rung by rung, or where it failed, why, and \
+            what to try; and why it ended. The rungs take a file recorded at verbose, as captures are. The exit code is \
+            1 where no session became ready.
 
             With --subscriptions: how people came to be, or not to be, contacts, from all sessions in the files; with a \
             JID only what concerns that person.
@@ -81,8 +82,9 @@ struct ExplainCommand: ParsableCommand, Configurable {
             }
         }
         if let remark = found.remark(on: Set(session)) { Console.complain(remark) }
-        if story.isEmpty, session.isEmpty { return Console.complain("no session is told of in these files") }
+        if story.isEmpty, session.isEmpty { Console.complain("no session is told of in these files") }
         for line in story.lines() { Console.show(line) }
+        guard story.hasReady else { throw Failure.told(.checkFailed) }
     }
 
     private func explain(subscriptions: String) throws {

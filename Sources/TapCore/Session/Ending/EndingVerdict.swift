@@ -29,4 +29,6 @@ public enum EndingVerdict: String, Sendable, Hashable, CaseIterable {
     case tap
     /// This program stopped.
     case stopped
+    /// What was read of it ends before it does.
+    case unrecorded
 }

@@ -2,7 +2,7 @@
 extension SessionFacts {
     var endingLevel: Level {
         switch ending {
-        case .clean, .undecoded(_, .finished), .stopped, nil: .info
+        case .clean, .undecoded(_, .finished), .stopped, .unrecorded, nil: .info
         case .unclean, .undecoded: .warn
         case .error, .tap: .error
         }
@@ -28,6 +28,7 @@ extension SessionFacts {
         case .unclean, .undecoded: .reset
         case .tap: .tap
         case .stopped: .stopped
+        case .unrecorded: .unrecorded
         case nil: nil
         }
     }
@@ -41,6 +42,7 @@ extension SessionFacts {
         case .undecoded(let leg, let end): "the \(leg.name)'s connection \(end.words)"
         case .tap(let condition): "ended by xmpptap: \(condition)"
         case .stopped: "ended because xmpptap stops"
+        case .unrecorded: "its end is not recorded"
         case nil: "ended"
         }
     }

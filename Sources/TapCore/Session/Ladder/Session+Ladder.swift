@@ -106,8 +106,10 @@ extension Session {
     /// A step of SASL has gone by.
     mutating func climb(_ step: AuthenticationStep, _ element: Element) {
         let rung: Rung.Name = element.namespace.isSASL2 ? .sasl2 : .sasl
+        login?.note(step, words: step.text.map { tools.redactor.disclose(text: $0) })
         switch step.kind {
         case .begin:
+            noteDowngrade()
             if facts.features.contains("starttls"), !ladder.has(.startTLS) {
                 finish(.startTLS, .skipped("offered and not taken"))
             }
