@@ -7,7 +7,8 @@ enum ValueFlags {
     ]
     /// Those of which one counts.
     static let single: Set = [
-        "--ca-dir", "--capture", "--config", "--domain", "--grace", "--log", "--on-unparsable", "--port", "--redact",
+        "--ca-dir", "--capture", "--config", "--domain", "--format", "--grace", "--log", "--on-unparsable", "--port",
+        "--redact",
         "--resolver", "--rotate-keep", "--rotate-size", "--subscriptions", "--tls", "--upstream",
     ]
 
