@@ -18,7 +18,9 @@ struct ClientLogLine {
 
     init(_ line: [UInt8]) {
         stamp = ClientLogStamp(line)
-        hasLevel = Self.levels.contains { line.starts(with: $0) }
+        hasLevel = Self.levels.contains { level in
+            line.starts(with: level) && [0x20, 0x3A].contains(line.dropFirst(level.count).first)
+        }
         guard let (direction, end) = Self.marker(line) else {
             self.direction = nil
             item = line[line.endIndex...]
@@ -41,7 +43,7 @@ struct ClientLogLine {
         (Array("SEND".utf8), .send), (Array("SENT".utf8), .send), (Array("RECV".utf8), .recv),
         (Array("RECEIVED".utf8), .recv),
     ]
-    private static let levels: [[UInt8]] = ["DEBUG ", "INFO ", "WARNING ", "ERROR ", "CRITICAL "].map { Array($0.utf8) }
+    private static let levels: [[UInt8]] = ["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"].map { Array($0.utf8) }
 
     /// Where the word for a direction ends, and the colons behind it.
     private static func marker(_ line: [UInt8]) -> (Direction, Int)? {

@@ -25,7 +25,7 @@ final class ClientLogStreams {
             tools: tools,
             remote: nil,
             upstream: "",
-            beginning: "a session by the client's own log",
+            beginning: Session.ownLogBeginning,
             at: now
         )
         session.climbed(.connect, .skipped("not told in a client's log"), at: now)
@@ -57,12 +57,18 @@ final class ClientLogStreams {
                 direction,
                 completed ?? whole,
                 at: now,
-                inferred: completed == nil ? nil : "what names its namespaces",
+                inferred: completed == nil ? nil : "its namespaces are",
                 tell
             )
         } else {
             if !isOpen(direction) {
-                feed(direction, takeDeclaration(direction) + header(direction), at: now, inferred: "the header", tell)
+                feed(
+                    direction,
+                    takeDeclaration(direction) + header(direction),
+                    at: now,
+                    inferred: "the header is",
+                    tell
+                )
                 open(direction)
             }
             feed(direction, bytes, at: now, tell)
@@ -180,7 +186,7 @@ final class ClientLogStreams {
             if let inferred, record.kind == .streamOpen {
                 record.origin = .tap
                 record.code = "inferred"
-                record.message = "inferred: \(inferred) is not in the log"
+                record.message = "inferred: \(inferred) not in the log"
             }
             session.withContent { tell(RecordLine(record, content: $0)) }
         }

@@ -54,9 +54,9 @@ struct DiagramCanvas {
         .item { stroke: #2f6db5; fill: none } .head { fill: #2f6db5 } .tap { stroke: #b46a00; fill: none }
         .taphead { fill: #b46a00 } .failed { stroke: #c22f2f; fill: none } .failedhead, .bad { fill: #c22f2f }
         .good { fill: #2c8a4b } .mark { fill: #b46a00 } .box { fill: #fbecec; stroke: #c22f2f }
-        .inferred { stroke-dasharray: 4 3 }
+        .inferred { stroke-dasharray: 4 3 } .label { paint-order: stroke; stroke: #ffffff; stroke-width: 3px }
         @media (prefers-color-scheme: dark) {
-        .paper { fill: #14191f } text { fill: #d7dee6 } .faint { fill: #8b97a5 } .lane { stroke: #3b4652 }
+        .paper { fill: #14191f } .label { stroke: #14191f } text { fill: #d7dee6 } .faint { fill: #8b97a5 } .lane { stroke: #3b4652 }
         .box { fill: #3a1d1f } .bad { fill: #ff8b8b } .good { fill: #6fce8d } .mark { fill: #ffbf5e } }
         </style>
         <rect class="paper" width="100%" height="100%"/>
@@ -68,20 +68,26 @@ struct DiagramCanvas {
         y += 30
         text(20, "session \(diagram.session), \(diagram.who)", weight: "bold", size: 14)
         y += 26
-        for lane in [SequenceDiagram.Lane.client, .tap, .server] {
+        let lanes: [SequenceDiagram.Lane] = diagram.hasTap ? [.client, .tap, .server] : [.client, .server]
+        for lane in lanes {
             text(x(lane), lane.words, anchor: "middle", weight: "bold")
         }
         y += 8
         let top = y
         y += 14
+        // The lines of the three lie below what is written.
+        let before = body
+        body = ""
         for row in diagram.rows { draw(row) }
         if diagram.omitted > 0 {
             text(x(.client) + 12, "… and \(diagram.omitted) more", class: "faint")
             y += Self.step
         }
-        for lane in [SequenceDiagram.Lane.client, .tap, .server] {
-            body += "<line class=\"lane\" x1=\"\(x(lane))\" y1=\"\(top)\" x2=\"\(x(lane))\" y2=\"\(y - 8)\"/>\n"
+        var lines = ""
+        for lane in lanes {
+            lines += "<line class=\"lane\" x1=\"\(x(lane))\" y1=\"\(top)\" x2=\"\(x(lane))\" y2=\"\(y - 8)\"/>\n"
         }
+        body = before + lines + body
         y += 8
         if let verdict = diagram.verdict { draw(verdict) }
         if let ending = diagram.ending {
@@ -127,7 +133,8 @@ struct DiagramCanvas {
         let room = abs(to - from) / 7 - 3 - (item.mark.map { $0.count + 3 } ?? 0)
         var words = escape(cut(item.label, to: min(room, Self.labelWidth)))
         if let mark = item.mark { words += " <tspan class=\"mark\">[\(escape(mark))]</tspan>" }
-        body += "<text x=\"\(left + 12)\" y=\"\(y)\">\(words)<title>\(escape(item.label))</title></text>\n"
+        body +=
+            "<text class=\"label\" x=\"\(left + 12)\" y=\"\(y)\">\(words)<title>\(escape(item.label))</title></text>\n"
         let dashes = item.mark == "inferred" ? " inferred" : ""
         let end = to - 7 * sign
         body += "<line class=\"\(style)\(dashes)\" x1=\"\(from)\" y1=\"\(line)\" x2=\"\(end)\" y2=\"\(line)\"/>"

@@ -48,6 +48,8 @@ public struct SequenceDiagram: Sendable {
     /// Who it is of: a full JID, or as much as is known.
     private(set) var who = "a client"
     private(set) var rows: [Row] = []
+    /// This program stood between the two, rather than read what one of them had logged.
+    private(set) var hasTap = true
     /// Rows that were not kept.
     private(set) var omitted = 0
     private(set) var verdict: LoginVerdict?
@@ -68,6 +70,7 @@ public struct SequenceDiagram: Sendable {
             who = record.domain.map { "\(user) at \($0)" } ?? user
         }
         switch record.code {
+        case "session-began": hasTap = record.message != Session.ownLogBeginning
         case Rung.code: return noteRung(record)
         case LoginVerdict.code:
             verdict = LoginVerdict(record)

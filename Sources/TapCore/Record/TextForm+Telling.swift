@@ -184,6 +184,11 @@ extension TextForm {
 extension Record {
     /// Whether a detail is there for machines only, because the message says it.
     fileprivate func tellsInWords(_ detail: String) -> Bool {
-        code == Rung.code && (detail == Rung.code || detail == Rung.outcomeDetail)
+        switch code {
+        case Rung.code: detail == Rung.code || detail == Rung.outcomeDetail
+        // Its message is made of them, but for the word of the cause.
+        case LoginVerdict.code: detail != LoginVerdict.causeDetail
+        default: false
+        }
     }
 }

@@ -43,6 +43,9 @@ public struct Session: ~Copyable {
     /// The domain the client has asked for, where that has chosen its server.
     var chosenDomain: String?
 
+    /// The beginning of a session that is read from a client's own log.
+    public static let ownLogBeginning = "a session by the client's own log"
+
     private var queue: [Command] = []
     private var queueHead = 0
     /// Where the texts of the current event's records stand.

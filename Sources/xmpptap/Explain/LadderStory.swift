@@ -51,7 +51,7 @@ struct LadderStory {
         if let jid = record.jid {
             sessions[key]?.who = jid
         } else if let user = record.user {
-            sessions[key]?.who = "\(user) at \(record.remote ?? "an unknown address")"
+            sessions[key]?.who = "\(user) at \(record.remote ?? record.domain ?? "an unknown address")"
         }
         switch record.code {
         case Rung.code: noteRung(record, key)

@@ -124,12 +124,15 @@ struct ClientLogTests {
             2026-11-21T18:18:30.960563Z: conn: DBG: SENT: \(Self.auth)
             2026-11-21T18:18:31.969781Z: xmpp: DBG: RECV: \(Self.failure)
             2026-11-21T18:18:31.999377Z: xmpp: DBG: SASL PLAIN auth failed
+            2026-11-21T18:18:32.000001Z: conn: DBG: SENT: \(Self.auth)
 
             """
         )
         let verdict = try #require(told.compactMap { LoginVerdict($0.record) }.first)
         #expect(verdict.cause == .notAuthorized && verdict.rung == .sasl)
-        let rung = try #require(told.last { $0.record.code == Rung.code }?.record)
+        let rung = try #require(
+            told.last { $0.record.condition == "not-authorized" && $0.record.code == Rung.code }?.record
+        )
         #expect(rung.roundTrip == 1_009_218_000)
         #expect(rung.time == Timestamp(rfc3339: "2026-11-21T18:18:31.969781Z"))
         #expect(told.last?.record.message == "its end is not recorded")
@@ -207,6 +210,18 @@ struct ClientLogTests {
         )
         #expect(told.contains { $0.record.code == "session-ready" })
         #expect(told.filter { $0.record.code == "inferred" }.count == 4)
+    }
+
+    @Test func `Python's usual form of a line is known as well, and its ends of lines of Windows`() throws {
+        let (_, told) = try Self.read(
+            "DEBUG:slixmpp.xmlstream.xmlstream:RECV: \(Self.features)\r\nDEBUG:slixmpp.xmlstream.xmlstream:SEND: \(Self.auth)\r\n"
+                + "INFO:slixmpp:something else\r\nERROR:slixmpp:failed\r\nDEBUG:slixmpp.xmlstream.xmlstream:RECV: \(Self.failure)"
+        )
+        #expect(told.compactMap { LoginVerdict($0.record)?.cause } == [.notAuthorized])
+        #expect(
+            told.filter { $0.record.code == "foreign-line" }.compactMap(\.record.message)
+                == ["INFO:slixmpp:something else", "ERROR:slixmpp:failed"]
+        )
     }
 
     @Test func `Lines that are no XML are told unless a secret may stand in them`() throws {

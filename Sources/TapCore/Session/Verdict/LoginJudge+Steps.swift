@@ -3,12 +3,12 @@ extension LoginJudge {
     /// A rung has failed by an answer.
     func of(_ rung: Rung) -> LoginVerdict? {
         guard case .failed(let condition, let words) = rung.outcome else { return nil }
-        let said = words.map { ": \($0)" } ?? ""
+        let said = words.map { ": \(Self.clause($0))" } ?? ""
         func verdict(_ cause: LoginCause, _ finding: String, rule: String? = nil) -> LoginVerdict {
             LoginVerdict(cause, at: rung.name, finding, condition: condition, rule: rule)
         }
         switch rung.name {
-        case .sasl, .sasl2: return attempt.map { of($0) }
+        case .sasl, .sasl2: return notes.attempts.last { $0.condition != nil }.map { of($0) }
         case .nameLookup, .connect: return nil
         case .startTLS: return verdict(.tlsDeclined, "the server declines the TLS that it offers")
         case .legacyAuthentication:
@@ -54,7 +54,7 @@ extension LoginJudge {
     func of(_ attempt: LoginNotes.Attempt) -> LoginVerdict {
         let rung: Rung.Name = rungs.contains { $0.name == .sasl2 } ? .sasl2 : .sasl
         let condition = attempt.condition ?? "undefined-condition"
-        let said = attempt.words.map { ": \($0)" } ?? ""
+        let said = attempt.words.map { ": \(Self.clause($0))" } ?? ""
         func verdict(_ cause: LoginCause, _ finding: String, side: LoginCause.Side? = nil) -> LoginVerdict {
             LoginVerdict(cause, at: rung, finding + said, condition: condition, side: side)
         }

@@ -2,6 +2,8 @@
 public struct LoginVerdict: Sendable, Hashable {
     /// The code of the record.
     public static let code = "login-failed"
+    /// The detail that holds the ``cause``.
+    static let causeDetail = "cause"
 
     /// The cause.
     public var cause: LoginCause
@@ -52,7 +54,7 @@ public struct LoginVerdict: Sendable, Hashable {
     /// The same for machines.
     public var details: Facts {
         var details: Facts = [
-            "cause": .string(cause.rawValue), "rung": .string(rung.rawValue), "side": .string(side.rawValue),
+            Self.causeDetail: .string(cause.rawValue), "rung": .string(rung.rawValue), "side": .string(side.rawValue),
         ]
         details["rule"] = rule.map { .string($0) }
         details["proxy_is_cause"] = .boolean(isProxyTheCause)
@@ -64,7 +66,7 @@ public struct LoginVerdict: Sendable, Hashable {
     /// The verdict that a record tells; nil where it tells none that is known here.
     public init?(_ record: Record) {
         guard record.code == Self.code, let details = record.details,
-            let cause = (details["cause"]?.text).flatMap(LoginCause.init(rawValue:)),
+            let cause = (details[Self.causeDetail]?.text).flatMap(LoginCause.init(rawValue:)),
             let rung = (details["rung"]?.text).flatMap(Rung.Name.init(rawValue:)),
             let side = (details["side"]?.text).flatMap(LoginCause.Side.init(rawValue:))
         else { return nil }
