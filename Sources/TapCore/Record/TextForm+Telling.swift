@@ -167,6 +167,7 @@ extension TextForm {
         if record.level <= .warn {
             for word in record.code == record.condition ? [record.code] : [record.code, record.condition] {
                 guard let word, record.message != nil, record.message?.contains(word) == false else { continue }
+                guard record.details?.entries.contains(where: { $0.value == .string(word) }) != true else { continue }
                 line.append(separator)
                 line.appendEscaped(word)
                 separator = ", "
