@@ -71,6 +71,26 @@ public struct BindingForecast: Sendable, Hashable {
         }
     }
 
+    /// How a proxy has ended TLS.
+    public struct Legs: Sendable, Hashable {
+        /// What it does about channel binding.
+        public var strategy: Strategy
+        /// The version of TLS on the client's leg, as in the protocol.
+        public var clientTLS: UInt16
+        /// The same on the server's leg.
+        public var serverTLS: UInt16
+        /// Both certificates are the same, or the server's hash is that of the proxy's.
+        public var hasSameCertificate: Bool
+
+        /// Legs of these properties.
+        public init(_ strategy: Strategy, clientTLS: UInt16, serverTLS: UInt16, hasSameCertificate: Bool = true) {
+            self.strategy = strategy
+            self.clientTLS = clientTLS
+            self.serverTLS = serverTLS
+            self.hasSameCertificate = hasSameCertificate
+        }
+    }
+
     /// What will come of it.
     public enum Outcome: Sendable, Hashable {
         /// Channel binding does not stand in the way.

@@ -26,7 +26,9 @@ extension LoginCause {
             .serverUnreachable:
             connectionEntry
         case .tlsRequired, .tlsDeclined, .tlsAlertByClient, .tlsAlertByServer, .certificateExpired, .clockSkew,
-            .certificateWrongName, .certificateUnknownIssuer, .authorityNotTrusted, .alpnMismatch:
+            .certificateWrongName, .certificateUnknownIssuer, .authorityNotTrusted, .certificateRefused, .alpnMismatch,
+            .tlsIncompatible,
+            .startTLSInjection, .tlsFailed:
             tlsEntry
         case .notXMPP, .malformedStream, .namespaceMismatch, .versionMismatch, .hostUnknown, .seeOtherHost,
             .resourceConstraint, .policyViolation, .systemShutdown, .streamError, .serverSilent, .serverGone,
@@ -127,6 +129,26 @@ extension LoginCause {
                 rule: "RFC 6120 §13.7.2",
                 advice: "let the client trust the authority of this proxy: xmpptap ca export says how for each client"
             )
+        case .certificateRefused:
+            Entry(
+                side: .server,
+                rule: "RFC 6120 §13.7.2",
+                advice: "look at the server's certificate and its chain, or, for a test alone, use --upstream-insecure"
+            )
+        case .tlsIncompatible:
+            Entry(
+                side: .server,
+                rule: "RFC 8446 §4.1",
+                advice: "bring the older side up to date, or lower the least version by --tls-min"
+            )
+        case .startTLSInjection:
+            Entry(
+                side: .client,
+                rule: "RFC 6120 §5.3.3",
+                advice: "look at what stands between the two: somebody may have injected it, or this side does not wait"
+            )
+        case .tlsFailed:
+            Entry(side: .server, rule: "RFC 8446", advice: "check that this is the right port, and look at both logs")
         default:
             Entry(
                 side: .client,

@@ -36,8 +36,16 @@ public enum LoginCause: String, Sendable, Hashable, CaseIterable {
     case certificateUnknownIssuer = "certificate-unknown-issuer"
     /// The client does not trust the authority that signs for this program.
     case authorityNotTrusted = "authority-not-trusted"
+    /// Something else is wrong with the server's certificate.
+    case certificateRefused = "certificate-refused"
     /// Client and server have no protocol in common (RFC 7301).
     case alpnMismatch = "alpn-mismatch"
+    /// No version or cipher suite of TLS in common.
+    case tlsIncompatible = "tls-incompatible"
+    /// Plaintext came where TLS was to begin.
+    case startTLSInjection = "starttls-injection"
+    /// TLS failed otherwise.
+    case tlsFailed = "tls-failed"
 
     // MARK: Streams
 

@@ -18,7 +18,8 @@ extension LoginJudge {
         case .handshake: return verdict(.handshakeRefused, "the server does not believe the component's secret")
         case .dialback, .dialbackVerification:
             return verdict(.dialbackFailed, words ?? "the domain is not believed")
-        case .tls, .streamOpen, .features, .mechanism, .compression, .resume, .ready:
+        case .tls: return ofTLS(rung, condition, words)
+        case .streamOpen, .features, .mechanism, .compression, .resume, .ready:
             return verdict(.streamError, "\(rung.name.rawValue) failed\(of(condition))\(said)")
         }
     }

@@ -52,6 +52,8 @@ final class LoginNotes {
     var blamed: LoginVerdict?
     /// What channel binding will come to, where both legs are known.
     var bindingForecast: BindingForecast?
+    /// How TLS is ended here, where it is.
+    var legs: BindingForecast.Legs?
 
     /// Features as far as a login depends on them.
     struct Offer {

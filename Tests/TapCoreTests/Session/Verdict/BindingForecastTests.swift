@@ -155,6 +155,31 @@ import Testing
         )
     }
 
+    @Test func whatWillComeOfALoginIsToldBeforeItEnds() {
+        var harness = SessionHarness()
+        harness.session.bind(BindingForecast.Legs(.minted, clientTLS: 0x0304, serverTLS: 0x0304))
+        harness.send(L.header)
+        harness.recv(
+            L.answer
+                + L.features(
+                    L.mechanisms("SCRAM-SHA-1", "SCRAM-SHA-1-PLUS")
+                        + "<sasl-channel-binding xmlns='urn:xmpp:sasl-cb:0'><channel-binding type='tls-exporter'/>"
+                        + "</sasl-channel-binding>"
+                )
+        )
+        func told() -> [String] { harness.told(code: "channel-binding").compactMap(\.record.message) }
+        #expect(told().count == 1 && told()[0].hasPrefix("it depends on whether the client has channel binding"))
+        harness.send(L.auth("SCRAM-SHA-1-PLUS", "p=tls-exporter,," + L.scramFirst))
+        #expect(told().count == 2 && told()[1].hasPrefix("this login will fail: tls-exporter differs"))
+        harness.recv(L.sasl("challenge", L.challenge))
+        harness.send(L.sasl("response", L.final))
+        harness.recv(L.failure("not-authorized"))
+        harness.leave()
+        #expect(told().count == 2)
+        #expect(harness.verdicts.map(\.cause) == [.bindingMismatch])
+        #expect(harness.told(code: "channel-binding").map(\.record.level) == [.info, .warn])
+    }
+
     // MARK: What a failure is put down to
 
     private typealias L = FailedLogin

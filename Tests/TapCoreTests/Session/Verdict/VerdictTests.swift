@@ -424,6 +424,43 @@ import XMPPCore
         #expect(harness.verdicts.first?.finding == "what was seen")
     }
 
+    @Test(
+        arguments: [
+            ("server", "certificate-expired", "", LoginCause.certificateExpired, LoginCause.Side.server),
+            ("server", "certificate-not-yet-valid", "", .clockSkew, .network),
+            ("server", "certificate-wrong-name", "", .certificateWrongName, .server),
+            ("server", "certificate-self-signed", "", .certificateUnknownIssuer, .server),
+            ("server", "certificate-unknown-issuer", "", .certificateUnknownIssuer, .server),
+            ("server", "certificate-too-weak", "", .certificateRefused, .server),
+            ("client", "certificate-differs", "", .endedByTap, .tap),
+            ("client", "tls-no-shared-protocol", "", .alpnMismatch, .client),
+            ("server", "tls-version", "", .tlsIncompatible, .server),
+            ("client", "starttls-injection", "", .startTLSInjection, .client),
+            ("client", "tls-ended-in-handshake", "", .clientGaveUp, .client),
+            ("server", "tls-ended-in-handshake", "", .serverGone, .server),
+            ("client", "tls-alert", "it does (alert unknown_ca)", .authorityNotTrusted, .tap),
+            ("client", "tls-alert", "it does (alert certificate_expired)", .clockSkew, .network),
+            ("client", "tls-alert", "it does (alert internal_error)", .tlsAlertByClient, .client),
+            ("server", "tls-alert", "it does (alert no_application_protocol)", .alpnMismatch, .server),
+            ("server", "tls-alert", "it does (alert handshake_failure)", .tlsIncompatible, .server),
+            ("server", "tls-alert", "it does (alert unrecognized_name)", .tlsAlertByServer, .server),
+            ("server", "tls-not-tls", "", .tlsFailed, .server),
+        ]
+    ) func tlsThatFailedOnALeg(
+        leg: String,
+        code: String,
+        words: String,
+        cause: LoginCause,
+        side: LoginCause.Side
+    ) {
+        var harness = L.opened(L.startTLS)
+        let outcome = Rung.Outcome.failed(condition: code, words.isEmpty ? nil : words)
+        harness.session.climbed(.tls, outcome, details: ["leg": .string(leg)], at: harness.now)
+        harness.leave()
+        Self.expect(harness, cause, at: .tls, by: side, rule: cause.entry.rule)
+        #expect(harness.verdicts.first?.condition == code)
+    }
+
     @Test func everyCauseHasARuleOrNeedsNoneAndSomethingToTry() {
         for cause in LoginCause.allCases {
             let entry = cause.entry
