@@ -3,6 +3,8 @@ public import TapCore
 internal import Glibc
 
 /// Reads JSON logs and captures back: records in the order they were written, from one file or several parts of a run.
+/// A file that is none of these may be the log of a client that shows what it sent and received: then the records are
+/// those that its sessions would have had (see ``ClientLogSource``).
 ///
 /// Nothing in a file is fatal but a schema that is newer than ours. A torn last line, and any other line that is not a
 /// record, is told as a ``DamagedLine`` and passed over; everything around it is read.
@@ -95,22 +97,32 @@ private final class Part {
     /// The first header, until it is given out.
     private var first: RecordHeader?
     let header: RecordHeader
+    /// Where the file is a client's log.
+    private var client: ClientLogPart?
 
     init(path: String) throws(ReaderFault) {
         let name = path == "-" ? "standard input" : path
         let descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw ReaderFault(code: .cannotOpen(errno: errno), path: name) }
         var lines = LineReader(descriptor: descriptor, owned: path != "-", longestLine: RecordReader.longestLine)
-        header = try Self.firstHeader(&lines, name)
+        (header, client) = try Self.beginning(&lines, name)
         first = header
         self.lines = lines
         self.path = name
     }
 
-    private static func firstHeader(_ lines: inout LineReader, _ path: String) throws(ReaderFault) -> RecordHeader {
+    private static func beginning(
+        _ lines: inout LineReader,
+        _ path: String
+    ) throws(ReaderFault) -> (RecordHeader, ClientLogPart?) {
         switch lines.next() {
         case .whole(let range):
-            return try lines.withBytes(of: range) { line throws(ReaderFault) in try header(line, path) }
+            let isOurs = lines.withBytes(of: range) { RecordHeader.isHeader($0) }
+            guard !isOurs else {
+                return (try lines.withBytes(of: range) { line throws(ReaderFault) in try header(line, path) }, nil)
+            }
+            let client = try ClientLogPart(first: range, &lines, path)
+            return (client.header, client)
         case .torn(let range):
             // A header that was being written when the program was killed is ours, and there is nothing behind it.
             let isOurs = lines.withBytes(of: range) { RecordHeader.beginsAsHeader($0) }
@@ -126,6 +138,7 @@ private final class Part {
             first = nil
             return .header(header)
         }
+        if client != nil { return try client?.next(&lines, path).map { .record($0) } }
         while true {
             number += 1
             switch lines.next() {

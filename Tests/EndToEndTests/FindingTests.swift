@@ -146,6 +146,8 @@ struct FindingTests {
                 "no server of lost.example can be reached: nowhere.example:5222: the name is not known",
             ]
         )
+        let causes = try site.tap.records().filter { $0.code == "login-failed" }.compactMap(\.details?.cause)
+        #expect(causes.sorted() == ["connection-refused", "name-not-found", "service-not-offered"])
     }
 
     @Test func `A domain that is in no name server, and a record that leads back here`() async throws {
@@ -180,6 +182,7 @@ struct FindingTests {
                 == "no server of example.org can be reached: the name server 127.0.0.1:\(silent.port) does not answer"
         )
         #expect(!(try tap.records().contains { $0.message?.hasPrefix("tcp ") == true }))
+        #expect(try tap.records().first { $0.code == "login-failed" }?.details?.cause == "lookup-failed")
     }
 
     @Test func `Who names nothing is not waited for, and the end of the program waits for no name server`() async throws

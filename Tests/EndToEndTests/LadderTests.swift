@@ -9,9 +9,13 @@ import Testing
     .enabled(if: TestProgram.areInstalled(.prosody), "Prosody is missing")
 )
 struct LadderTests {
-    private func explain(_ arguments: String...) async throws -> (lines: [String], error: String) {
+    /// - Parameter isReady: whether a session became ready, which the exit code tells.
+    private func explain(
+        _ arguments: String...,
+        isReady: Bool = true
+    ) async throws -> (lines: [String], error: String) {
         let binary = try await XMPPTapBinary.run(["explain"] + arguments)
-        #expect(binary.ending == .exited(0), "\(binary.error)")
+        #expect(binary.ending == .exited(isReady ? 0 : 1), "\(binary.error)")
         return (binary.output.split(separator: "\n").map(String.init), binary.error)
     }
 
@@ -55,16 +59,19 @@ struct LadderTests {
         #expect(lines[second - 1].hasSuffix(": closed by the client (closed)"), "\(told)")
         #expect(rungs(Array(lines[second...])).last?.hasPrefix("sasl failed, not-authorized") == true, "\(told)")
 
-        let (one, _) = try await explain(tap.capture, "--session", "2")
+        let (one, _) = try await explain(tap.capture, "--session", "2", isReady: false)
         #expect(one == Array(lines[second...]))
-        let (none, remark) = try await explain(tap.capture, "--session", "7")
+        let (none, remark) = try await explain(tap.capture, "--session", "7", isReady: false)
         #expect(none.isEmpty)
         #expect(remark.contains("there is no such session"))
 
-        // The story at info has the failure once, and no rung.
+        // The story at info has the failure and the verdict, and no rung.
         let story = Tap.read(tap.story)
         #expect(!story.contains("mechanism: ok"))
-        #expect(story.split(separator: "\n").count { $0.contains(" error ") } == 1, "\(story)")
+        #expect(story.split(separator: "\n").count { $0.contains(" error ") } == 2, "\(story)")
+        #expect(told.contains("failed at sasl: "), "\(told)")
+        #expect(told.contains("not with xmpptap"), "\(told)")
+        #expect(told.contains("  try: check name, domain and password"), "\(told)")
     }
 
     @Test func `A server that is not there`() async throws {
@@ -74,7 +81,7 @@ struct LadderTests {
         try socket.read(until: "remote-connection-failed")
         try socket.read()
         try await tap.stop()
-        let (lines, _) = try await explain(tap.capture)
+        let (lines, _) = try await explain(tap.capture, isReady: false)
         #expect(rungs(lines).count == 1)
         #expect(rungs(lines).first?.hasPrefix("connect failed, ") == true, "\(lines)")
         #expect(lines.last?.contains("ended by xmpptap: remote-connection-failed (tap)") == true, "\(lines)")

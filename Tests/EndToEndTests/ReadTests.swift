@@ -105,7 +105,7 @@ struct ReadTests {
     @Test func `A file that is none of ours is named, with exit 3`() async throws {
         let folder = try #require(folder)
         for (name, text, message) in [
-            ("other.txt", "hello\n", " is no JSON log or capture of xmpptap: its first line is no header; "),
+            ("other.txt", "hello\n", " is no JSON log or capture of xmpptap, and no log of a client "),
             ("empty", "", " holds no records yet"),
             (
                 "newer.xtap", Self.header.replacing("\"xtap\":1", with: "\"xtap\":9") + "\n",

@@ -119,6 +119,11 @@ struct LogRecord: Decodable {
     struct Details: Decodable {
         var rung: String?
         var outcome: String?
+        /// Of a verdict on a login that failed.
+        var cause: String?
+        var side: String?
+        var rule: String?
+        var proxyIsCause: Bool?
     }
 
     /// An item of a stream: what has bytes.

@@ -75,8 +75,8 @@ public struct SessionHarness: ~Copyable {
     }
 
     /// The connection to the server failed.
-    public mutating func failServer(_ reason: String) {
-        session.serverFailed(reason, at: now)
+    public mutating func failServer(_ reason: String, _ fault: ConnectionFault = .unreachable) {
+        session.serverFailed(reason, fault, at: now)
         drain()
     }
 

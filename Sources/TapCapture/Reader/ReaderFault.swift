@@ -32,7 +32,7 @@ extension ReaderFault: CustomStringConvertible {
         case .cannotRead(let cause): "cannot read \(path): \(String(cString: strerror(cause)))"
         case .empty: "\(path) holds no records yet"
         case .notOurs:
-            "\(path) is no JSON log or capture of xmpptap: its first line is no header; "
+            "\(path) is no JSON log or capture of xmpptap, and no log of a client with lines of SEND: and RECV:; "
                 + "record one with --capture FILE or --log-to FILE,format=json"
         case .newerVersion(let version):
             "\(path) was written by a newer xmpptap (schema \(version), this one reads up to "

@@ -11,6 +11,12 @@ public struct RecordLine: Sendable {
     /// Fields that this program does not know, as they stood in the line, joined by commas.
     public private(set) var unknown: [UInt8] = []
 
+    /// A record as it is when it is made, with a copy of its texts.
+    public init(_ record: Record, content: Span<UInt8>) {
+        self.record = record
+        self.content.append(content)
+    }
+
     /// Reads a line, with or without its newline.
     ///
     /// What must be there are `sequence`, `time`, `monotonic`, `level` and `kind`. A field that is known but holds

@@ -167,6 +167,7 @@ extension TextForm {
         if record.level <= .warn {
             for word in record.code == record.condition ? [record.code] : [record.code, record.condition] {
                 guard let word, record.message != nil, record.message?.contains(word) == false else { continue }
+                guard record.details?.entries.contains(where: { $0.value == .string(word) }) != true else { continue }
                 line.append(separator)
                 line.appendEscaped(word)
                 separator = ", "
@@ -184,6 +185,11 @@ extension TextForm {
 extension Record {
     /// Whether a detail is there for machines only, because the message says it.
     fileprivate func tellsInWords(_ detail: String) -> Bool {
-        code == Rung.code && (detail == Rung.code || detail == Rung.outcomeDetail)
+        switch code {
+        case Rung.code: detail == Rung.code || detail == Rung.outcomeDetail
+        // Its message is made of them, but for the word of the cause.
+        case LoginVerdict.code: detail != LoginVerdict.causeDetail
+        default: false
+        }
     }
 }

@@ -114,6 +114,16 @@ public final class Redactor {
         return String(decoding: shown + bytes[position...], as: UTF8.self)
     }
 
+    /// What may be told of a line of a log that is no XML: all of it, or that it was there. Nobody knows what stands where
+    /// in it, so a line that names anything of the catalogue, or holds XML, is hidden whole.
+    public func disclose(line: Span<UInt8>) -> String {
+        let text = line.string()
+        guard policy != .none else { return text }
+        let words = line.indices.contains { line[$0] == 0x3C } || SecretNames.mayOccur(in: line)
+        guard !words, !policy.hidesTexts else { return Placeholder.text(.text, size: line.count) }
+        return disclose(text: text)
+    }
+
     /// How much of what could not be parsed an error may show: up to `limit` bytes around `offset`, and nothing where a
     /// name of the catalogue or a key in a URL stands anywhere in `bytes`.
     public func excerpt(of bytes: Span<UInt8>, around offset: Int, limit: Int = 120) -> ByteRange? {

@@ -112,6 +112,7 @@ extension Session {
         guard let chosenDomain, !isRefusing, let to = text(event.head.to, .send), !Self.isSame(chosenDomain, to) else {
             return false
         }
+        login?.refusal = "the session is for \(chosenDomain), and the client asks for another domain"
         note(
             .error,
             .error,
@@ -129,6 +130,7 @@ extension Session {
         guard let chosenDomain, !isFinished, let name = hello.serverName, !Self.isSame(chosenDomain, name) else {
             return
         }
+        login?.refusal = "the session is for \(chosenDomain), and the client's TLS for another name"
         note(
             .error,
             .error,

@@ -290,6 +290,7 @@ extension Session {
         phase = .closed
         endLadder()
         for direction in Direction.allCases { recordOpaqueBytes(direction) }
+        noteVerdict()
         guard facts.endingLevel <= options.level else { return }
         var record = makeRecord(.session, facts.endingLevel, part: .session)
         record.code = "session-ended"

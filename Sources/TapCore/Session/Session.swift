@@ -30,6 +30,8 @@ public struct Session: ~Copyable {
     /// How far it has come on the way to be ready.
     public internal(set) var ladder: Ladder
     var sasl: SASLDecoder
+    /// What is remembered of the login until the session is ready.
+    var login: LoginNotes? = LoginNotes()
     /// Reads what a client that begins TLS says in clear, until it has said it.
     var hello: ClientHelloReader?
     /// How far TLS has come that is ended here.
@@ -42,6 +44,9 @@ public struct Session: ~Copyable {
     var isFinished = false
     /// The domain the client has asked for, where that has chosen its server.
     var chosenDomain: String?
+
+    /// The beginning of a session that is read from a client's own log.
+    public static let ownLogBeginning = "a session by the client's own log"
 
     private var queue: [Command] = []
     private var queueHead = 0
@@ -56,7 +61,7 @@ public struct Session: ~Copyable {
     }
 
     /// A session that a client at `remote` has just begun, by way of a proxy at `relay` if that has told so; `tools`
-    /// belong to the event loop it runs on.
+    /// belong to the event loop it runs on. `beginning` is what its first record says, where it is not relayed.
     public init(
         run: Run,
         options: SessionOptions,
@@ -64,6 +69,7 @@ public struct Session: ~Copyable {
         remote: String?,
         relay: String? = nil,
         upstream: String,
+        beginning: String? = nil,
         at now: Run.Instant
     ) {
         self.run = run
@@ -84,7 +90,8 @@ public struct Session: ~Copyable {
             .session,
             .info,
             code: "session-began",
-            "\(remote ?? "a client") connected\(relay.map { " by way of \($0)" } ?? ""), to be relayed to \(upstream)",
+            beginning
+                ?? "\(remote ?? "a client") connected\(relay.map { " by way of \($0)" } ?? ""), to be relayed to \(upstream)",
             part: .net
         )
     }
@@ -105,8 +112,14 @@ public struct Session: ~Copyable {
 
     /// The connection to the server could not be made; the client is told so in its own terms. Where no attempt has been
     /// told by ``made(_:at:)`` or ``climbed(_:_:since:details:at:)``, there was one, which is told here.
-    public mutating func serverFailed(_ reason: String, at now: Run.Instant) {
+    public mutating func serverFailed(
+        _ reason: String,
+        _ fault: ConnectionFault = .unreachable,
+        at now: Run.Instant
+    ) {
         self.now = now
+        login?.connectionFault = fault
+        login?.refusal = reason
         if !ladder.hasFailure { finish(.connect, .failed(reason)) }
         note(.error, .error, code: "server-unreachable", reason, condition: .remoteConnectionFailed, part: .net)
         refuse(.remoteConnectionFailed, "The server cannot be reached.")
@@ -121,6 +134,7 @@ public struct Session: ~Copyable {
     ) {
         self.now = now
         guard !isFinished, !isRefusing else { return }
+        login?.refusal = text
         note(.error, .error, code: code, text, condition: condition, part: .session)
         refuse(condition, text)
     }
@@ -180,6 +194,14 @@ public struct Session: ~Copyable {
         self.now = now
         guard !isFinished else { return }
         if facts.ending == nil { facts.ending = .stopped }
+        finish(reset: false)
+    }
+
+    /// What was read ends here: whether the session went on nobody knows.
+    public mutating func recordingEnded(at now: Run.Instant) {
+        self.now = now
+        guard !isFinished else { return }
+        if facts.ending == nil { facts.ending = .unrecorded }
         finish(reset: false)
     }
 

@@ -34,6 +34,8 @@ public struct SessionFacts: Sendable {
         case tap(condition: String)
         /// This program stopped.
         case stopped
+        /// What was read ends here; the session may have gone on.
+        case unrecorded
     }
 
     /// Stanzas of one direction.

@@ -21,6 +21,8 @@ public struct SessionOptions: Sendable {
     public var limits: StreamLimits
     /// Hold the server's `<proceed/>` until ``Session/release(_:)``: for a proxy that ends TLS itself.
     public var holdsProceed = false
+    /// What comes is what TLS carries, as in the log of a client: behind the server's `<proceed/>` the streams go on.
+    public var isInsideTLS = false
     /// What becomes of a session one of whose streams cannot be parsed. Default: it goes on.
     public var onUnparsable = UnparsablePolicy.relay
     /// Bytes a direction may keep waiting before its leg is no longer read. Default 256 KiB.

@@ -79,6 +79,7 @@ extension Session {
             condition: .policyViolation,
             direction: direction
         )
+        login?.refusal = "an item of the \(direction.source.name) is larger than \(words)"
         refuse(.policyViolation, "An item is larger than \(words).", fault: direction)
     }
 
@@ -101,6 +102,7 @@ extension Session {
             )
         } else {
             recordFault(fault, event, direction, isForeign: isForeign)
+            if let login, login.fault == nil { login.fault = (fault, direction, isForeign) }
         }
         failRung(condition: fault.condition.rawValue, isForeign ? "no XMPP" : fault.explanation)
         if isRefusing { return direction == .send ? answerRefused() : finish(reset: false) }
@@ -131,6 +133,8 @@ extension Session {
                 default: .unknown
                 }
         case .recv:
+            login?.hasServerHeader = true
+            login?.serverVersion = text(head.version, direction)
             if facts.streams.count < SessionFacts.mostStreams {
                 facts.streams.append(.init(epoch: event.epoch, id: text(head.id, direction)))
             }
@@ -204,11 +208,13 @@ extension Session {
             facts.features = features.names
             if case .restarting = phase { phase = .binding }
             warnOfClearLogin(offer)
-            guard options.level >= .info else { return }
-            var record = makeRecord(event, direction, .element, level: .info)
-            record.message = features.words
-            record.details = features.facts
-            emit(record)
+            login?.note(offer)
+            if options.level >= .info {
+                var record = makeRecord(event, direction, .element, level: .info)
+                record.message = features.words
+                record.details = features.facts
+                emit(record)
+            }
             climb(features, offer)
             if case .binding = phase, facts.kind == .server { openServerStream(event) }
             return
@@ -248,6 +254,7 @@ extension Session {
             // What is held goes on when TLS is up on the server's leg.
             if pipes.recv.held != nil { return }
             if options.holdsProceed { return refuseSecondTLS() }
+            if options.isInsideTLS { return passTLS() }
             noteEarlyBytes()
             beginTLS(directly: false)
         case .recv:
@@ -258,6 +265,14 @@ extension Session {
             if pipes.send.isHeld { release(.send) }
         default: break
         }
+    }
+
+    /// The streams begin anew inside TLS, of which nothing else is seen.
+    private mutating func passTLS() {
+        finish(.tls, .skipped("not told; the streams that follow are those inside"))
+        phase = .opening
+        for direction in Direction.allCases { pipes[direction].mayRestart = true }
+        if pipes.send.isHeld { release(.send) }
     }
 
     /// Reports plaintext that the client sent between its request for TLS and the server's consent.
@@ -311,6 +326,7 @@ extension Session {
         if case .open = phase { return }
         phase = .open
         facts.opened = now
+        login = nil
         for direction in Direction.allCases {
             pipes[direction].decoder.limits = options.limits
             cutThrough(direction)

@@ -27,6 +27,7 @@ final class ServerSearch {
     /// Why no server was reached, as a line for people.
     struct Failure: Error {
         let words: String
+        let fault: ConnectionFault
     }
 
     /// Servers that are tried at most; a domain with more has others first.
@@ -41,6 +42,7 @@ final class ServerSearch {
     private var servers: ArraySlice<ServiceRecord> = []
     private var isFromRecord = true
     private var troubles: [String] = []
+    private var faults: [ConnectionFault] = []
     private var isCancelled = false
 
     /// - Parameter isTLS: whether the client has begun with TLS, so that only a server that does so too is of use.
@@ -91,9 +93,9 @@ final class ServerSearch {
         case .servers(let servers):
             self.servers = servers.prefix(Self.mostServers)
             next()
-        case .refused: fail("it says that it has no service for clients")
+        case .refused: fail("it says that it has no service for clients", .notOffered)
         case .fallback: fallBack()
-        case .failed(let fault): fail(fault.words)
+        case .failed(let fault): fail(fault.words, .lookupFailed)
         }
     }
 
@@ -114,7 +116,8 @@ final class ServerSearch {
     private func next() {
         guard !isCancelled else { return }
         guard let server = servers.popFirst() else {
-            return fail(troubles.isEmpty ? "it has no server" : troubles.joined(separator: "; "))
+            let words = troubles.isEmpty ? "it has no server" : troubles.joined(separator: "; ")
+            return fail(words, Dialer.fault(among: faults))
         }
         let place = "\(server.target):\(server.port)"
         guard server.service == service else {
@@ -134,6 +137,7 @@ final class ServerSearch {
             case .success((.failure(let fault), let duration)):
                 tell(FindingStep(.addresses, .failed, server.target, fault.words, duration: duration))
                 troubles.append("\(place): \(fault.words)")
+                faults.append(.lookupFailed)
                 next()
             case .failure(let error): fail("\(error)")
             }
@@ -157,7 +161,10 @@ final class ServerSearch {
                 isDetail: !all.isEmpty
             )
         )
-        if all.isEmpty { troubles.append("\(place): the name is not known") }
+        if all.isEmpty {
+            troubles.append("\(place): the name is not known")
+            faults.append(.nameNotFound)
+        }
         for (address, why) in found.refused { refuse(address, why) }
         let usable = found.usable.filter { address in
             guard dialer.own.accept(address) else { return true }
@@ -173,6 +180,7 @@ final class ServerSearch {
             let words = Dialer.reason(error, timeout: dialer.timeout)
             tell(FindingStep(.connection, .failed, subject, words, duration: attempt.duration))
             troubles.append("\(subject): \(words)")
+            faults.append(Dialer.fault(of: error))
         } done: { [self] channel in
             guard let channel else { return next() }
             guard !isCancelled else { return channel.close(promise: nil) }
@@ -187,9 +195,9 @@ final class ServerSearch {
         troubles.append("\(subject): \(why)")
     }
 
-    private func fail(_ reason: String) {
+    private func fail(_ reason: String, _ fault: ConnectionFault = .unreachable) {
         guard !isCancelled else { return }
         isCancelled = true
-        done(.failure(Failure(words: "no server of \(domain.name) can be reached: \(reason)")))
+        done(.failure(Failure(words: "no server of \(domain.name) can be reached: \(reason)", fault: fault)))
     }
 }

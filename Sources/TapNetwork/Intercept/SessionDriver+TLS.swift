@@ -173,9 +173,29 @@ extension SessionDriver {
                 at: now
             )
         }
+        forecastBinding(securing.agreed?.versionNumber, facts.versionNumber)
         self.securing = nil
         stage = .relaying
         perform()
+    }
+
+    /// Has the session tell what channel binding will come to.
+    private func forecastBinding(_ server: TLSVersion?, _ client: TLSVersion?) {
+        guard let server, let client, let interception else { return }
+        let strategy: BindingForecast.Strategy
+        switch interception.identities {
+        case .minted: strategy = .minted
+        case .own: strategy = .serverCertificate
+        }
+        let isOwn = strategy == .serverCertificate
+        session.bind(
+            BindingForecast.Legs(
+                strategy,
+                clientTLS: client.rawValue,
+                serverTLS: server.rawValue,
+                hasSameCertificate: isOwn
+            )
+        )
     }
 
     /// Whether anything but white space waits that came before TLS.

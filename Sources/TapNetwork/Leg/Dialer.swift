@@ -1,6 +1,7 @@
 internal import Glibc
 internal import NIOCore
 internal import NIOPosix
+internal import TapCore
 
 /// Connects to one server, given by name or address.
 struct Dialer: Sendable {
@@ -47,6 +48,27 @@ struct Dialer: Sendable {
             .map { "\($0.target.ipAddress ?? "?"): \(Self.reason($0.error, timeout: timeout))" }
             .sorted()
             .joined(separator: ", ")
+    }
+
+    /// The same for whoever judges the failure: of several addresses the one that tells most.
+    static func fault(of error: any Error) -> ConnectionFault {
+        switch error {
+        case let error as NIOConnectionError:
+            guard error.connectionErrors.isEmpty else {
+                return fault(among: error.connectionErrors.map { fault(of: $0.error) })
+            }
+            return error.dnsAError == nil && error.dnsAAAAError == nil ? .timeout : .nameNotFound
+        case ChannelError.connectTimeout: return .timeout
+        case let error as IOError where error.errnoCode == ECONNREFUSED: return .refused
+        case let error as IOError where error.errnoCode == ETIMEDOUT: return .timeout
+        default: return .unreachable
+        }
+    }
+
+    /// Of the faults of several attempts the one that tells most: that something was there comes first.
+    static func fault(among faults: [ConnectionFault]) -> ConnectionFault {
+        let order: [ConnectionFault] = [.refused, .timeout, .unreachable, .nameNotFound]
+        return order.first { faults.contains($0) } ?? faults.first ?? .unreachable
     }
 
     /// Why a connection to one address could not be made.

@@ -109,7 +109,7 @@ final class SessionDriver {
             dialer.connect(on: loop.eventLoop).assumeIsolated().whenComplete { [self] result in
                 switch result {
                 case .success(let channel): connected(channel)
-                case .failure(let error): failed(dialer.words(for: error))
+                case .failure(let error): failed(dialer.words(for: error), Dialer.fault(of: error))
                 }
             }
         case .domains:
@@ -148,7 +148,7 @@ final class SessionDriver {
             search = nil
             switch result {
             case .success(let channel): connected(channel)
-            case .failure(let failure): failed(failure.words)
+            case .failure(let failure): failed(failure.words, failure.fault)
             }
         }
         search?.start()
@@ -203,11 +203,11 @@ final class SessionDriver {
         perform()
     }
 
-    private func failed(_ reason: String) {
+    private func failed(_ reason: String, _ fault: ConnectionFault = .unreachable) {
         guard stage == .connecting else { return }
         stage = .relaying
         loop.context.metrics.connectionFailed()
-        session.serverFailed(reason, at: now)
+        session.serverFailed(reason, fault, at: now)
         perform()
         awaitHeader()
     }

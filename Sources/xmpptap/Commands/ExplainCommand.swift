@@ -6,10 +6,14 @@ internal import TapCore
 struct ExplainCommand: ParsableCommand, Configurable {
     static let configuration = CommandConfiguration(
         commandName: "explain",
-        abstract: "Say what a JSON log or capture shows, put together.",
+        abstract: "Say why a login failed, and what else a log or capture shows, put together.",
         discussion: """
-            Without a flag: how each session came to be ready for stanzas, rung by rung, or where it failed, and why it \
-            ended. That takes a file recorded at verbose, as captures are.
+            Without a flag: how each session came to be ready for stanzas, rung by rung, or where it failed, why, and \
+            what to try; and why it ended. The rungs take a file recorded at verbose, as captures are. The exit code is \
+            1 where no session became ready.
+
+            A client's own log will do as well, if it shows what it sent and received as XMPPFramework, slixmpp, Gajim \
+            and profanity do (SEND: and RECV:).
 
             With --subscriptions: how people came to be, or not to be, contacts, from all sessions in the files; with a \
             JID only what concerns that person.
@@ -17,12 +21,13 @@ struct ExplainCommand: ParsableCommand, Configurable {
             Examples:
 
               xmpptap explain today.xtap --session 3
+              xmpptap explain profanity.log --format html > login.html
               xmpptap explain today.xtap --subscriptions juliet@example.net
             """
     )
 
     @Argument(
-        help: ArgumentHelp("A JSON log or capture.", valueName: "file"),
+        help: ArgumentHelp("A JSON log or capture, or a client's own log.", valueName: "file"),
         completion: .file()
     )
     var files: [String]
@@ -34,6 +39,16 @@ struct ExplainCommand: ParsableCommand, Configurable {
         )
     )
     var subscriptions: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "How the sessions are told: text, or drawn as svg or html.",
+            discussion: "A drawing shows who sent what to whom, the rungs beside it, and what xmpptap did itself.",
+            valueName: "text|svg|html"
+        ),
+        transform: ExplainForm.typed
+    )
+    var format = ExplainForm.text
 
     @Option(
         help: ArgumentHelp("Explain this session only; can be repeated.", valueName: "number"),
@@ -63,26 +78,32 @@ struct ExplainCommand: ParsableCommand, Configurable {
     private static let everybody = "*"
 
     func run() throws {
-        if let subscriptions { try explain(subscriptions: subscriptions) } else { try explainLadders() }
+        guard let subscriptions else { return try explainLadders() }
+        guard format == .text else { throw Failure.usage("--format \(format.rawValue) is not for --subscriptions") }
+        try explain(subscriptions: subscriptions)
     }
 
     private func explainLadders() throws {
         var story = LadderStory(of: Set(session))
+        var drawing = format.document.map { DrawnStory($0, of: Set(session)) }
         var found = SessionsFound()
         try read { entry in
             switch entry {
             case .header(let header):
                 found.note(run: header.run)
                 story.note(header)
+                drawing?.note(header)
             case .record(let line):
                 found.note(session: line.record.session)
                 story.note(line.record)
+                drawing?.note(line)
             case .damage, .gap: break
             }
         }
         if let remark = found.remark(on: Set(session)) { Console.complain(remark) }
-        if story.isEmpty, session.isEmpty { return Console.complain("no session is told of in these files") }
-        for line in story.lines() { Console.show(line) }
+        if story.isEmpty, session.isEmpty { Console.complain("no session is told of in these files") }
+        if let drawing { Console.print(drawing.drawn()) } else { for line in story.lines() { Console.show(line) } }
+        guard story.hasReady else { throw Failure.told(.checkFailed) }
     }
 
     private func explain(subscriptions: String) throws {

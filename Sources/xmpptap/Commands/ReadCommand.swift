@@ -9,7 +9,8 @@ struct ReadCommand: ParsableCommand, Configurable {
         abstract: "Show what a JSON log or capture holds.",
         discussion: """
             Shows a file as the log would have shown it while it was recorded, at any level that it holds. Parts of one \
-            run can be named together, in any order; "-" is standard input.
+            run can be named together, in any order; "-" is standard input. A client's own log is read as well, if it shows \
+            what it sent and received (SEND: and RECV:).
 
             Examples:
 
@@ -20,7 +21,7 @@ struct ReadCommand: ParsableCommand, Configurable {
     )
 
     @Argument(
-        help: ArgumentHelp("A JSON log or capture.", valueName: "file"),
+        help: ArgumentHelp("A JSON log or capture, or a client's own log.", valueName: "file"),
         completion: .file()
     )
     var files: [String]

@@ -1,7 +1,7 @@
 internal import TapCore
 
-/// The ladders of the sessions in a file: what each went through until stanzas flowed, or until it failed, and why it
-/// ended.
+/// The ladders of the sessions in a file: what each went through until stanzas flowed, or until it failed and why, and
+/// why it ended.
 struct LadderStory {
     /// One session of one run.
     private struct Session {
@@ -11,6 +11,7 @@ struct LadderStory {
         var who: String
         var isReady = false
         var rows: [[String]] = []
+        var verdict: LoginVerdict?
         var ending: String?
     }
 
@@ -50,11 +51,12 @@ struct LadderStory {
         if let jid = record.jid {
             sessions[key]?.who = jid
         } else if let user = record.user {
-            sessions[key]?.who = "\(user) at \(record.remote ?? "an unknown address")"
+            sessions[key]?.who = "\(user) at \(record.remote ?? record.domain ?? "an unknown address")"
         }
         switch record.code {
         case Rung.code: noteRung(record, key)
         case "session-ready": sessions[key]?.isReady = true
+        case LoginVerdict.code: sessions[key]?.verdict = LoginVerdict(record)
         case "session-ended":
             let verdict = record.details?["verdict"].map { " (\($0.text))" } ?? ""
             let span = Self.words(record.roundTrip ?? 0)
@@ -88,6 +90,9 @@ struct LadderStory {
     /// Whether any session was found.
     var isEmpty: Bool { order.isEmpty }
 
+    /// Whether any of the sessions became ready for stanzas.
+    var hasReady: Bool { sessions.values.contains(where: \.isReady) }
+
     /// The story, a line each.
     func lines() -> [String] {
         var lines: [String] = []
@@ -99,9 +104,20 @@ struct LadderStory {
             lines +=
                 session.rows.isEmpty
                 ? ["  no rungs are told: they are recorded from verbose on"] : Self.table(session.rows)
+            if let verdict = session.verdict { lines += Self.words(verdict) }
             lines.append("  " + (session.ending ?? "its end is not in the file"))
         }
         return lines
+    }
+
+    /// A verdict in the order in which one asks: why, whose fault, what now.
+    private static func words(_ verdict: LoginVerdict) -> [String] {
+        let rule = verdict.rule.map { " (\($0))" } ?? ""
+        let side = verdict.side == .network ? "between the two" : "with the \(verdict.side.rawValue)"
+        let place = verdict.isProxyTheCause ? "xmpptap itself is the cause" : "the cause lies \(side), not with xmpptap"
+        return [
+            "  failed at \(verdict.rung.rawValue): \(verdict.finding)\(rule)", "  \(place)", "  try: \(verdict.advice)",
+        ]
     }
 
     /// Rows under a head, in columns as wide as they need to be.

@@ -7,9 +7,10 @@ enum ValueFlags {
     ]
     /// Those of which one counts.
     static let single: Set = [
-        "--ca-dir", "--capture", "--certificate", "--config", "--domain", "--grace", "--key", "--keylog", "--log",
-        "--on-unparsable", "--port", "--redact", "--resolver", "--rotate-keep", "--rotate-size", "--subscriptions",
-        "--tls", "--tls-min", "--upstream", "--upstream-ca", "--upstream-certificate", "--upstream-key",
+        "--ca-dir", "--capture", "--certificate", "--config", "--domain", "--format", "--grace", "--key", "--keylog",
+        "--log", "--on-unparsable", "--port", "--redact", "--resolver", "--rotate-keep", "--rotate-size",
+        "--subscriptions", "--tls", "--tls-min", "--upstream", "--upstream-ca", "--upstream-certificate",
+        "--upstream-key",
     ]
 
     /// The arguments with every value that begins with a hyphen tied to its flag: the parser takes `-` and `-1` for flags,

@@ -207,7 +207,7 @@ import Testing
         let folder = try Folder()
         let path = folder.file("x")
         let notOurs =
-            "\(path) is no JSON log or capture of xmpptap: its first line is no header; "
+            "\(path) is no JSON log or capture of xmpptap, and no log of a client with lines of SEND: and RECV:; "
             + "record one with --capture FILE or --log-to FILE,format=json"
         for text in ["17:22:42.102 [3] SEND: <a/>\n", record(1), "{}\n", "{\"xtap\":\"x\"}\n", "x", "\n\n", "\u{0}"] {
             try folder.write(text, "x")

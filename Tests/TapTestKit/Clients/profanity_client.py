@@ -36,7 +36,7 @@ class Profanity:
 
     def __init__(self, options):
         self.home = tempfile.mkdtemp(prefix="profanity-")
-        self.log = os.path.join(self.home, "debug.log")
+        self.log = options.log or os.path.join(self.home, "debug.log")
         self.read = 0
         self.screen = bytearray()
         self.counts = {}
@@ -225,6 +225,7 @@ def parse():
     parser.add_argument("--send", nargs=2, metavar=("JID", "BODY"), action="append", default=[])
     parser.add_argument("--reply", metavar="BODY", help="answer each message with this")
     parser.add_argument("--receive", metavar="N", type=int, default=0, help="wait for this many messages")
+    parser.add_argument("--log", metavar="FILE", help="keep profanity's own debug log here")
     parser.add_argument("--timeout", metavar="SECONDS", type=float, default=30)
     return parser.parse_args()
 

@@ -31,4 +31,6 @@ public enum EndingVerdict: String, Sendable, Hashable, CaseIterable {
     case tls
     /// This program stopped.
     case stopped
+    /// What was read of it ends before it does.
+    case unrecorded
 }

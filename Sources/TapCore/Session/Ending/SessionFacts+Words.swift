@@ -2,7 +2,7 @@
 extension SessionFacts {
     var endingLevel: Level {
         switch ending {
-        case .clean, .undecoded(_, .finished), .stopped, nil: .info
+        case .clean, .undecoded(_, .finished), .stopped, .unrecorded, nil: .info
         case .unclean, .undecoded: .warn
         case .error, .tls, .tap: .error
         }
@@ -29,6 +29,7 @@ extension SessionFacts {
         case .tls: .tls
         case .tap: .tap
         case .stopped: .stopped
+        case .unrecorded: .unrecorded
         case nil: nil
         }
     }
@@ -43,6 +44,7 @@ extension SessionFacts {
         case .tls(let leg, let words): "TLS with the \(leg.name) failed: \(words)"
         case .tap(let condition): "ended by xmpptap: \(condition)"
         case .stopped: "ended because xmpptap stops"
+        case .unrecorded: "its end is not recorded"
         case nil: "ended"
         }
     }

@@ -93,6 +93,7 @@ public struct Ladder: Sendable {
                 outcome ?? .failed(silence),
                 from: step.began,
                 details: step.details,
+                awaited: step.awaits,
                 at: monotonic
             )
         }
@@ -106,6 +107,7 @@ public struct Ladder: Sendable {
         _ outcome: Rung.Outcome,
         from began: Int64,
         details: Facts,
+        awaited: Leg? = nil,
         at monotonic: Int64
     ) -> Rung {
         reached = max(reached, monotonic)
@@ -114,7 +116,8 @@ public struct Ladder: Sendable {
             began: began,
             duration: max(0, monotonic - began),
             outcome: outcome,
-            details: details
+            details: details,
+            awaited: awaited
         )
         if rungs.count < Self.capacity { rungs.append(rung) }
         return rung

@@ -86,4 +86,6 @@ public struct Rung: Sendable, Hashable {
     public var outcome: Outcome
     /// What else tells it from others of its name: `epoch`, `address`, `mechanism` and the like.
     public var details: Facts
+    /// Of a rung that the session's end cut off: on which leg it was waited for the one who had to act.
+    var awaited: Leg?
 }

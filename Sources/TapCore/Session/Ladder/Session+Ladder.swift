@@ -93,6 +93,7 @@ extension Session {
         // Those that follow a success of SASL2, or that come again, are an answer to nothing.
         let isDue = ladder.isUnderWay(.features)
         if isDue { finish(.features, .ok, details: ["features": .strings(features.names)]) }
+        if case .opening = phase { forecastBinding() }
         switch phase {
         case .opening where offer.startTLS == .required: begin(.startTLS, awaits: .client)
         case .opening where !features.allMechanisms.isEmpty: begin(.mechanism, awaits: .client)
@@ -106,8 +107,11 @@ extension Session {
     /// A step of SASL has gone by.
     mutating func climb(_ step: AuthenticationStep, _ element: Element) {
         let rung: Rung.Name = element.namespace.isSASL2 ? .sasl2 : .sasl
+        login?.note(step, words: step.text.map { tools.redactor.disclose(text: $0) })
+        if step.kind == .begin || step.kind == .challenge { forecastBinding() }
         switch step.kind {
         case .begin:
+            noteDowngrade()
             if facts.features.contains("starttls"), !ladder.has(.startTLS) {
                 finish(.startTLS, .skipped("offered and not taken"))
             }

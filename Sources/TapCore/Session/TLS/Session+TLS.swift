@@ -121,6 +121,8 @@ extension Session {
         facts.mechanisms = []
         facts.mechanism = nil
         facts.version = nil
+        login?.offer = nil
+        login?.hasServerHeader = false
         for direction in Direction.allCases {
             pipes[direction].decoder.restart()
             pipes[direction].mayRestart = pipes[direction].decoder.epoch > 0

@@ -1,0 +1,60 @@
+internal import TapCore
+
+/// A file that is the log of a client, read line by line.
+struct ClientLogPart {
+    /// What stands for the header that such a file does not have.
+    let header: RecordHeader
+    private var source = ClientLogSource()
+    private var records: ArraySlice<RecordLine> = []
+    private var hasEnded = false
+
+    /// Reads up to the first line that shows an item.
+    ///
+    /// - Throws: ``ReaderFault`` where none of the first ``ClientLogSource/patience`` lines does, or reading fails.
+    init(first: Range<Int>, _ lines: inout LineReader, _ path: String) throws(ReaderFault) {
+        var line = Self.copy(first, lines)
+        var count = 0
+        while true {
+            let isItem = ClientLogLine(line).direction != nil
+            source.take(line)
+            if isItem { break }
+            count += 1
+            guard count < ClientLogSource.patience else { throw ReaderFault(code: .notOurs, path: path) }
+            switch lines.next() {
+            case .whole(let range), .torn(let range): line = Self.copy(range, lines)
+            case .tooLong, .end: throw ReaderFault(code: .notOurs, path: path)
+            case .failed(let cause): throw ReaderFault(code: .cannotRead(errno: cause), path: path)
+            }
+        }
+        header = RecordHeader(
+            tool: "a client's log",
+            time: source.began,
+            level: "verbose",
+            isComplete: false,
+            redaction: ClientLogSource.options.redaction,
+            run: "client-log"
+        )
+    }
+
+    /// The next record; nil at the end of the file.
+    mutating func next(_ lines: inout LineReader, _ path: String) throws(ReaderFault) -> RecordLine? {
+        while true {
+            if let record = records.popFirst() { return record }
+            records = source.takeRecords()[...]
+            guard records.isEmpty else { continue }
+            guard !hasEnded else { return nil }
+            switch lines.next() {
+            case .whole(let range), .torn(let range): source.take(Self.copy(range, lines))
+            case .tooLong: continue
+            case .end:
+                hasEnded = true
+                source.finish()
+            case .failed(let cause): throw ReaderFault(code: .cannotRead(errno: cause), path: path)
+            }
+        }
+    }
+
+    private static func copy(_ range: Range<Int>, _ lines: borrowing LineReader) -> [UInt8] {
+        lines.withBytes(of: range) { bytes in bytes.withUnsafeBytes { Array($0) } }
+    }
+}

@@ -1,0 +1,99 @@
+internal import TapCore
+
+/// The time at the beginning of a line: `17:22:42.102`, with a day before it if the client writes one.
+struct ClientLogStamp {
+    /// The wall clock; without a day that of the first of January 1970. Of what has no zone it is what the client's clock
+    /// showed.
+    let time: Timestamp
+    /// The line names the day.
+    let hasDay: Bool
+    /// How it is written, digits aside: lines that begin alike are lines of the log, others continue one.
+    let shape: [UInt8]
+
+    /// Reads `[YYYY-MM-DD] HH:MM:SS[.fraction] [zone]` with the separators that logs have; nil where a line does not
+    /// begin so.
+    init?(_ line: [UInt8]) {
+        var reader = Reader(line.prefix(48))
+        _ = reader.take(0x5B)
+        var day = (year: 1970, month: 1, of: 1)
+        let start = reader
+        var hasDay = false
+        if let year = reader.number(digits: 4), reader.takeAny(of: 0x2D, 0x2F), let month = reader.number(digits: 2),
+            reader.takeAny(of: 0x2D, 0x2F), let of = reader.number(digits: 2), reader.takeAny(of: 0x54, 0x20)
+        {
+            day = (year, month, of)
+            hasDay = true
+        } else {
+            reader = start
+            // 24/12/2025 and 12/24/2025 are both written, and which is which nobody can tell: the day is left out.
+            if reader.number(digits: 2) != nil, reader.takeAny(of: 0x2F, 0x2E, 0x2D), reader.number(digits: 2) != nil,
+                reader.takeAny(of: 0x2F, 0x2E, 0x2D),
+                reader.number(digits: 4) != nil || reader.number(digits: 2) != nil,
+                reader.takeAny(of: 0x20, 0x54)
+            {
+            } else {
+                reader = start
+            }
+        }
+        guard let hour = reader.number(digits: 2), reader.take(0x3A), let minute = reader.number(digits: 2),
+            reader.take(0x3A), let second = reader.number(digits: 2)
+        else { return nil }
+        var fraction = ""
+        if reader.takeAny(of: 0x2E, 0x2C, 0x3A) { fraction = reader.digits(most: 9) }
+        let end = reader.position
+        let zone = reader.zone()
+        func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
+        let text =
+            "\(day.year)-\(two(day.month))-\(two(day.of))T\(two(hour)):\(two(minute)):\(two(second))"
+            + (fraction.isEmpty ? "Z" : ".\(fraction)Z")
+        guard let local = Timestamp(rfc3339: text) else { return nil }
+        time = Timestamp(nanoseconds: local.nanoseconds &- Int64(zone) &* 60_000_000_000)
+        self.hasDay = hasDay
+        shape = line.prefix(end).map { $0 >= 0x30 && $0 <= 0x39 ? 0x30 : $0 }
+    }
+
+    /// Walks over the beginning of a line.
+    private struct Reader {
+        private var rest: ArraySlice<UInt8>
+        var position: Int { rest.startIndex }
+
+        init(_ bytes: ArraySlice<UInt8>) { rest = bytes }
+
+        mutating func take(_ byte: UInt8) -> Bool {
+            guard rest.first == byte else { return false }
+            rest = rest.dropFirst()
+            return true
+        }
+
+        mutating func takeAny(of bytes: UInt8...) -> Bool {
+            guard let first = rest.first, bytes.contains(first) else { return false }
+            rest = rest.dropFirst()
+            return true
+        }
+
+        /// Exactly so many digits, and no further one behind.
+        mutating func number(digits count: Int) -> Int? {
+            let found = rest.prefix { $0 >= 0x30 && $0 <= 0x39 }
+            guard found.count == count else { return nil }
+            rest = rest.dropFirst(count)
+            return found.reduce(0) { $0 * 10 + Int($1 - 0x30) }
+        }
+
+        mutating func digits(most count: Int) -> String {
+            let found = rest.prefix { $0 >= 0x30 && $0 <= 0x39 }
+            rest = rest.dropFirst(found.count)
+            return String(decoding: found.prefix(count), as: UTF8.self)
+        }
+
+        /// `+HH:MM` or `+HHMM` in minutes; 0 where there is none.
+        mutating func zone() -> Int {
+            guard let sign = rest.first, sign == 0x2B || sign == 0x2D else { return 0 }
+            rest = rest.dropFirst()
+            let digits = rest.filter { $0 != 0x3A }.prefix { $0 >= 0x30 && $0 <= 0x39 }
+            guard digits.count >= 4 else { return 0 }
+            let values = digits.prefix(4).map { Int($0 - 0x30) }
+            let minutes = (values[0] * 10 + values[1]) * 60 + values[2] * 10 + values[3]
+            return sign == 0x2B ? minutes : -minutes
+        }
+    }
+}

@@ -1,0 +1,194 @@
+internal import TapCore
+internal import XMPPCore
+
+/// One session of a client's log: its items in the order of the log, and the stream headers that it lacks.
+///
+/// A class, since a ``Session`` is not to be copied.
+final class ClientLogStreams {
+    private var session: Session
+    /// Whether a stream is open in a direction: a header was there or was inferred.
+    private var isOpen: (send: Bool, recv: Bool) = (false, false)
+    /// A success or consent has gone by: the client's next header belongs to this session.
+    private var isRestartDue = true
+    private var isClosed = false
+    /// A declaration that waits for its header.
+    private var declaration: (send: [UInt8], recv: [UInt8]) = ([], [])
+    /// The domain of the account, as the last header named it.
+    private var domain: String?
+
+    var number: UInt64 { session.number }
+
+    init(run: Run, tools: SessionTools, at now: Run.Instant) {
+        session = Session(
+            run: run,
+            options: ClientLogSource.options,
+            tools: tools,
+            remote: nil,
+            upstream: "",
+            beginning: Session.ownLogBeginning,
+            at: now
+        )
+        session.climbed(.connect, .skipped("not told in a client's log"), at: now)
+        session.serverConnected("the server", at: now)
+    }
+
+    /// Whether an item belongs to a session that comes after this one: this one's streams are closed, or the client
+    /// opens one that nothing called for.
+    func isOver(before text: ArraySlice<UInt8>, _ direction: Direction) -> Bool {
+        // What the server had sent before it heard of the end still belongs to this one.
+        if isClosed { return direction == .send && !Self.isEnd(text) }
+        guard direction == .send, Self.isHeader(text) || Self.isDeclaration(text) else { return false }
+        return !isRestartDue && declaration.send.isEmpty
+    }
+
+    /// Takes what one line, or several that belong together, showed.
+    func take(_ direction: Direction, _ bytes: [UInt8], at now: Run.Instant, _ tell: (RecordLine) -> Void) {
+        let text = bytes.drop { $0 == 0x20 || $0 == 0x0A || $0 == 0x09 }
+        if Self.isDeclaration(text), !Self.holdsHeader(text) {
+            // Told apart from its header by some: both begin one stream.
+            setDeclaration(direction, bytes)
+            return
+        }
+        if Self.isHeader(text) || Self.isDeclaration(text) {
+            open(direction)
+            let whole = takeDeclaration(direction) + bytes
+            let completed = Self.completed(whole)
+            feed(
+                direction,
+                completed ?? whole,
+                at: now,
+                inferred: completed == nil ? nil : "its namespaces are",
+                tell
+            )
+        } else {
+            if !isOpen(direction) {
+                feed(
+                    direction,
+                    takeDeclaration(direction) + header(direction),
+                    at: now,
+                    inferred: "the header is",
+                    tell
+                )
+                open(direction)
+            }
+            feed(direction, bytes, at: now, tell)
+        }
+        noteRestart(text, direction)
+    }
+
+    /// The log tells no more of it.
+    func end(at now: Run.Instant, _ tell: (RecordLine) -> Void) {
+        session.recordingEnded(at: now)
+        drain(nil, tell)
+        session.closed(at: now)
+        drain(nil, tell)
+    }
+
+    // MARK: Streams
+
+    private func isOpen(_ direction: Direction) -> Bool { direction == .send ? isOpen.send : isOpen.recv }
+
+    private func open(_ direction: Direction) {
+        switch direction {
+        case .send:
+            // The server answers a new stream with one of its own.
+            if isOpen.send { isOpen.recv = false }
+            isOpen.send = true
+            isRestartDue = false
+        case .recv: isOpen.recv = true
+        }
+    }
+
+    /// Behind consent to TLS and behind success the streams begin anew (RFC 6120 §4.3.3).
+    private func noteRestart(_ text: ArraySlice<UInt8>, _ direction: Direction) {
+        if Self.isEnd(text) { isClosed = true }
+        guard direction == .recv else { return }
+        let tag = text.prefix { $0 != 0x3E }
+        let isSASL = Self.holds("urn:ietf:params:xml:ns:xmpp-sasl", tag)
+        let isTLS = Self.holds("urn:ietf:params:xml:ns:xmpp-tls", tag)
+        guard text.starts(with: "<success".utf8) && isSASL || text.starts(with: "<proceed".utf8) && isTLS else {
+            return
+        }
+        isRestartDue = true
+        isOpen = (false, false)
+    }
+
+    /// A header that the log does not have.
+    private func header(_ direction: Direction) -> [UInt8] {
+        let address = (session.facts.domain ?? domain).map {
+            " \(direction == .send ? "to" : "from")=\"\(Self.escape($0))\""
+        }
+        return Array(
+            ("<stream:stream xmlns=\"jabber:client\" xmlns:stream=\"http://etherx.jabber.org/streams\""
+                + "\(address ?? "") version=\"1.0\">").utf8
+        )
+    }
+
+    /// A header with the namespaces that a client's log left out, as those do that show what a parser made of it; nil where
+    /// it has them.
+    private static func completed(_ bytes: [UInt8]) -> [UInt8]? {
+        let text = bytes[...]
+        let name = Array("<stream:stream".utf8)
+        guard let start = text.indices.first(where: { text[$0...].starts(with: name) }) else { return nil }
+        let tag = text[start...].prefix { $0 != 0x3E }
+        var missing = ""
+        if !holds(" xmlns:stream=", tag) { missing += " xmlns:stream=\"http://etherx.jabber.org/streams\"" }
+        if !holds(" xmlns=", tag) { missing += " xmlns=\"jabber:client\"" }
+        guard !missing.isEmpty else { return nil }
+        let end = start + name.count
+        return Array(text[..<end]) + Array(missing.utf8) + Array(text[end...])
+    }
+
+    private static func escape(_ text: String) -> String {
+        text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing("\"", with: "&quot;")
+    }
+
+    private func setDeclaration(_ direction: Direction, _ bytes: [UInt8]) {
+        switch direction {
+        case .send:
+            declaration.send = bytes
+        case .recv: declaration.recv = bytes
+        }
+    }
+
+    private func takeDeclaration(_ direction: Direction) -> [UInt8] {
+        defer { setDeclaration(direction, []) }
+        return direction == .send ? declaration.send : declaration.recv
+    }
+
+    private static func isDeclaration(_ text: ArraySlice<UInt8>) -> Bool { text.starts(with: "<?xml".utf8) }
+    private static func isEnd(_ text: ArraySlice<UInt8>) -> Bool { text.starts(with: "</stream:stream".utf8) }
+    private static func isHeader(_ text: ArraySlice<UInt8>) -> Bool { text.starts(with: "<stream:stream".utf8) }
+    private static func holdsHeader(_ text: ArraySlice<UInt8>) -> Bool { holds("<stream:stream", text) }
+
+    private static func holds(_ word: StaticString, _ text: ArraySlice<UInt8>) -> Bool {
+        let word = word.withUTF8Buffer { Array($0) }
+        guard text.count >= word.count else { return false }
+        return (text.startIndex...(text.endIndex - word.count)).contains { text[$0...].starts(with: word) }
+    }
+
+    // MARK: The session
+
+    private func feed(
+        _ direction: Direction,
+        _ bytes: [UInt8],
+        at now: Run.Instant,
+        inferred: String? = nil,
+        _ tell: (RecordLine) -> Void
+    ) {
+        _ = session.receive(direction, bytes.span, at: now)
+        drain(inferred, tell)
+    }
+
+    private func drain(_ inferred: String?, _ tell: (RecordLine) -> Void) {
+        while let command = session.next() {
+            guard case .record(var record) = command else { continue }
+            if let inferred, record.kind == .streamOpen {
+                record.origin = .tap
+                record.code = "inferred"
+                record.message = "inferred: \(inferred) not in the log"
+            }
+            session.withContent { tell(RecordLine(record, content: $0)) }
+        }
+    }
+}

@@ -1,0 +1,379 @@
+// What there is to know of each cause, whatever the session.
+extension LoginCause {
+    /// Where a cause lies.
+    public enum Side: String, Sendable, Hashable {
+        case client
+        case server
+        /// Between the two.
+        case network
+        /// This program.
+        case tap = "xmpptap"
+    }
+
+    /// What is the same for every session that fails for one cause.
+    struct Entry {
+        /// Who has to change something, or broke the rule.
+        var side: Side
+        /// Where the rule stands.
+        var rule: String?
+        /// What to try, as an order to the reader.
+        var advice: String
+    }
+
+    var entry: Entry {
+        switch self {
+        case .nameNotFound, .serviceNotOffered, .lookupFailed, .connectionRefused, .connectionTimeout,
+            .serverUnreachable:
+            connectionEntry
+        case .tlsRequired, .tlsDeclined, .tlsAlertByClient, .tlsAlertByServer, .certificateExpired, .clockSkew,
+            .certificateWrongName, .certificateUnknownIssuer, .authorityNotTrusted, .certificateRefused, .alpnMismatch,
+            .tlsIncompatible,
+            .startTLSInjection, .tlsFailed:
+            tlsEntry
+        case .notXMPP, .malformedStream, .namespaceMismatch, .versionMismatch, .hostUnknown, .seeOtherHost,
+            .resourceConstraint, .policyViolation, .systemShutdown, .streamError, .serverSilent, .serverGone,
+            .clientGaveUp:
+            streamEntry
+        case .bindingDenied, .bindingMismatch, .mechanismsAltered, .tlsVersionAltered: bindingEntry
+        case .accountExists, .registrationNotAllowed, .registrationRefused, .missingBind, .conflict, .bindRefused,
+            .domainNotServed, .endedByTap:
+            sessionEntry
+        default: authenticationEntry
+        }
+    }
+
+    private var connectionEntry: Entry {
+        switch self {
+        case .nameNotFound:
+            Entry(
+                side: .network,
+                rule: "RFC 6120 §3.2",
+                advice: "check how the domain is spelled and ask its name servers (xmpptap doctor --upstream-domain), "
+                    + "or name the server itself with --upstream HOST:PORT"
+            )
+        case .serviceNotOffered:
+            Entry(
+                side: .server,
+                rule: "RFC 6120 §3.2.1, RFC 2782",
+                advice: "ask whoever runs the domain: its SRV record says that it has no service for clients"
+            )
+        case .lookupFailed:
+            Entry(
+                side: .network,
+                rule: "RFC 6120 §3.2",
+                advice: "check the name servers of this machine, or name another with --resolver"
+            )
+        case .connectionRefused:
+            Entry(
+                side: .server,
+                rule: nil,
+                advice: "check that the server runs and listens at this address and port; "
+                    + "a firewall that rejects looks the same"
+            )
+        case .connectionTimeout:
+            Entry(
+                side: .network,
+                rule: nil,
+                advice: "check the address, and firewalls on the way that drop packets without a word"
+            )
+        default:
+            Entry(side: .network, rule: nil, advice: "check the address and the route to it from this machine")
+        }
+    }
+
+    private var tlsEntry: Entry {
+        switch self {
+        case .tlsRequired:
+            Entry(
+                side: .client,
+                rule: "RFC 6120 §5.3.1",
+                advice: "switch TLS on in the client, or let the server do without for a test on this machine "
+                    + "(Prosody: c2s_require_encryption = false; ejabberd: starttls_required: false)"
+            )
+        case .tlsDeclined:
+            Entry(
+                side: .server,
+                rule: "RFC 6120 §5.4.2.2",
+                advice: "look for the certificate and key in the server's configuration and log: "
+                    + "it offers TLS and cannot do it"
+            )
+        case .tlsAlertByClient:
+            Entry(side: .client, rule: "RFC 8446 §6", advice: "look in the client's log for what it dislikes in TLS")
+        case .tlsAlertByServer:
+            Entry(side: .server, rule: "RFC 8446 §6", advice: "look in the server's log for what it dislikes in TLS")
+        case .certificateExpired:
+            Entry(side: .server, rule: "RFC 5280 §4.1.2.5", advice: "renew the server's certificate")
+        case .clockSkew:
+            Entry(
+                side: .network,
+                rule: "RFC 5280 §4.1.2.5",
+                advice: "set the clocks of both machines; the certificate is not valid yet for one of them"
+            )
+        case .certificateWrongName:
+            Entry(
+                side: .server,
+                rule: "RFC 6120 §13.7.2",
+                advice: "get a certificate for the domain of the address, not for the name of the machine, "
+                    + "or check the domain that the client asks for"
+            )
+        case .certificateUnknownIssuer:
+            Entry(
+                side: .server,
+                rule: "RFC 6120 §13.7.2",
+                advice: "give the server the whole chain of its certificate, or trust its authority "
+                    + "with --upstream-ca FILE"
+            )
+        case .authorityNotTrusted:
+            Entry(
+                side: .tap,
+                rule: "RFC 6120 §13.7.2",
+                advice: "let the client trust the authority of this proxy: xmpptap ca export says how for each client"
+            )
+        case .certificateRefused:
+            Entry(
+                side: .server,
+                rule: "RFC 6120 §13.7.2",
+                advice: "look at the server's certificate and its chain, or, for a test alone, use --upstream-insecure"
+            )
+        case .tlsIncompatible:
+            Entry(
+                side: .server,
+                rule: "RFC 8446 §4.1",
+                advice: "bring the older side up to date, or lower the least version by --tls-min"
+            )
+        case .startTLSInjection:
+            Entry(
+                side: .client,
+                rule: "RFC 6120 §5.3.3",
+                advice: "look at what stands between the two: somebody may have injected it, or this side does not wait"
+            )
+        case .tlsFailed:
+            Entry(side: .server, rule: "RFC 8446", advice: "check that this is the right port, and look at both logs")
+        default:
+            Entry(
+                side: .client,
+                rule: "RFC 7301 §3.2",
+                advice: "let the client offer xmpp-client, or nothing, in ALPN"
+            )
+        }
+    }
+
+    private var streamEntry: Entry {
+        switch self {
+        case .notXMPP:
+            Entry(side: .client, rule: "RFC 6120 §4.2", advice: "check which program connects here, and to which port")
+        case .malformedStream:
+            Entry(side: .client, rule: "RFC 6120 §11", advice: "mend what writes this stream: see the error above")
+        case .namespaceMismatch:
+            Entry(
+                side: .client,
+                rule: "RFC 6120 §4.8",
+                advice: "check the port: clients speak jabber:client, servers jabber:server, components "
+                    + "jabber:component:accept, each on a port of its own"
+            )
+        case .versionMismatch:
+            Entry(
+                side: .client,
+                rule: "RFC 6120 §4.7.5",
+                advice: "write version='1.0' in the stream header, or use software that speaks XMPP 1.0"
+            )
+        case .hostUnknown:
+            Entry(
+                side: .client,
+                rule: "RFC 6120 §4.9.3.6",
+                advice: "check the domain of the address against the hosts in the server's configuration, "
+                    + "and whether this is the server meant"
+            )
+        case .seeOtherHost:
+            Entry(
+                side: .server,
+                rule: "RFC 6120 §4.9.3.19",
+                advice: "connect to the host named there, or put the proxy in front of that one"
+            )
+        case .resourceConstraint:
+            Entry(
+                side: .server,
+                rule: "RFC 6120 §4.9.3.17",
+                advice: "try again later, or look at the server's limits of sessions and connections"
+            )
+        case .policyViolation:
+            Entry(
+                side: .client,
+                rule: "RFC 6120 §4.9.3.14",
+                advice: "look in the server's log and configuration for the rule; it may be about TLS, rates or sizes"
+            )
+        case .systemShutdown:
+            Entry(side: .server, rule: "RFC 6120 §4.9.3.20", advice: "try again when the server is back")
+        case .streamError:
+            Entry(side: .client, rule: "RFC 6120 §4.9.3", advice: "look up the condition, and the server's log")
+        case .serverSilent:
+            Entry(
+                side: .server,
+                rule: "RFC 6120 §4.3",
+                advice: "look in the server's log; a server that is stuck, or one that wants TLS from the first byte "
+                    + "on this port, keeps quiet like this"
+            )
+        case .serverGone:
+            Entry(
+                side: .server,
+                rule: "RFC 6120 §4.4",
+                advice: "look in the server's log; it must say why it closes a stream, and did not"
+            )
+        default:
+            Entry(side: .client, rule: "RFC 6120 §4.4", advice: "look in the client's log for its reason")
+        }
+    }
+
+    private var authenticationEntry: Entry {
+        switch self {
+        case .noCommonMechanism:
+            Entry(
+                side: .client,
+                rule: "RFC 6120 §6.3.3",
+                advice: "compare the mechanisms offered with what the client can and may do; "
+                    + "many clients send no password without TLS"
+            )
+        case .mechanismTooWeak:
+            Entry(
+                side: .client,
+                rule: "RFC 6120 §6.5.4, §6.5.9",
+                advice: "use TLS, or a mechanism that does not show the password (SCRAM)"
+            )
+        case .wrongPassword: Entry(side: .client, rule: "RFC 6120 §6.5.10", advice: "check the password")
+        case .unknownUser:
+            Entry(
+                side: .client,
+                rule: "RFC 6120 §6.5.10",
+                advice: "check the name and the domain, and whether the account exists on this server"
+            )
+        case .notAuthorized:
+            Entry(
+                side: .client,
+                rule: "RFC 6120 §6.5.10",
+                advice: "check name, domain and password; the server's log may say which is wrong"
+            )
+        case .accountDisabled:
+            Entry(side: .server, rule: "RFC 6120 §6.5.2", advice: "have the account enabled by who runs the server")
+        case .credentialsExpired:
+            Entry(side: .client, rule: "RFC 6120 §6.5.3", advice: "set a new password, or get a new token")
+        case .temporaryFailure:
+            Entry(
+                side: .server,
+                rule: "RFC 6120 §6.5.11",
+                advice: "try again; if it stays, look in the server's log for its account database"
+            )
+        case .malformedRequest:
+            Entry(
+                side: .client,
+                rule: "RFC 6120 §6.5.8",
+                advice: "look at the client's SASL messages; servers say the same of a wrong channel binding"
+            )
+        case .invalidAuthorization:
+            Entry(
+                side: .client,
+                rule: "RFC 6120 §6.5.6",
+                advice: "leave the authorization identity empty, unless the account may act for others"
+            )
+        case .clientAborted:
+            Entry(
+                side: .client,
+                rule: "RFC 6120 §6.4.4",
+                advice: "look in the client's log: it does not believe the server, or lacks a password"
+            )
+        case .plainDowngrade:
+            Entry(
+                side: .client,
+                rule: "RFC 4616 §5",
+                advice: "find out why the first mechanism failed, and forbid PLAIN in the client: it has now shown its "
+                    + "password, which should be changed if the connection was not encrypted"
+            )
+        case .handshakeRefused:
+            Entry(
+                side: .client,
+                rule: "XEP-0114 §3",
+                advice: "compare the component's secret with the server's (component_secret), and its name"
+            )
+        default:
+            Entry(
+                side: .client,
+                rule: "XEP-0220 §2",
+                advice: "check that the domain's own server can be reached and answers for its keys"
+            )
+        }
+    }
+
+    private var bindingEntry: Entry {
+        switch self {
+        case .bindingDenied:
+            Entry(
+                side: .client,
+                rule: "RFC 5802 §6",
+                advice: "let the client see and use the server's -PLUS mechanisms, or let it say n; "
+                    + "behind a proxy that takes them out this login cannot work"
+            )
+        case .bindingMismatch:
+            Entry(
+                side: .tap,
+                rule: "RFC 5802 §6, RFC 5056 §2",
+                advice: "let the proxy log in itself (--accounts FILE), give it the server's certificate and key for "
+                    + "tls-server-end-point (--certificate, --key), or switch channel binding off in the client"
+            )
+        case .mechanismsAltered:
+            Entry(
+                side: .tap,
+                rule: "XEP-0474",
+                advice: "leave the mechanisms as the server offers them (--channel-binding keep), "
+                    + "or let the proxy log in itself (--accounts FILE)"
+            )
+        default:
+            Entry(
+                side: .tap,
+                rule: "XEP-0515",
+                advice: "let client and server use the same version of TLS, or let the proxy log in itself "
+                    + "(--accounts FILE)"
+            )
+        }
+    }
+
+    private var sessionEntry: Entry {
+        switch self {
+        case .accountExists: Entry(side: .client, rule: "XEP-0077 §3.1", advice: "choose another name, or log in")
+        case .registrationNotAllowed:
+            Entry(
+                side: .server,
+                rule: "XEP-0077 §3.1",
+                advice: "ask whoever runs the server for an account (Prosody: allow_registration; "
+                    + "ejabberd: mod_register)"
+            )
+        case .registrationRefused:
+            Entry(side: .client, rule: "XEP-0077 §3.1", advice: "see the condition, and the server's log")
+        case .missingBind:
+            Entry(
+                side: .client,
+                rule: "RFC 6120 §7.1",
+                advice: "bind a resource after authentication, before anything else"
+            )
+        case .conflict:
+            Entry(
+                side: .client,
+                rule: "RFC 6120 §7.7.2.2",
+                advice: "give each client a resource of its own, or let the server choose it"
+            )
+        case .bindRefused:
+            Entry(
+                side: .server,
+                rule: "RFC 6120 §7.6.2, §7.7.2",
+                advice: "see the condition; the server may limit the sessions of an account"
+            )
+        case .domainNotServed:
+            Entry(
+                side: .tap,
+                rule: "RFC 6120 §4.9.3.6",
+                advice:
+                    "name the domain with --upstream-domain or in --listen, or check the domain that the client asks for"
+            )
+        default:
+            Entry(side: .tap, rule: nil, advice: "see the error above; limits are set with --limit")
+        }
+    }
+}

@@ -1,0 +1,162 @@
+/// Why a session did not become ready for stanzas. The raw value is stable: it is the detail `cause` of the record
+/// `login-failed`.
+public enum LoginCause: String, Sendable, Hashable, CaseIterable {
+    // MARK: The way to the server
+
+    /// The server's name is in no name server.
+    case nameNotFound = "name-not-found"
+    /// The domain's SRV record says that it has no such service (RFC 2782: the target is `.`).
+    case serviceNotOffered = "service-not-offered"
+    /// The name servers could not be asked.
+    case lookupFailed = "lookup-failed"
+    /// Nothing listens at the server's address.
+    case connectionRefused = "connection-refused"
+    /// The server's address does not answer.
+    case connectionTimeout = "connection-timeout"
+    /// Another failure of the network.
+    case serverUnreachable = "server-unreachable"
+
+    // MARK: TLS
+
+    /// The server demands TLS, and the client does not begin it.
+    case tlsRequired = "tls-required"
+    /// The server declines the TLS that it offered.
+    case tlsDeclined = "tls-declined"
+    /// The client ended TLS by an alert of which no other cause is known.
+    case tlsAlertByClient = "tls-alert-client"
+    /// The server ended TLS by an alert of which no other cause is known.
+    case tlsAlertByServer = "tls-alert-server"
+    /// The server's certificate has expired.
+    case certificateExpired = "certificate-expired"
+    /// A certificate is not valid yet, by the clock of who looks at it: one of the clocks is wrong.
+    case clockSkew = "clock-skew"
+    /// The server's certificate is for another name.
+    case certificateWrongName = "certificate-wrong-name"
+    /// Nobody who is trusted has signed the server's certificate.
+    case certificateUnknownIssuer = "certificate-unknown-issuer"
+    /// The client does not trust the authority that signs for this program.
+    case authorityNotTrusted = "authority-not-trusted"
+    /// Something else is wrong with the server's certificate.
+    case certificateRefused = "certificate-refused"
+    /// Client and server have no protocol in common (RFC 7301).
+    case alpnMismatch = "alpn-mismatch"
+    /// No version or cipher suite of TLS in common.
+    case tlsIncompatible = "tls-incompatible"
+    /// Plaintext came where TLS was to begin.
+    case startTLSInjection = "starttls-injection"
+    /// TLS failed otherwise.
+    case tlsFailed = "tls-failed"
+
+    // MARK: Streams
+
+    /// What came from the client is no XMPP.
+    case notXMPP = "not-xmpp"
+    /// A stream cannot be parsed.
+    case malformedStream = "malformed-stream"
+    /// A stream is not of the namespace that the other side expects.
+    case namespaceMismatch = "namespace-mismatch"
+    /// One side speaks XMPP 1.0 and the other does not.
+    case versionMismatch = "version-mismatch"
+    /// The server does not serve the domain.
+    case hostUnknown = "host-unknown"
+    /// The client is sent to another server.
+    case seeOtherHost = "see-other-host"
+    /// The server has no room.
+    case resourceConstraint = "resource-constraint"
+    /// A local rule of the server forbids it.
+    case policyViolation = "policy-violation"
+    /// The server shuts down.
+    case systemShutdown = "system-shutdown"
+    /// Another stream error.
+    case streamError = "stream-error"
+    /// The server has not said what was its to say.
+    case serverSilent = "server-silent"
+    /// The server has gone without a word.
+    case serverGone = "server-gone"
+    /// The client has not gone on, and has not said why.
+    case clientGaveUp = "client-gave-up"
+
+    // MARK: Authentication
+
+    /// The client took none of the mechanisms that the server offers.
+    case noCommonMechanism = "no-common-mechanism"
+    /// The mechanism is not allowed without TLS, or not at all.
+    case mechanismTooWeak = "mechanism-too-weak"
+    /// The name is right and the password is not.
+    case wrongPassword = "wrong-password"
+    /// The server does not know the name.
+    case unknownUser = "unknown-user"
+    /// The name or the password is wrong; the server does not say which.
+    case notAuthorized = "not-authorized"
+    /// The account is disabled.
+    case accountDisabled = "account-disabled"
+    /// The password or token has expired.
+    case credentialsExpired = "credentials-expired"
+    /// The server cannot check the credentials at the moment.
+    case temporaryFailure = "temporary-auth-failure"
+    /// The server could not read what the client sent.
+    case malformedRequest = "malformed-request"
+    /// The client may not act for the address that it named.
+    case invalidAuthorization = "invalid-authzid"
+    /// The client broke the authentication off.
+    case clientAborted = "client-aborted"
+    /// After another mechanism had failed the client offered its password in the clear, and failed as well.
+    case plainDowngrade = "plain-downgrade"
+    /// A component's secret is wrong.
+    case handshakeRefused = "handshake-refused"
+    /// A server's domain is not believed.
+    case dialbackFailed = "dialback-failed"
+
+    // MARK: Channel binding
+
+    /// The client said that the server has no channel binding (gs2 flag `y`), and the server has it.
+    case bindingDenied = "channel-binding-denied"
+    /// The client bound its login to another TLS connection than the server has.
+    case bindingMismatch = "channel-binding-mismatch"
+    /// The mechanisms that the client saw are not those that the server signs (XEP-0474).
+    case mechanismsAltered = "mechanisms-altered"
+    /// The client's TLS version is not the one that the server signs (XEP-0515).
+    case tlsVersionAltered = "tls-version-altered"
+
+    // MARK: Registration, binding, and this program
+
+    /// The name that was to be registered is taken.
+    case accountExists = "account-exists"
+    /// The server registers nobody.
+    case registrationNotAllowed = "registration-not-allowed"
+    /// The server refused a registration for another reason.
+    case registrationRefused = "registration-refused"
+    /// The client has authenticated and not bound a resource.
+    case missingBind = "missing-bind"
+    /// The resource is in use.
+    case conflict
+    /// The server refused the resource for another reason.
+    case bindRefused = "bind-refused"
+    /// The domain is none of those for which this proxy stands.
+    case domainNotServed = "domain-not-served"
+    /// A limit or the configuration of this program ended it.
+    case endedByTap = "ended-by-xmpptap"
+}
+
+/// Why a server could not be connected to, as far as the operating system tells.
+public enum ConnectionFault: Sendable, Hashable {
+    case nameNotFound
+    /// The domain says that it has no such service.
+    case notOffered
+    /// The name servers could not be asked.
+    case lookupFailed
+    case refused
+    case timeout
+    case unreachable
+
+    var cause: LoginCause {
+        switch self {
+        case .nameNotFound: .nameNotFound
+        case .notOffered: .serviceNotOffered
+        case .lookupFailed: .lookupFailed
+        case .refused: .connectionRefused
+        case .timeout: .connectionTimeout
+        case .unreachable: .serverUnreachable
+        }
+    }
+}

@@ -1,0 +1,168 @@
+// Steps of a login that were refused.
+extension LoginJudge {
+    /// A rung has failed by an answer.
+    func of(_ rung: Rung) -> LoginVerdict? {
+        guard case .failed(let condition, let words) = rung.outcome else { return nil }
+        let said = words.map { ": \(Self.clause($0))" } ?? ""
+        func verdict(_ cause: LoginCause, _ finding: String, rule: String? = nil) -> LoginVerdict {
+            LoginVerdict(cause, at: rung.name, finding, condition: condition, rule: rule)
+        }
+        switch rung.name {
+        case .sasl, .sasl2: return notes.attempts.last { $0.condition != nil }.map { of($0) }
+        case .nameLookup, .connect: return nil
+        case .startTLS: return verdict(.tlsDeclined, "the server declines the TLS that it offers")
+        case .legacyAuthentication:
+            return verdict(.notAuthorized, "the server refuses the login\(of(condition))\(said)", rule: "XEP-0078 §3")
+        case .registration: return ofRegistration(condition, said)
+        case .bind, .bind2, .session: return ofBinding(rung.name, condition, said)
+        case .handshake: return verdict(.handshakeRefused, "the server does not believe the component's secret")
+        case .dialback, .dialbackVerification:
+            return verdict(.dialbackFailed, words ?? "the domain is not believed")
+        case .tls: return ofTLS(rung, condition, words)
+        case .streamOpen, .features, .mechanism, .compression, .resume, .ready:
+            return verdict(.streamError, "\(rung.name.rawValue) failed\(of(condition))\(said)")
+        }
+    }
+
+    private func of(_ condition: String?) -> String { condition.map { " (\($0))" } ?? "" }
+
+    private func ofRegistration(_ condition: String?, _ said: String) -> LoginVerdict {
+        let (cause, words): (LoginCause, String) =
+            switch condition {
+            case "conflict", "409": (.accountExists, "the name that the client wants to register is taken")
+            case "not-allowed", "forbidden", "service-unavailable", "feature-not-implemented", "405", "403", "503":
+                (.registrationNotAllowed, "the server lets nobody register")
+            default: (.registrationRefused, "the server refuses the registration")
+            }
+        return LoginVerdict(cause, at: .registration, words + of(condition) + said, condition: condition)
+    }
+
+    private func ofBinding(_ rung: Rung.Name, _ condition: String?, _ said: String) -> LoginVerdict {
+        let (cause, words): (LoginCause, String) =
+            switch condition {
+            case "conflict": (.conflict, "the resource is in use")
+            case "resource-constraint":
+                (.resourceConstraint, "the server lets the account have no further session")
+            default: (.bindRefused, "the server refuses \(rung == .session ? "the session" : "the resource")")
+            }
+        let rule = cause == .resourceConstraint ? "RFC 6120 §7.6.2.1" : nil
+        return LoginVerdict(cause, at: rung, words + of(condition) + said, condition: condition, rule: rule)
+    }
+
+    // MARK: SASL
+
+    /// An authentication has failed.
+    func of(_ attempt: LoginNotes.Attempt) -> LoginVerdict {
+        let rung: Rung.Name = rungs.contains { $0.name == .sasl2 } ? .sasl2 : .sasl
+        let condition = attempt.condition ?? "undefined-condition"
+        let said = attempt.words.map { ": \(Self.clause($0))" } ?? ""
+        func verdict(_ cause: LoginCause, _ finding: String, side: LoginCause.Side? = nil) -> LoginVerdict {
+            LoginVerdict(cause, at: rung, finding + said, condition: condition, side: side)
+        }
+        if let (cause, words, side) = ofBinding(attempt, condition) { return verdict(cause, words, side: side) }
+        if let earlier = downgraded(attempt) {
+            // Both say that the password is wrong, and the stronger mechanism may have said more of it.
+            if earlier.condition == "not-authorized", condition == "not-authorized" {
+                var verdict = of(earlier)
+                verdict.finding += "; the client then showed its password by PLAIN, in vain"
+                return verdict
+            }
+            return verdict(
+                .plainDowngrade,
+                "\(earlier.mechanism) failed (\(earlier.condition ?? "aborted")), then the client offered its password "
+                    + "by PLAIN, which failed too (\(condition))"
+            )
+        }
+        let by = attempt.mechanism
+        switch condition {
+        case "not-authorized": return ofCredentials(attempt, verdict)
+        case "account-disabled": return verdict(.accountDisabled, "the account is disabled")
+        case "credentials-expired": return verdict(.credentialsExpired, "the password or token has expired")
+        case "encryption-required": return verdict(.mechanismTooWeak, "the server does not take \(by) without TLS")
+        case "mechanism-too-weak": return verdict(.mechanismTooWeak, "the server finds \(by) too weak")
+        case "invalid-mechanism":
+            let offered = facts.mechanisms.isEmpty ? "none" : facts.mechanisms.joined(separator: ", ")
+            return verdict(.noCommonMechanism, "the server does not know or offer \(by) (offered: \(offered))")
+        case "invalid-authzid": return verdict(.invalidAuthorization, "the client may not act for the name it gives")
+        case "malformed-request", "incorrect-encoding":
+            return verdict(.malformedRequest, "the server cannot make sense of the client's \(by) message")
+        case "temporary-auth-failure":
+            return verdict(.temporaryFailure, "the server cannot check the credentials at the moment")
+        case "aborted": return verdict(.clientAborted, "the client broke \(by) off")
+        default: return verdict(.notAuthorized, "the server refuses the login (\(condition))")
+        }
+    }
+
+    private func ofCredentials(
+        _ attempt: LoginNotes.Attempt,
+        _ verdict: (LoginCause, String, LoginCause.Side?) -> LoginVerdict
+    ) -> LoginVerdict {
+        switch (attempt.serverError, attempt.tells) {
+        case ("unknown-user", _), (nil, .unknownUser):
+            return verdict(.unknownUser, "the server does not know the name", nil)
+        case ("invalid-proof", _), (nil, .wrongPassword):
+            return verdict(.wrongPassword, "the server knows the name, and the password is wrong", nil)
+        default: break
+        }
+        // The server needs a salt for its challenge, and of an unknown name it has none.
+        if attempt.isSCRAM, !attempt.isChallenged {
+            return verdict(
+                .unknownUser,
+                "the server ended \(attempt.mechanism) before its challenge, as servers do that do not know the name",
+                nil
+            )
+        }
+        if attempt.isSCRAM, attempt.bindingFlag == "p" {
+            return verdict(
+                .notAuthorized,
+                "the server refuses the password of a login that is bound to TLS by "
+                    + "\(attempt.binding ?? "an unknown type"); a wrong binding looks the same",
+                nil
+            )
+        }
+        return verdict(.notAuthorized, "the server refuses the name or the password and does not say which", nil)
+    }
+
+    /// What went wrong with the binding of the login to TLS, where that is known.
+    private func ofBinding(
+        _ attempt: LoginNotes.Attempt,
+        _ condition: String
+    ) -> (LoginCause, String, LoginCause.Side?)? {
+        let forecast = notes.bindingForecast?.cause
+        switch attempt.serverError {
+        case "channel-bindings-dont-match":
+            let side: LoginCause.Side? = forecast == .bindingMismatch ? .tap : .client
+            return (.bindingMismatch, "the login is bound to another TLS connection than the server has", side)
+        case "server-does-support-channel-binding": return denial(forecast)
+        case "channel-binding-not-supported", "unsupported-channel-binding-type":
+            let type = attempt.binding ?? "of a type"
+            return (.bindingMismatch, "the server does not support the channel binding \(type)", .client)
+        default: break
+        }
+        guard ["not-authorized", "malformed-request", "aborted"].contains(condition) else { return nil }
+        switch attempt.bindingFlag {
+        case "y" where condition == "malformed-request": return denial(forecast)
+        case "y" where forecast == .bindingDenied: return denial(forecast)
+        case "p" where forecast == .bindingMismatch:
+            return (.bindingMismatch, "the login is bound to the client's TLS connection, which ends at xmpptap", nil)
+        default: break
+        }
+        guard let forecast, forecast == .mechanismsAltered || forecast == .tlsVersionAltered, condition == "aborted"
+        else { return nil }
+        return (forecast, "the client found that what it sees is not what the server signs", nil)
+    }
+
+    private func denial(_ forecast: LoginCause?) -> (LoginCause, String, LoginCause.Side?) {
+        let side: LoginCause.Side? = forecast == .bindingDenied ? .tap : nil
+        return (
+            .bindingDenied,
+            "the client says that the server has no channel binding (gs2 flag y), and the server has it",
+            side
+        )
+    }
+
+    /// The attempt that failed before the client fell back to PLAIN.
+    private func downgraded(_ attempt: LoginNotes.Attempt) -> LoginNotes.Attempt? {
+        attempt.mechanism == "PLAIN" ? notes.failedSCRAM : nil
+    }
+}

@@ -1,0 +1,51 @@
+// TLS that failed on a leg, by the code that the record of the failure has.
+extension LoginJudge {
+    /// The verdict on a failed rung `tls`; its detail `leg` says where it was.
+    func ofTLS(_ rung: Rung, _ code: String?, _ words: String?) -> LoginVerdict {
+        let isClient = rung.details["leg"] == "client"
+        let side: LoginCause.Side = isClient ? .client : .server
+        func verdict(_ cause: LoginCause, side: LoginCause.Side? = nil) -> LoginVerdict {
+            let leg = rung.details["leg"].map { " with the \($0.text)" } ?? ""
+            return LoginVerdict(cause, at: .tls, words ?? "TLS\(leg) failed", condition: code, side: side)
+        }
+        switch code {
+        case "certificate-expired": return verdict(.certificateExpired)
+        case "certificate-not-yet-valid": return verdict(.clockSkew)
+        case "certificate-wrong-name": return verdict(.certificateWrongName)
+        case "certificate-self-signed", "certificate-unknown-issuer": return verdict(.certificateUnknownIssuer)
+        // The certificate that this program was given is not the server's, or it could make none.
+        case "certificate-differs", "no-certificate": return verdict(.endedByTap)
+        case .some(let code) where code.hasPrefix("certificate-"): return verdict(.certificateRefused)
+        case "tls-no-shared-protocol": return verdict(.alpnMismatch, side: side)
+        case "tls-version", "tls-no-shared-cipher": return verdict(.tlsIncompatible, side: side)
+        case "starttls-injection": return verdict(.startTLSInjection, side: side)
+        case "tls-ended-in-handshake": return verdict(isClient ? .clientGaveUp : .serverGone)
+        case "tls-alert": return ofAlert(Self.alert(in: words ?? ""), isClient, verdict)
+        default: return verdict(.tlsFailed, side: side)
+        }
+    }
+
+    private func ofAlert(
+        _ alert: String,
+        _ isClient: Bool,
+        _ verdict: (LoginCause, LoginCause.Side?) -> LoginVerdict
+    ) -> LoginVerdict {
+        switch alert {
+        case "no_application_protocol": return verdict(.alpnMismatch, isClient ? .client : .server)
+        case "protocol_version", "handshake_failure", "insufficient_security":
+            return verdict(.tlsIncompatible, isClient ? .client : .server)
+        // What the client is shown was made today: if it is not valid, its clock differs from this machine's.
+        case "certificate_expired" where isClient: return verdict(.clockSkew, nil)
+        case "unknown_ca", "bad_certificate", "unsupported_certificate", "certificate_revoked", "certificate_unknown",
+            "certificate_expired", "access_denied":
+            return verdict(isClient ? .authorityNotTrusted : .tlsAlertByServer, nil)
+        default: return verdict(isClient ? .tlsAlertByClient : .tlsAlertByServer, nil)
+        }
+    }
+
+    /// The name of the alert in words that end with `(alert unknown_ca)`.
+    private static func alert(in words: String) -> String {
+        guard let start = words.firstRange(of: "(alert ") else { return "" }
+        return String(words[start.upperBound...].prefix { $0 != ")" })
+    }
+}

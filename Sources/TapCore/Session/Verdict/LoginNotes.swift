@@ -1,0 +1,123 @@
+import XMPPCore
+
+/// What is remembered of a login until the session is ready, so that it can be said why it never was.
+///
+/// A class, so that a session which is ready keeps one empty reference and no more.
+final class LoginNotes {
+    /// Attempts that are remembered; who tries more often fails for the reason of the last.
+    static let mostAttempts = 8
+
+    /// One authentication by SASL.
+    struct Attempt: Sendable, Hashable {
+        /// As the client named it.
+        var mechanism: String
+        /// The gs2 flag: `n`, `y` or `p`; nil where the mechanism has none.
+        var bindingFlag: String?
+        /// The type of channel binding, where the flag is `p`.
+        var binding: String?
+        /// The server has sent a challenge.
+        var isChallenged = false
+        /// The client has answered the last challenge.
+        var hasAnswered = false
+        /// The server signs the list of mechanisms (XEP-0474).
+        var signsMechanisms = false
+        /// The server signs the version of TLS (XEP-0515).
+        var signsTLSVersion = false
+        /// The error of RFC 5802 §7.
+        var serverError: String?
+        /// The condition with which it failed.
+        var condition: String?
+        /// The server's words, as they may be told.
+        var words: String?
+        /// The words say that the name is unknown, or that the password is wrong.
+        var tells: LoginCause?
+        var hasSucceeded = false
+        var isAborted = false
+
+        var isSCRAM: Bool { mechanism.hasPrefix("SCRAM-") }
+    }
+
+    var attempts: [Attempt] = []
+    /// Features have come, and what the last of them said.
+    var offer: Offer?
+    /// The server has opened a stream; its version.
+    var serverVersion: String?
+    var hasServerHeader = false
+    /// Which direction could not be parsed first, and why.
+    var fault: (fault: ScanFault, direction: Direction, isForeign: Bool)?
+    /// What this program said where it ended the session.
+    var refusal: String?
+    var connectionFault = ConnectionFault.unreachable
+    /// What the driver knows, and the streams do not show.
+    var blamed: LoginVerdict?
+    /// What channel binding will come to, where both legs are known.
+    var bindingForecast: BindingForecast?
+    /// How TLS is ended here, where it is.
+    var legs: BindingForecast.Legs?
+
+    /// Features as far as a login depends on them.
+    struct Offer {
+        var requiresTLS = false
+        var offersTLS = false
+        var offersBinding = false
+        var bindings: [String]?
+    }
+
+    /// The last attempt by a mechanism that does not show the password, where it failed.
+    var failedSCRAM: Attempt? { attempts.last { $0.isSCRAM && ($0.condition != nil || $0.isAborted) } }
+
+    func note(_ features: StreamFeatures) {
+        offer = Offer(
+            requiresTLS: features.startTLS == .required,
+            offersTLS: features.startTLS != .absent,
+            offersBinding: features.offersBinding,
+            bindings: features.channelBindings
+        )
+    }
+
+    /// Notes a step of SASL; `words` are those of a failure, as they may be told.
+    func note(_ step: AuthenticationStep, words: String?) {
+        if step.kind == .begin {
+            if attempts.count == Self.mostAttempts { attempts.removeFirst() }
+            attempts.append(Attempt(mechanism: step.facts["mechanism"]?.text ?? "no mechanism"))
+        }
+        guard let last = attempts.indices.last else { return }
+        note(step.facts, in: &attempts[last])
+        switch step.kind {
+        case .challenge, .proceed:
+            attempts[last].isChallenged = true
+            attempts[last].hasAnswered = false
+        case .response, .task: attempts[last].hasAnswered = true
+        case .success:
+            attempts[last].hasSucceeded = true
+            // What was offered before does not count any more.
+            offer = nil
+        case .abort: attempts[last].isAborted = true
+        case .failure:
+            attempts[last].condition = step.condition ?? "undefined-condition"
+            attempts[last].words = words
+            attempts[last].tells = step.text.flatMap(Self.meaning)
+        case .begin: break
+        }
+    }
+
+    private func note(_ facts: Facts, in attempt: inout Attempt) {
+        if let flag = facts["channel_binding_flag"]?.text { attempt.bindingFlag = flag }
+        if let binding = facts["channel_binding"]?.text { attempt.binding = binding }
+        if let error = facts["server_error"]?.text { attempt.serverError = error }
+        if facts["signs_mechanisms"] != nil { attempt.signsMechanisms = true }
+        if facts["signs_tls_version"] != nil { attempt.signsTLSVersion = true }
+    }
+
+    /// What a server's words give away. Most say the same of an unknown name and a wrong password, on purpose.
+    private static func meaning(_ words: String) -> LoginCause? {
+        let words = words.lowercased()
+        let ofName = ["unknown user", "no such user", "user not found", "does not exist", "not registered"]
+        if ofName.contains(where: { words.contains($0) }) { return .unknownUser }
+        let ofPassword =
+            ["wrong password", "invalid password", "incorrect password", "bad password"]
+            // Prosody, of a proof.
+            + ["doesn't match the one we calculated"]
+        return ofPassword.contains { words.contains($0) } ? .wrongPassword : nil
+    }
+}

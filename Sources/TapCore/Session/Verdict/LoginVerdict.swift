@@ -1,0 +1,82 @@
+/// Why a session did not become ready: the record `login-failed`, and what `explain` prints.
+public struct LoginVerdict: Sendable, Hashable {
+    /// The code of the record.
+    public static let code = "login-failed"
+    /// The detail that holds the ``cause``.
+    static let causeDetail = "cause"
+
+    /// The cause.
+    public var cause: LoginCause
+    /// The rung on which it failed.
+    public var rung: Rung.Name
+    /// Where the cause lies.
+    public var side: LoginCause.Side
+    /// The section of an RFC or XEP that says what should have been; nil where none does.
+    public var rule: String?
+    /// Whether the session would have become ready without this program in between.
+    public var isProxyTheCause: Bool
+    /// What happened, as a clause for people.
+    public var finding: String
+    /// What to try, as an order to the reader.
+    public var advice: String
+    /// The condition that was given for it, if any.
+    public var condition: String?
+
+    /// A verdict with what is the same for every session of that cause.
+    ///
+    /// - Parameter side: Where it lies elsewhere than usually.
+    init(
+        _ cause: LoginCause,
+        at rung: Rung.Name,
+        _ finding: String,
+        condition: String? = nil,
+        side: LoginCause.Side? = nil,
+        rule: String? = nil
+    ) {
+        let entry = cause.entry
+        self.cause = cause
+        self.rung = rung
+        self.side = side ?? entry.side
+        self.rule = rule ?? entry.rule
+        isProxyTheCause = self.side == .tap
+        self.finding = finding
+        advice = entry.advice
+        self.condition = condition
+    }
+
+    /// One line for people; the verdict's parts in the order in which one asks for them.
+    public var message: String {
+        let broken = rule.map { " (\($0))" } ?? ""
+        let fault = isProxyTheCause ? "xmpptap itself is the cause" : "xmpptap is not the cause"
+        return "the login failed at \(rung.rawValue): \(finding)\(broken); \(fault); try: \(advice)"
+    }
+
+    /// The same for machines.
+    public var details: Facts {
+        var details: Facts = [
+            Self.causeDetail: .string(cause.rawValue), "rung": .string(rung.rawValue), "side": .string(side.rawValue),
+        ]
+        details["rule"] = rule.map { .string($0) }
+        details["proxy_is_cause"] = .boolean(isProxyTheCause)
+        details["finding"] = .string(finding)
+        details["try"] = .string(advice)
+        return details
+    }
+
+    /// The verdict that a record tells; nil where it tells none that is known here.
+    public init?(_ record: Record) {
+        guard record.code == Self.code, let details = record.details,
+            let cause = (details[Self.causeDetail]?.text).flatMap(LoginCause.init(rawValue:)),
+            let rung = (details["rung"]?.text).flatMap(Rung.Name.init(rawValue:)),
+            let side = (details["side"]?.text).flatMap(LoginCause.Side.init(rawValue:))
+        else { return nil }
+        self.cause = cause
+        self.rung = rung
+        self.side = side
+        rule = details["rule"]?.text
+        isProxyTheCause = details["proxy_is_cause"] == true
+        finding = details["finding"]?.text ?? ""
+        advice = details["try"]?.text ?? ""
+        condition = record.condition
+    }
+}

@@ -1,0 +1,64 @@
+import Foundation
+import TapTestKit
+import Testing
+
+/// A client's own log, read and explained as a user would have it.
+@Suite(
+    .timeLimit(.minutes(1)),
+    .enabled(if: Corpus.isAvailable && XMPPTapBinary.path != nil, "XMPPTAP_CORPUS is not set, or xmpptap not built")
+)
+struct ClientLogTests {
+    private static func log() throws -> String {
+        try #require(Corpus.folder).appending(path: "xmppframework-login.log").path
+    }
+
+    @Test func `The ladder of a log of XMPPFramework`() async throws {
+        let told = try await XMPPTapBinary.run(["explain", try Self.log()])
+        #expect(told.ending == .exited(0), "\(told.error)")
+        #expect(told.output.hasPrefix("session 1, 1024@192.168.1.1/iOS_V1.0\n"))
+        for words in ["skipped, not told in a client's log", "ok (mechanism PLAIN; offered PLAIN)", "390 ms  ok"] {
+            #expect(told.output.contains(words), "\(told.output)")
+        }
+    }
+
+    @Test func `Read as JSON it is a log that is explained alike`() async throws {
+        let folder = try TemporaryFolder()
+        let json = try await XMPPTapBinary.run(["read", try Self.log(), "--json"])
+        #expect(json.ending == .exited(0), "\(json.error)")
+        #expect(!json.output.contains("DJhJ5hsADHd824"))
+        let path = try folder.write(json.output, to: "log.json")
+        let (first, second) = (
+            try await XMPPTapBinary.run(["explain", try Self.log()]), try await XMPPTapBinary.run(["explain", path])
+        )
+        #expect(first.output == second.output)
+    }
+
+    @Test func `Drawn, as an image and as a page, it is the same session`() async throws {
+        let image = try await XMPPTapBinary.run(["explain", try Self.log(), "--format", "svg"])
+        #expect(image.ending == .exited(0), "\(image.error)")
+        #expect(image.output.contains("<svg xmlns=\"http://www.w3.org/2000/svg\""))
+        #expect(image.output.contains("session 1, 1024@192.168.1.1/iOS_V1.0") && image.output.contains("[inferred]"))
+        let page = try await XMPPTapBinary.run(["explain", try Self.log(), "--format", "html"])
+        #expect(page.output.hasPrefix("<!DOCTYPE html>"))
+        let drawing = try #require(image.output.split(separator: "\n", maxSplits: 1).last)
+        #expect(page.output.contains(drawing.trimmingCharacters(in: .newlines)))
+        let wrong = try await XMPPTapBinary.run(["explain", try Self.log(), "--format", "png"])
+        #expect(wrong.ending == .exited(2))
+        #expect(wrong.error.contains("write text, svg or html"))
+    }
+
+    @Test(.enabled(if: TestProgram.areInstalled(.prosody, .profanity), "Prosody or profanity is missing"))
+    func `The log that profanity itself has written`() async throws {
+        let server = try await ProsodyServer()
+        let folder = try TemporaryFolder()
+        let log = folder.path(of: "profanity.log")
+        let client = try ScriptedClient(.profanity, as: .juliet, port: server.port, options: ["--log", log])
+        _ = try await client.finish()
+        try await server.stop()
+        let told = try await XMPPTapBinary.run(["explain", log])
+        #expect(told.ending == .exited(0), "\(told.error)")
+        #expect(told.output.hasPrefix("session 1, juliet@localhost/"), "\(told.output)")
+        #expect(told.output.contains("ended after ") && told.output.contains("closed by the client"), "\(told.output)")
+        #expect(told.error.isEmpty)
+    }
+}

@@ -1,0 +1,164 @@
+import Foundation
+import TapTestKit
+import Testing
+
+/// Why logins on a real server failed, as the log says it.
+@Suite(
+    .serialized,
+    .timeLimit(.minutes(2)),
+    .enabled(if: TestProgram.areInstalled(.prosody), "Prosody is missing")
+)
+struct WhyTests {
+    private static let sasl = "urn:ietf:params:xml:ns:xmpp-sasl"
+
+    private static func auth(_ mechanism: String, _ message: String) -> String {
+        "<auth xmlns='\(sasl)' mechanism='\(mechanism)'>\(Data(message.utf8).base64EncodedString())</auth>"
+    }
+
+    /// Runs clients one after the other, and gives the verdict on each.
+    private func verdicts(
+        _ tap: Tap,
+        _ clients: [(PlainSocket) throws -> Void]
+    ) async throws -> [LogRecord] {
+        for client in clients {
+            let socket = try PlainSocket(port: tap.port)
+            try client(socket)
+            try? socket.write("</stream:stream>")
+            try? socket.read()
+        }
+        try await tap.stop()
+        let records = try tap.records()
+        let verdicts = records.filter { $0.code == "login-failed" }
+        #expect(verdicts.count == clients.count, "\(verdicts)")
+        #expect(verdicts.allSatisfy { $0.kind == "note" && $0.level == "error" })
+        let text = Tap.read(tap.json) + Tap.read(tap.text)
+        #expect(!text.contains("wr0ng-passw0rd") && !text.contains("d3JvbmctcGFzc3cwcmQ"))
+        return verdicts
+    }
+
+    private func causes(_ verdicts: [LogRecord]) -> [String] {
+        verdicts.map { "\($0.details?.rung ?? "") \($0.details?.cause ?? "") \($0.details?.side ?? "")" }
+    }
+
+    @Test func `Names, passwords, mechanisms, domains and resources, each wrong in its own way`() async throws {
+        let server = try await ProsodyServer(settings: "conflict_resolve = \"kick_new\"")
+        let tap = try await Tap(upstream: server.port)
+        let first = try PlainClient(.juliet, port: server.port, resource: "balcony")
+        let juliet = Account.juliet
+        let verdicts = try await verdicts(
+            tap,
+            [
+                { socket in
+                    try socket.openStream()
+                    try socket.write(Self.auth("PLAIN", "\0juliet\0wr0ng-passw0rd"))
+                    try socket.read(until: "</failure>")
+                },
+                { socket in
+                    try socket.openStream()
+                    try socket.write(Self.auth("SCRAM-SHA-1", "n,,n=nobody,r=fyko+d2lbbFgONRv9qkxdawL"))
+                    try socket.read(until: "</failure>")
+                },
+                { socket in
+                    try socket.openStream()
+                    try socket.write(Self.auth("X-NONE", "hello"))
+                    try socket.read(until: "</failure>")
+                },
+                { socket in try socket.openStream() },
+                { socket in
+                    try socket.write(
+                        "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' "
+                            + "to='capulet.example' version='1.0'>"
+                    )
+                    try socket.read(until: "host-unknown")
+                },
+                { socket in
+                    try socket.write(
+                        "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/brooks' "
+                            + "to='localhost' version='1.0'>"
+                    )
+                },
+                { socket in
+                    try socket.openStream()
+                    try socket.write(Self.auth("PLAIN", "\0\(juliet.user)\0\(juliet.password)"))
+                    try socket.read(until: "<success")
+                    try socket.write(
+                        "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' "
+                            + "to='localhost' version='1.0'>"
+                    )
+                    try socket.read(until: "urn:ietf:params:xml:ns:xmpp-bind")
+                    try socket.write(
+                        "<iq type='set' id='b'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'>"
+                            + "<resource>balcony</resource></bind></iq>"
+                    )
+                    try socket.read(until: "<conflict")
+                },
+            ]
+        )
+        #expect(
+            causes(verdicts) == [
+                "sasl not-authorized client", "sasl unknown-user client", "sasl no-common-mechanism client",
+                "mechanism no-common-mechanism client", "features host-unknown client",
+                "stream-open namespace-mismatch client", "bind conflict client",
+            ]
+        )
+        #expect(verdicts.allSatisfy { $0.details?.proxyIsCause == false })
+        #expect(verdicts.first?.details?.rule == "RFC 6120 §6.5.10")
+        try first.leave()
+        try await server.stop()
+    }
+
+    @Test func `A server that demands TLS, and one that wants it before a password`() async throws {
+        let certificate = try await TestCertificate()
+        let server = try await ProsodyServer(encryption: .startTLS(certificate))
+        let tap = try await Tap(upstream: server.port)
+        let verdicts = try await verdicts(tap, [{ socket in try socket.openStream() }])
+        #expect(causes(verdicts) == ["starttls tls-required client"])
+        #expect(verdicts.first?.message?.contains("c2s_require_encryption = false") == true)
+        try await server.stop()
+    }
+
+    @Test func `Registration of a name that is taken, and where nobody may register`() async throws {
+        func register(_ name: String) -> (PlainSocket) throws -> Void {
+            { socket in
+                try socket.openStream()
+                try socket.write(
+                    "<iq type='set' id='r'><query xmlns='jabber:iq:register'><username>\(name)</username>"
+                        + "<password>wr0ng-passw0rd</password></query></iq>"
+                )
+                try socket.read(until: "</iq>")
+            }
+        }
+        let open = try await ProsodyServer(host: "modules_enabled = { \"register\" }; allow_registration = true")
+        let taken = try await verdicts(try await Tap(upstream: open.port), [register("juliet")])
+        #expect(causes(taken) == ["register account-exists client"])
+        try await open.stop()
+        let closed = try await ProsodyServer()
+        let refused = try await verdicts(try await Tap(upstream: closed.port), [register("mercutio")])
+        #expect(causes(refused) == ["register registration-not-allowed server"], "\(refused)")
+        try await closed.stop()
+    }
+
+    @Test func `A server that is not there, and one that does not answer`() async throws {
+        let tap = try await Tap(upstream: try FreePort.next())
+        let nobody = try await verdicts(
+            tap,
+            [{ socket in try socket.write("<stream:stream xmlns:stream='http://etherx.jabber.org/streams' to='x'>") }]
+        )
+        #expect(causes(nobody) == ["connect connection-refused server"])
+        let mute = try RawListener()
+        let second = try await Tap(upstream: mute.port, arguments: ["--limit", "login=1"])
+        let silent = try await verdicts(
+            second,
+            [
+                { socket in
+                    try socket.write(
+                        "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='x' "
+                            + "version='1.0'>"
+                    )
+                    try socket.read()
+                }
+            ]
+        )
+        #expect(causes(silent) == ["stream-open server-silent server"])
+    }
+}

@@ -1,0 +1,291 @@
+import Foundation
+import TapCore
+import TapTestKit
+import Testing
+import XMPPCore
+
+@testable import TapCapture
+
+/// Logs of clients, read as the sessions they show.
+struct ClientLogTests {
+    /// A record and its XML.
+    private struct Told {
+        var record: Record
+        var xml: String?
+    }
+
+    private static func read(_ log: String) throws -> (header: RecordHeader, told: [Told]) {
+        let folder = try TemporaryFolder()
+        let reader = try RecordReader([try folder.write(log, to: "client.log")])
+        return (reader.firstHeader, try all(reader))
+    }
+
+    private static func all(_ reader: RecordReader) throws -> [Told] {
+        var told: [Told] = []
+        while let entry = try reader.next() {
+            guard case .record(let line) = entry else { continue }
+            told.append(Told(record: line.record, xml: line.record.xml.map { line.content.span.slice($0).string() }))
+        }
+        return told
+    }
+
+    private static func rungs(_ told: [Told]) -> [String] {
+        told.filter { $0.record.code == Rung.code }.compactMap(\.record.message)
+    }
+
+    /// Whether nothing of a secret stands in what would be written.
+    private static func text(_ told: [Told]) -> String {
+        told.map { "\($0.xml ?? "") \($0.record.message ?? "")" }.joined(separator: "\n")
+    }
+
+    private static let features =
+        "<stream:features xmlns=\"http://etherx.jabber.org/streams\" xmlns:stream=\"http://etherx.jabber.org/streams\">"
+        + "<mechanisms xmlns=\"urn:ietf:params:xml:ns:xmpp-sasl\"><mechanism>PLAIN</mechanism></mechanisms>"
+        + "</stream:features>"
+    private static let auth =
+        "<auth xmlns=\"urn:ietf:params:xml:ns:xmpp-sasl\" mechanism=\"PLAIN\">AGp1bGlldABSMG0zMG15cjBtMzA=</auth>"
+    private static let success = "<success xmlns=\"urn:ietf:params:xml:ns:xmpp-sasl\"/>"
+    private static let bindFeatures =
+        "<stream:features xmlns:stream=\"http://etherx.jabber.org/streams\">"
+        + "<bind xmlns=\"urn:ietf:params:xml:ns:xmpp-bind\"/></stream:features>"
+    private static let bind =
+        "<iq type=\"set\" id=\"b1\"><bind xmlns=\"urn:ietf:params:xml:ns:xmpp-bind\"><resource>balcony</resource></bind></iq>"
+    private static let bound =
+        "<iq type=\"result\" id=\"b1\"><bind xmlns=\"urn:ietf:params:xml:ns:xmpp-bind\"><jid>juliet@example.org/balcony</jid>"
+        + "</bind></iq>"
+    private static let failure = "<failure xmlns=\"urn:ietf:params:xml:ns:xmpp-sasl\"><not-authorized/></failure>"
+
+    // MARK: The clients
+
+    @Test(.enabled(if: Corpus.isAvailable, "XMPPTAP_CORPUS is not set"))
+    func `XMPPFramework, whose server's headers are not in its log`() throws {
+        let told = try Self.all(
+            RecordReader([try #require(Corpus.folder).appending(path: "xmppframework-login.log").path])
+        )
+        #expect(told.contains { $0.record.code == "session-ready" && $0.record.jid == "1024@192.168.1.1/iOS_V1.0" })
+        let inferred = told.filter { $0.record.code == "inferred" }
+        #expect(inferred.count == 2)
+        #expect(inferred.allSatisfy { $0.record.direction == .recv && $0.record.origin == .tap })
+        #expect(told.filter { $0.record.code == "foreign-line" }.count == 4)
+        // A line that goes on is part of the item before it.
+        #expect(told.contains { $0.record.direction == .send && $0.xml == "<resource>iOS_V1.0</resource>" })
+        #expect(!Self.text(told).contains("DJhJ5hsADHd824"))
+        #expect(told.last?.record.code == "session-ended")
+        let first = try #require(told.first { $0.record.kind == .streamOpen })
+        #expect(first.record.time == Timestamp(rfc3339: "1970-01-01T17:22:42.103Z"))
+    }
+
+    @Test func `slixmpp, whose log has no times, and headers without their namespaces`() throws {
+        let (header, told) = try Self.read(
+            """
+            DEBUG    Event triggered: connected
+            DEBUG    SEND: <stream:stream to='example.org' xmlns:stream='http://etherx.jabber.org/streams' xmlns='jabber:client' version='1.0'>
+            DEBUG    RECV: <stream:stream xml:lang="en" id="1" version="1.0" from="example.org">
+            DEBUG    RECV: \(Self.features)
+            DEBUG    SEND: \(Self.auth)
+            DEBUG    RECV: \(Self.success)
+            DEBUG    Event triggered: auth_success
+            DEBUG    SEND: <stream:stream to='example.org' xmlns:stream='http://etherx.jabber.org/streams' xmlns='jabber:client' version='1.0'>
+            DEBUG    RECV: <stream:stream xml:lang="en" id="2" version="1.0" from="example.org">
+            DEBUG    RECV: \(Self.bindFeatures)
+            DEBUG    SEND: \(Self.bind)
+            DEBUG    RECV: \(Self.bound)
+            INFO     JID set to: juliet@example.org/balcony
+            DEBUG    SEND: <message to="romeo@example.net"><body>a line
+            and another</body></message>
+            DEBUG    SEND: </stream:stream>
+            DEBUG    RECV: <presence from="romeo@example.net"/>
+            DEBUG    End of stream received
+
+            """
+        )
+        #expect(header.tool == "a client's log" && header.redaction == .secrets && !header.isComplete)
+        #expect(
+            Self.rungs(told) == [
+                "connect: skipped, not told in a client's log", "stream-open: ok", "features: ok", "mechanism: ok",
+                "sasl: ok", "stream-open: ok", "features: ok", "bind: ok", "ready: ok",
+            ]
+        )
+        #expect(told.filter { $0.record.code == "inferred" }.count == 2)
+        #expect(told.contains { $0.xml?.contains("<body>a line\nand another</body>") == true })
+        // What came after the client's end is no new session.
+        #expect(told.allSatisfy { $0.record.session <= 1 })
+        #expect(!Self.text(told).contains("AGp1bGlldABSMG0zMG15cjBtMzA="))
+        #expect(!told.contains { $0.record.kind == .error })
+    }
+
+    @Test func `profanity, and why its login failed`() throws {
+        let (_, told) = try Self.read(
+            """
+            2026-11-21T18:18:30.946232Z: prof: INF: Connecting as juliet@example.org/profanity
+            2026-11-21T18:18:30.950007Z: conn: DBG: SENT: <?xml version="1.0"?><stream:stream to="example.org" xml:lang="en" version="1.0" xmlns="jabber:client" xmlns:stream="http://etherx.jabber.org/streams">
+            2026-11-21T18:18:30.960155Z: xmpp: DBG: RECV: <stream:stream lang="en" id="44348f39" version="1.0" from="example.org">
+            2026-11-21T18:18:30.960254Z: xmpp: DBG: RECV: <features xmlns="http://etherx.jabber.org/streams"><mechanisms xmlns="urn:ietf:params:xml:ns:xmpp-sasl"><mechanism>PLAIN</mechanism></mechanisms></features>
+            2026-11-21T18:18:30.960563Z: conn: DBG: SENT: \(Self.auth)
+            2026-11-21T18:18:31.969781Z: xmpp: DBG: RECV: \(Self.failure)
+            2026-11-21T18:18:31.999377Z: xmpp: DBG: SASL PLAIN auth failed
+            2026-11-21T18:18:32.000001Z: conn: DBG: SENT: \(Self.auth)
+
+            """
+        )
+        let verdict = try #require(told.compactMap { LoginVerdict($0.record) }.first)
+        #expect(verdict.cause == .notAuthorized && verdict.rung == .sasl)
+        let rung = try #require(
+            told.last { $0.record.condition == "not-authorized" && $0.record.code == Rung.code }?.record
+        )
+        #expect(rung.roundTrip == 1_009_218_000)
+        #expect(rung.time == Timestamp(rfc3339: "2026-11-21T18:18:31.969781Z"))
+        #expect(told.last?.record.message == "its end is not recorded")
+    }
+
+    @Test func `Gajim, whose items stand on lines of their own, and TLS in the midst`() throws {
+        let (_, told) = try Self.read(
+            """
+            2026-11-21 18:20:00 (I) nbxmpp.connection    (example.org) ::::: DATA SENT ::::
+
+            <?xml version='1.0'?><stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='example.org' version='1.0'>
+
+            2026-11-21 18:20:00 (I) nbxmpp.connection    (example.org) ::::: DATA RECEIVED ::::
+
+            <stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' from='example.org' id='1' version='1.0'><stream:features><starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'><required/></starttls></stream:features>
+
+            2026-11-21 18:20:00 (I) nbxmpp.connection    (example.org) ::::: DATA SENT ::::
+
+            <starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>
+
+            2026-11-21 18:20:00 (I) nbxmpp.connection    (example.org) ::::: DATA RECEIVED ::::
+
+            <proceed xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>
+
+            2026-11-21 18:20:01 (I) nbxmpp.connection    (example.org) ::::: DATA SENT ::::
+
+            <?xml version='1.0'?><stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='example.org' version='1.0'>
+
+            2026-11-21 18:20:01 (I) nbxmpp.connection    (example.org) ::::: DATA RECEIVED ::::
+
+            <stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' from='example.org' id='2' version='1.0'>\(Self.features)
+
+            2026-11-21 18:20:01 (W) nbxmpp.auth          (example.org) No password
+
+            """
+        )
+        #expect(
+            Self.rungs(told) == [
+                "connect: skipped, not told in a client's log", "stream-open: ok", "features: ok", "starttls: ok",
+                "tls: skipped, not told; the streams that follow are those inside", "stream-open: ok", "features: ok",
+                "mechanism: failed, the client did not go on from here",
+            ]
+        )
+        #expect(told.compactMap { LoginVerdict($0.record)?.cause } == [.noCommonMechanism])
+        #expect(!told.contains { $0.record.code == "unexpected-restart" || $0.record.code == "starttls-injection" })
+        #expect(told.filter { $0.record.code == "foreign-line" }.count == 1)
+    }
+
+    // MARK: What logs do
+
+    @Test func `Each new stream that nothing called for is a new session`() throws {
+        let login = """
+            12:00:00.000 SEND: <stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='example.org' version='1.0'>
+            12:00:00.100 RECV: \(Self.features)
+            12:00:00.200 SEND: \(Self.auth)
+            12:00:00.300 RECV: \(Self.failure)
+
+            """
+        let (_, told) = try Self.read(login + login.replacing("12:00", with: "12:01"))
+        #expect(told.filter { $0.record.code == "session-ended" }.map(\.record.session) == [1, 2])
+        #expect(told.compactMap { LoginVerdict($0.record)?.cause } == [.notAuthorized, .notAuthorized])
+    }
+
+    @Test func `A log without any header has them inferred behind each success`() throws {
+        let (_, told) = try Self.read(
+            """
+            RECV: \(Self.features)
+            SEND: \(Self.auth)
+            RECV: \(Self.success)
+            RECV: \(Self.bindFeatures)
+            SEND: \(Self.bind)
+            RECV: \(Self.bound)
+
+            """
+        )
+        #expect(told.contains { $0.record.code == "session-ready" })
+        #expect(told.filter { $0.record.code == "inferred" }.count == 4)
+    }
+
+    @Test func `Python's usual form of a line is known as well, and its ends of lines of Windows`() throws {
+        let (_, told) = try Self.read(
+            "DEBUG:slixmpp.xmlstream.xmlstream:RECV: \(Self.features)\r\nDEBUG:slixmpp.xmlstream.xmlstream:SEND: \(Self.auth)\r\n"
+                + "INFO:slixmpp:something else\r\nERROR:slixmpp:failed\r\nDEBUG:slixmpp.xmlstream.xmlstream:RECV: \(Self.failure)"
+        )
+        #expect(told.compactMap { LoginVerdict($0.record)?.cause } == [.notAuthorized])
+        #expect(
+            told.filter { $0.record.code == "foreign-line" }.compactMap(\.record.message)
+                == ["INFO:slixmpp:something else", "ERROR:slixmpp:failed"]
+        )
+    }
+
+    @Test func `Lines that are no XML are told unless a secret may stand in them`() throws {
+        let (_, told) = try Self.read(
+            """
+            12:00:00 SEND: <stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='example.org' version='1.0'>
+            12:00:01 connected to the server
+            12:00:02 using password: R0m30myr0m30
+            12:00:03 SENT: the thing
+            12:00:04 got token=R0m30myr0m30 from https://example.org/?access_token=R0m30myr0m30
+            12:00:05 parsing <auth>R0m30myr0m30</auth>
+            """
+        )
+        let lines = told.filter { $0.record.code == "foreign-line" }.compactMap(\.record.message)
+        #expect(lines.count == 5)
+        #expect(lines.first == "12:00:01 connected to the server")
+        #expect(lines.filter { $0.hasPrefix("[redacted:") }.count == 3)
+        #expect(!Self.text(told).contains("R0m30myr0m30"))
+    }
+
+    @Test func `Times pass midnight and never go back`() throws {
+        var clock = ClientLogClock()
+        let times = ["23:59:59.500", "23:59:59.400", "00:00:01.000", "00:00:02"].map { text in
+            clock.instant(of: ClientLogStamp(Array("\(text) x".utf8))).monotonic
+        }
+        #expect(times == [0, 0, 1_500_000_000, 2_500_000_000])
+        for (text, expected) in [
+            ("2026-11-21 18:18:29,580 x", "2026-11-21T18:18:29.580Z"),
+            ("2026/11/21 18:18:29: x", "2026-11-21T18:18:29Z"),
+            ("2026-11-21T20:18:29+0200 x", "2026-11-21T18:18:29Z"), ("[18:18:29] x", "1970-01-01T18:18:29Z"),
+            ("21/11/2026 18:18:29 x", "1970-01-01T18:18:29Z"),
+            ("2013-04-05 12:00:00:123 App[1:2] x", "2013-04-05T12:00:00.123Z"),
+        ] {
+            #expect(ClientLogStamp(Array(text.utf8))?.time == Timestamp(rfc3339: expected), "\(text)")
+        }
+        for text in ["", "DEBUG x", "12:30 x", "2026-13-40 99:99:99", "1:2:3"] {
+            #expect(ClientLogStamp(Array(text.utf8)) == nil, "\(text)")
+        }
+    }
+
+    @Test func `A file without an item is said to be none of ours`() throws {
+        let folder = try TemporaryFolder()
+        for text in ["hello\nworld\n", "SEND: nothing\n", "{\"a\":1}\n"] {
+            let path = try folder.write(text, to: "x.log")
+            #expect(throws: ReaderFault(code: .notOurs, path: path)) { try RecordReader([path]) }
+        }
+    }
+
+    @Test func `Whatever stands in a log nothing breaks`() throws {
+        var generator = SeededGenerator(seed: 4)
+        let pieces = [
+            "12:00:00 SEND: ", "RECV: ", "SENT :::: ", "<?xml version='1.0'?>", "<stream:stream", "<stream:stream>",
+            "</stream:stream>",
+            "<a", "</b>", "\n", "\n\n", "\r\n", "\u{0}", "é", Self.auth, Self.success, Self.features, Self.bound,
+            "<proceed xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>", "2026-11-21T18:18:29Z: ", "DEBUG ", "[", "SEND (",
+            ")",
+        ]
+        for _ in 0..<400 {
+            var log = "SEND: <a/>\n"
+            for _ in 0..<Int.random(in: 1...30, using: &generator) {
+                log += pieces.randomElement(using: &generator) ?? ""
+            }
+            let (_, told) = try Self.read(log)
+            #expect(!told.isEmpty)
+        }
+    }
+}

@@ -1,0 +1,43 @@
+import NIOCore
+import NIOPosix
+import TapCore
+import TapTestKit
+import Testing
+
+@testable import TapNetwork
+
+/// What a failed connection is put down to.
+struct DialerTests {
+    private func fault(_ host: String, port: Int) async -> ConnectionFault? {
+        let dialer = Dialer(Endpoint(host: host, port: port), timeout: .seconds(5))
+        do {
+            let loop = MultiThreadedEventLoopGroup.singleton.any()
+            try await dialer.connect(on: loop).get().close().get()
+            return nil
+        } catch {
+            return Dialer.fault(of: error)
+        }
+    }
+
+    @Test func nobodyListens() async throws {
+        #expect(await fault("127.0.0.1", port: Int(try FreePort.next())) == .refused)
+        #expect(await fault("localhost", port: Int(try FreePort.next())) == .refused)
+    }
+
+    @Test func theNameIsNotKnown() async {
+        #expect(await fault("nowhere.invalid", port: 5222) == .nameNotFound)
+    }
+
+    @Test func whatTheSystemSaysIsTold() {
+        #expect(Dialer.fault(of: ChannelError.connectTimeout(.seconds(1))) == .timeout)
+        #expect(Dialer.fault(of: IOError(errnoCode: 110, reason: "x")) == .timeout)
+        #expect(Dialer.fault(of: IOError(errnoCode: 113, reason: "x")) == .unreachable)
+    }
+
+    @Test func ofSeveralAttemptsTheOneThatTellsMostCounts() {
+        #expect(Dialer.fault(among: [.nameNotFound, .timeout, .refused]) == .refused)
+        #expect(Dialer.fault(among: [.nameNotFound, .unreachable, .timeout]) == .timeout)
+        #expect(Dialer.fault(among: [.lookupFailed]) == .lookupFailed)
+        #expect(Dialer.fault(among: []) == .unreachable)
+    }
+}
