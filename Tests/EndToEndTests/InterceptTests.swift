@@ -4,35 +4,6 @@ import Testing
 
 /// TLS ended on both legs, between real clients that trust the tap's authority and nothing else, and real servers.
 @Suite(.timeLimit(.minutes(3)), .serialized) struct InterceptTests {
-    /// A tap before a server that demands TLS, and what clients have to trust.
-    private struct Scene {
-        let server: ProsodyServer
-        let tap: Tap
-        let authority: String
-        private let folder: TemporaryFolder
-
-        init(certificate: TestCertificate? = nil, arguments: [String] = []) async throws {
-            let real: TestCertificate
-            if let certificate { real = certificate } else { real = try await TestCertificate() }
-            folder = try TemporaryFolder()
-            let authorities = folder.path(of: "ca")
-            let made = try await XMPPTapBinary.run(["ca", "create", "--domain", "localhost", "--ca-dir", authorities])
-            guard made.ending == .exited(0) else { throw KitError("no authority: \(made.error)") }
-            authority = "\(authorities)/localhost/certificate.pem"
-            server = try await ProsodyServer(encryption: .startTLS(real))
-            var all = ["--tls", "intercept", "--ca-dir", authorities] + arguments
-            if !arguments.contains("--upstream-insecure"), !arguments.contains("--upstream-ca") {
-                all += ["--upstream-ca", real.certificate]
-            }
-            tap = try await Tap(upstream: server.port, arguments: all)
-        }
-
-        func stop() async throws {
-            try await tap.stop()
-            try await server.stop()
-        }
-    }
-
     private static let words = "But, soft! what light 🌹 <&> breaks?"
 
     @Test(
@@ -42,7 +13,7 @@ import Testing
         )
     )
     func `slixmpp, profanity and go-sendxmpp talk by STARTTLS, and the log holds what they say`() async throws {
-        let scene = try await Scene()
+        let scene = try await InterceptScene()
         let trust = ["--ca", scene.authority]
         let juliet = try ScriptedClient(
             .slixmpp,
@@ -94,7 +65,7 @@ import Testing
     @Test(.enabled(if: TestProgram.areInstalled(.prosody, .slixmpp, .openssl), "Prosody or slixmpp is missing"))
     func `a server whose certificate is not trusted is never shown to a client as trusted`() async throws {
         let other = try await TestCertificate()
-        let scene = try await Scene(arguments: ["--upstream-ca", other.certificate])
+        let scene = try await InterceptScene(arguments: ["--upstream-ca", other.certificate])
         let client = try ScriptedClient(
             .slixmpp,
             as: .juliet,
@@ -116,7 +87,7 @@ import Testing
 
     @Test(.enabled(if: TestProgram.areInstalled(.prosody, .slixmpp, .openssl), "Prosody or slixmpp is missing"))
     func `an insecure run goes on, loudly, and stamps its sessions`() async throws {
-        let scene = try await Scene(
+        let scene = try await InterceptScene(
             certificate: TestCertificate(domain: "other.example"),
             arguments: ["--upstream-insecure"]
         )
@@ -144,7 +115,7 @@ import Testing
         )
     )
     func `clients that do not trust the authority are told apart by their alert, or by its absence`() async throws {
-        let scene = try await Scene()
+        let scene = try await InterceptScene()
         let other = try await TestCertificate()
         // Python's asyncio drops the connection without an alert.
         let silent = try ScriptedClient(
@@ -176,7 +147,7 @@ import Testing
     @Test(.enabled(if: TestProgram.areInstalled(.prosody, .slixmpp, .openssl), "Prosody or slixmpp is missing"))
     func `the key log holds the secrets of both legs and nobody else can read it`() async throws {
         let folder = try TemporaryFolder()
-        let scene = try await Scene(arguments: ["--keylog", folder.path(of: "keys")])
+        let scene = try await InterceptScene(arguments: ["--keylog", folder.path(of: "keys")])
         let client = try ScriptedClient(
             .slixmpp,
             as: .juliet,

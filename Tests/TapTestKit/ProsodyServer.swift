@@ -9,6 +9,8 @@ public final class ProsodyServer: Sendable {
         case none
         /// STARTTLS with this certificate is required before anything else.
         case startTLS(TestCertificate)
+        /// So on its port, and TLS from the first byte on another; `version` is the only one, as `1_2`, where there is one.
+        case both(TestCertificate, direct: UInt16, version: String? = nil)
     }
 
     /// The port where clients connect.
@@ -96,6 +98,14 @@ public final class ProsodyServer: Sendable {
                 modules_disabled = { "s2s" }
                 c2s_require_encryption = true
                 ssl = { key = "\(pair.key)", certificate = "\(pair.certificate)" }
+                """
+            case .both(let pair, let direct, let version):
+                """
+                modules_disabled = { "s2s" }
+                c2s_require_encryption = true
+                ssl = { key = "\(pair.key)", certificate = "\(pair.certificate)"\(
+                    version.map { ", protocol = \"tlsv\($0)\"" } ?? "") }
+                c2s_direct_tls_ports = { \(direct) }
                 """
             }
         let federation =

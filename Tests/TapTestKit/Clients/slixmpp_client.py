@@ -1,12 +1,13 @@
 """A scripted XMPP client: logs in with slixmpp, does what the flags ask, prints one JSON object a line per happening.
 
-Events: connected, tls, bound, roster, present, pong, sent, received, ready, failed, disconnected.
+Events: connected, tls, bound, roster, present, pong, avatar, sent, received, ready, failed, disconnected.
 `ready` comes after the roster, the presence and the pings; only then are messages sent and waited for.
 Exit code: 0 when everything asked for was done, 1 otherwise (a `failed` event says why).
 """
 
 import argparse
 import asyncio
+import hashlib
 import json
 import logging
 import ssl
@@ -29,6 +30,8 @@ class Client(ClientXMPP):
         self.facts = set()
         self.register_plugin("xep_0030")
         self.register_plugin("xep_0199")
+        if options.avatar:
+            self.register_plugin("xep_0084")
         # PLAIN without TLS is what a plain session on loopback is for.
         self["feature_mechanisms"].unencrypted_plain = True
         if options.ca:
@@ -36,6 +39,10 @@ class Client(ClientXMPP):
         else:
             self.ssl_context.check_hostname = False
             self.ssl_context.verify_mode = ssl.CERT_NONE
+        if options.direct:
+            self.ssl_context.set_alpn_protocols(["xmpp-client"])
+        if options.tls_max:
+            self.ssl_context.maximum_version = ssl.TLSVersion["TLSv" + options.tls_max.replace(".", "_")]
         self.add_event_handler("connected", lambda _: self.tell("connected"))
         self.add_event_handler("tls_success", lambda _: self.tell("tls"))
         self.add_event_handler("failed_auth", lambda stanza: self.fail("authentication", stanza["condition"]))
@@ -85,7 +92,7 @@ class Client(ClientXMPP):
         options = self.options
         tell("bound", jid=str(self.boundjid))
         # slixmpp goes on in plain text where no STARTTLS is offered, whatever force_starttls says.
-        if not options.no_tls and "tls" not in self.facts:
+        if not options.no_tls and not options.direct and "tls" not in self.facts:
             return self.fail("the session is not encrypted")
         if options.add:
             await self.update_roster(options.add, name="A contact")
@@ -95,6 +102,8 @@ class Client(ClientXMPP):
         tell("present")
         if options.ping:
             tell("pong", jid=self.boundjid.domain, seconds=await self["xep_0199"].ping(self.boundjid.domain, timeout=10))
+        if options.avatar:
+            await self.show_avatar(options.avatar)
         tell("ready")
         for to, body in options.send:
             self.say(to, body)
@@ -103,10 +112,33 @@ class Client(ClientXMPP):
         # What was sent last must be on the wire before the stream ends: the server answers a ping in order.
         await self["xep_0199"].ping(self.boundjid.domain, timeout=10)
 
+    async def show_avatar(self, size):
+        picture = bytes((index * 31 + index // 251) % 256 for index in range(size))
+        await self["xep_0084"].publish_avatar(picture)
+        name = hashlib.sha1(picture).hexdigest()
+        answer = await self["xep_0084"].retrieve_avatar(self.boundjid.bare, name, timeout=20)
+        got = answer["pubsub"]["items"]["item"]["avatar_data"]["value"]
+        if got != picture:
+            raise IqTimeout(answer)
+        tell("avatar", id=name)
+
+
+async def no_answer(*_):
+    return None
+
 
 async def main(options):
     client = Client(options)
-    client.connect((options.host, options.port), disable_starttls=options.no_tls, force_starttls=not options.no_tls)
+    client.connect(
+        (options.host, options.port),
+        use_ssl=options.direct,
+        disable_starttls=options.no_tls or options.direct,
+        force_starttls=not options.no_tls and not options.direct,
+    )
+    if options.direct:
+        # It would ask for the name of the host, and for that only where it is no address.
+        client.default_domain = client.boundjid.domain
+        client._pick_dns_answer = no_answer
     try:
         well = await asyncio.wait_for(asyncio.shield(client.done), options.timeout)
     except asyncio.TimeoutError:
@@ -129,6 +161,9 @@ def parse():
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--no-tls", action="store_true", help="stay in plain text (default: insist on STARTTLS)")
     parser.add_argument("--ca", help="file of certificates to verify the server with (default: accept any)")
+    parser.add_argument("--direct", action="store_true", help="begin with TLS, rather than ask for it")
+    parser.add_argument("--tls-max", choices=["1.2", "1.3"], help="the highest version of TLS")
+    parser.add_argument("--avatar", metavar="BYTES", type=int, help="publish an avatar of this size and fetch it")
     parser.add_argument("--mechanism", help="the only SASL mechanism to use")
     parser.add_argument("--add", metavar="JID", help="put a contact into the roster first")
     parser.add_argument("--ping", action="store_true", help="ping the server")

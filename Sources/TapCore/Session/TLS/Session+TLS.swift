@@ -136,7 +136,7 @@ extension Session {
 
     private mutating func endWithoutTLS(_ leg: Leg, _ words: String, directly: Bool) {
         if facts.ending == nil { facts.ending = .tls(leg: leg, words) }
-        if pipes.recv.held != nil {
+        if pipes.recv.held != nil || isConsentAwaited {
             pipes.recv.held = nil
             sayFailure()
         } else if directly {
@@ -145,6 +145,11 @@ extension Session {
         enqueue(.finish(.client))
         enqueue(.finish(.server))
         finish(reset: false)
+    }
+
+    /// The client has asked for TLS, and the server has not answered.
+    private var isConsentAwaited: Bool {
+        if case .startingTLS = phase, case .none = tls { true } else { false }
     }
 
     // MARK: Plaintext where TLS is due

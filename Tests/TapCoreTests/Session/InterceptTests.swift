@@ -1,0 +1,56 @@
+import TapCore
+import TapTestKit
+import Testing
+
+/// TLS that is ended here, as a session sees it: consent held, both streams anew, nothing in clear around it.
+@Suite struct InterceptTests {
+    private static func harness() -> SessionHarness {
+        var options = SessionOptions(level: .trace)
+        options.holdsProceed = true
+        return SessionHarness(options: options)
+    }
+
+    @Test(arguments: [1, 7, Int.max]) func `the consent is held until the client's TLS begins`(piece: Int) {
+        var harness = Self.harness()
+        harness.say(Conversations.startTLS, piece: piece)
+        #expect(!harness.text(.recv).contains("<proceed"))
+        #expect(harness.held == [.recv])
+        let may = harness.session.mayBeginTLS(at: harness.now)
+        #expect(may)
+        harness.session.tlsBegins(.server, directly: false, at: harness.now)
+        harness.session.proceed(at: harness.now)
+        harness.end(.client, .reset)
+        #expect(harness.text(.recv).hasSuffix("<proceed xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>"))
+        #expect(harness.text(.send) == Conversations.text(Conversations.startTLS, .send))
+    }
+
+    @Test(arguments: [Direction.send, .recv]) func `nothing in clear goes past the consent`(direction: Direction) {
+        var harness = Self.harness()
+        let injected = "<message><body>injected</body></message>"
+        if direction == .send {
+            harness.say(Array(Conversations.startTLS.dropLast()))
+            harness.send(injected)
+            if harness.closed == nil { harness.say([Conversations.startTLS[4]]) }
+        } else {
+            harness.say(Array(Conversations.startTLS.dropLast()))
+            harness.recv(Conversations.startTLS[4].text + injected)
+        }
+        let may = harness.session.mayBeginTLS(at: harness.now)
+        harness.end(direction.source)
+        #expect(!may)
+        #expect(harness.told(code: "starttls-injection").count == 1)
+        #expect(!harness.text(direction).contains("injected"))
+        #expect(!harness.text(.recv).contains("<proceed"))
+        #expect(harness.text(.recv).contains("<failure"))
+    }
+
+    @Test func `white space around the consent is none of that`() {
+        var harness = Self.harness()
+        harness.say(Array(Conversations.startTLS.dropLast()))
+        harness.send("\n")
+        harness.recv(Conversations.startTLS[4].text)
+        let may = harness.session.mayBeginTLS(at: harness.now)
+        #expect(may)
+        #expect(harness.told(code: "starttls-injection").isEmpty)
+    }
+}

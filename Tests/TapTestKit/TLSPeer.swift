@@ -1,0 +1,64 @@
+import Foundation
+
+/// One end of a TLS connection whose name, protocols, version and pieces a test chooses: `tls_peer.py`.
+public struct TLSPeer: Sendable {
+    /// What it tells of a connection. What it does not know is nil.
+    public struct Facts: Decodable, Sendable {
+        /// `TLSv1.3`.
+        public let version: String?
+        /// What ALPN has agreed on.
+        public let alpn: String?
+        /// A server: the name in the client's SNI.
+        public let sni: String?
+        /// A client: the names of the certificate it was shown.
+        public let names: [String]?
+        /// A client: whether the server offers to log in.
+        public let mechanisms: Bool?
+        /// What went wrong.
+        public let error: String?
+    }
+
+    private let process: ToolProcess
+
+    /// Starts a server, and waits until it listens.
+    public static func serve(
+        port: UInt16,
+        certificate: String,
+        key: String,
+        _ arguments: [String] = []
+    ) async throws -> TLSPeer {
+        let peer = try TLSPeer(
+            ["serve", "--port", "\(port)", "--certificate", certificate, "--key", key] + arguments
+        )
+        _ = try await peer.process.line(of: .standardOutput) { $0.contains("listening") }
+        return peer
+    }
+
+    /// Connects as a client, and gives what came of it.
+    ///
+    /// - Parameter authority: Path of the one certificate that it trusts.
+    public static func connect(
+        port: UInt16,
+        trusting authority: String,
+        _ arguments: [String]
+    ) async throws -> Facts {
+        let peer = try TLSPeer(["client", "--port", "\(port)", "--ca", authority] + arguments)
+        _ = try await peer.process.ending()
+        guard let facts = peer.facts.last else { throw peer.process.failure("told nothing") }
+        return facts
+    }
+
+    /// What it has told of connections so far.
+    public var facts: [Facts] {
+        process.lines(of: .standardOutput).filter { !$0.contains("listening") }
+            .compactMap { try? JSONDecoder().decode(Facts.self, from: Data($0.utf8)) }
+    }
+
+    /// Ends it.
+    public func stop() async throws { _ = try await process.terminate() }
+
+    private init(_ arguments: [String]) throws {
+        let script = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Clients/tls_peer.py").path
+        process = try ToolProcess("/usr/bin/python3", [script] + arguments)
+    }
+}
