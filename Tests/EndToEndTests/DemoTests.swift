@@ -18,7 +18,7 @@ struct DemoTests {
         let summary = lines.drop { !$0.hasPrefix("What the client did") }.dropFirst().dropLast()
         let steps = summary.compactMap { $0.split(separator: "  ", omittingEmptySubsequences: true).dropFirst().first }
             .map { $0.trimmingCharacters(in: .whitespaces) }
-        #expect(steps == ["stream", "login", "bind", "roster", "presence", "ping", "message", "close"])
+        #expect(steps == ["tls", "stream", "login", "bind", "roster", "presence", "ping", "message", "close"])
         #expect(lines.last?.hasPrefix("A whole session through the tap in ") == true)
     }
 

@@ -8,16 +8,20 @@ internal import XMPPCore
 public struct DemoClient: Sendable {
     private let account: JID
     private let password: String
+    private let authority: String?
     private let cryptography: any Cryptography
 
     /// - Parameters:
     ///   - account: A bare address such as `romeo@localhost`.
     ///   - password: Its password, in clear; it logs in with SCRAM-SHA-256, so the password is not sent.
+    ///   - authority: A file with the one certificate that it trusts, in PEM: it insists on STARTTLS. Without, it stays in
+    ///     clear.
     ///   - cryptography: Digests and random bytes.
     /// - Throws: ``JIDError`` where `account` is no address.
-    public init(account: String, password: String, cryptography: any Cryptography) throws {
+    public init(account: String, password: String, authority: String? = nil, cryptography: any Cryptography) throws {
         self.account = try JID(parsing: account).bare
         self.password = password
+        self.authority = authority
         self.cryptography = cryptography
     }
 
@@ -32,6 +36,9 @@ public struct DemoClient: Sendable {
         group: any EventLoopGroup,
         timeout: TimeAmount = .seconds(10)
     ) async throws -> [DemoStep] {
+        var tls = ServerLegTLS()
+        tls.trust = authority.map { .file($0) } ?? .system
+        let context = try authority.map { _ in try TLSContext(tls) }
         let nonce = try SCRAMMechanism.makeNonce(cryptography)
         let loop = group.next()
         let promise = loop.makePromise(of: [DemoStep].self)
@@ -44,11 +51,12 @@ public struct DemoClient: Sendable {
                         let session = DemoSession(
                             account: account,
                             password: password,
+                            wantsTLS: context != nil,
                             nonce: nonce,
                             cryptography: cryptography,
                             parser: StanzaParser()
                         )
-                        let handler = DemoHandler(session, timeout: timeout, promise: promise)
+                        let handler = DemoHandler(session, context, timeout: timeout, promise: promise)
                         try channel.pipeline.syncOperations.addHandler(handler)
                     }
                 }
@@ -67,13 +75,21 @@ private final class DemoHandler: ChannelInboundHandler {
     typealias OutboundOut = ByteBuffer
 
     private var session: DemoSession
+    private let tls: TLSContext?
+    private var handler: TLSHandler?
     private let timeout: TimeAmount
     private var promise: EventLoopPromise<[DemoStep]>?
     private var start = NIODeadline.now()
     private var expiry: Scheduled<Void>?
 
-    init(_ session: consuming DemoSession, timeout: TimeAmount, promise: EventLoopPromise<[DemoStep]>) {
+    init(
+        _ session: consuming DemoSession,
+        _ tls: TLSContext?,
+        timeout: TimeAmount,
+        promise: EventLoopPromise<[DemoStep]>
+    ) {
         self.session = session
+        self.tls = tls
         self.timeout = timeout
         self.promise = promise
     }
@@ -88,10 +104,38 @@ private final class DemoHandler: ChannelInboundHandler {
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        let elapsed = Double((NIODeadline.now() - start).nanoseconds) / 1e9
         let bytes = unwrapInboundIn(data)
         send(session.receive(bytes.readableBytesUInt8Span, at: elapsed), context)
+        if session.isTLSDue, handler == nil { secure(context) }
         settle(context)
+    }
+
+    private var elapsed: Double { Double((NIODeadline.now() - start).nanoseconds) / 1e9 }
+
+    private func secure(_ context: ChannelHandlerContext) {
+        guard let tls else { return }
+        do {
+            let target = ServerLegTarget(reference: try ServerReference(domain: session.account.domain))
+            let handler = TLSHandler(try TLSEngine(tls, to: target))
+            self.handler = handler
+            try context.pipeline.syncOperations.addHandler(handler, position: .first)
+            handler.start()
+        } catch {
+            session.failed("\(error)")
+        }
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        switch event as? TLSHandler.Event {
+        case .opened:
+            let facts = handler?.engine.facts()
+            let words = facts.map { "\($0.version), certificate issued by \($0.certificate?.issuer ?? "nobody")" }
+            send(session.secured(words ?? "TLS", at: elapsed), context)
+        case .failed(let fault):
+            session.failed(fault.words(peer: "the server"))
+            settle(context)
+        default: context.fireUserInboundEventTriggered(event)
+        }
     }
 
     func channelInactive(context: ChannelHandlerContext) {

@@ -30,6 +30,7 @@ struct DemoSession: ~Copyable {
     private enum State {
         case opening
         case negotiating
+        case securing
         case authenticating(SCRAMClient)
         case reopening
         case binding
@@ -53,21 +54,29 @@ struct DemoSession: ~Copyable {
     private let parser: StanzaParser
     private var decoder = StreamDecoder(limits: .authenticated)
     private var state = State.opening
+    /// Whether it takes TLS where that is offered, and has not yet.
+    private var wantsTLS: Bool
+    /// The server has consented to TLS, which is to begin; ``secured(_:at:)`` goes on.
+    private(set) var isTLSDue = false
     private var bound: JID?
     private(set) var steps: [DemoStep] = []
     /// How it ended, once it has ended.
     private(set) var outcome: Result<[DemoStep], DemoError>?
 
-    /// - Parameter account: A bare address; its password goes with it.
+    /// - Parameters:
+    ///   - account: A bare address; its password goes with it.
+    ///   - wantsTLS: Whether it insists on STARTTLS.
     init(
         account: JID,
         password: String,
+        wantsTLS: Bool,
         nonce: String,
         cryptography: any Cryptography,
         parser: StanzaParser
     ) {
         self.account = account
         self.password = password
+        self.wantsTLS = wantsTLS
         self.nonce = nonce
         self.cryptography = cryptography
         self.parser = parser
@@ -100,6 +109,22 @@ struct DemoSession: ~Copyable {
         return output
     }
 
+    /// TLS is up; gives what to send.
+    mutating func secured(_ words: String, at time: Double) -> [UInt8] {
+        guard isTLSDue else { return [] }
+        isTLSDue = false
+        note("tls", words, time)
+        decoder = StreamDecoder(limits: .authenticated)
+        state = .opening
+        return header()
+    }
+
+    /// TLS could not begin, or has failed.
+    mutating func failed(_ words: String) {
+        guard outcome == nil else { return }
+        outcome = .failure(DemoError(step: name, reason: words))
+    }
+
     /// The connection has ended.
     mutating func disconnected() {
         guard outcome == nil else { return }
@@ -117,6 +142,7 @@ struct DemoSession: ~Copyable {
         switch state {
         case .opening, .reopening: "stream"
         case .negotiating: "mechanisms"
+        case .securing: "tls"
         case .authenticating: "login"
         case .binding, .starting: "bind"
         case .awaiting(let request): request.rawValue
@@ -164,6 +190,15 @@ struct DemoSession: ~Copyable {
             throw failure("stream error \(element.firstChild?.name ?? "without a condition")")
         }
         switch state {
+        case .negotiating where element.matches("features", .streams) && wantsTLS:
+            guard element.child("starttls", .tls) != nil else { throw failure("TLS is not offered") }
+            wantsTLS = false
+            state = .securing
+            return XMLWriter.bytes { $0.element("starttls", .tls) }
+        case .securing:
+            guard element.matches("proceed", .tls) else { throw failure("the server says \(element.name)") }
+            isTLSDue = true
+            return []
         case .negotiating where element.matches("features", .streams): return try login(element, at: time)
         case .authenticating(let exchange): return try answer(element, exchange, at: time)
         case .binding where element.matches("features", .streams):

@@ -1,6 +1,7 @@
 public import NIOCore
 internal import NIOPosix
 public import TapCore
+public import TapSecurity
 
 /// The built-in XMPP server: small, complete enough for real clients, on the loopback interface only.
 ///
@@ -28,24 +29,29 @@ public final class BuiltInServer: Sendable {
     ///   - host: `127.0.0.1` or `::1`. Anything but a loopback address is refused.
     ///   - port: 0 for any that is free; ``address`` says which it is.
     ///   - settings: Domain, accounts and limits.
+    ///   - identity: The certificate shown to clients that begin TLS by STARTTLS; nil offers none, the default.
     ///   - cryptography: Digests and random bytes.
     ///   - group: One event loop of it is used.
     /// - Throws: `IOError` where the port cannot be had; ``BuiltInServerError`` where the address is not the loopback's;
-    ///   ``JIDError`` where an account's name is no local part.
+    ///   ``JIDError`` where an account's name is no local part; ``TLSContextError`` where OpenSSL cannot do TLS.
     public static func start(
         host: String = "127.0.0.1",
         port: Int,
         settings: ServerSettings,
+        identity: TLSIdentity? = nil,
         cryptography: any Cryptography,
         group: any EventLoopGroup
     ) async throws -> BuiltInServer {
         guard try isLoopback(SocketAddress(ipAddress: host, port: port)) else {
             throw BuiltInServerError(host: host)
         }
+        var settings = settings
+        settings.offersStartTLS = identity != nil
+        let tls = try identity.map { ServerTLS(context: try TLSContext(ClientLegTLS()), identity: $0) }
         let loop = group.next()
-        let state = try await loop.submit {
+        let state = try await loop.submit { [settings] in
             let core = try ServerCore(settings: settings, cryptography: cryptography)
-            return NIOLoopBound(ServerState(core), eventLoop: loop)
+            return NIOLoopBound(ServerState(core, tls), eventLoop: loop)
         }.get()
         let listener = try await ServerBootstrap(group: loop)
             .serverChannelOption(.backlog, value: 256)

@@ -11,6 +11,8 @@ enum ServerCommand: Hashable, Sendable {
     case write(ConnectionID, [UInt8])
     /// Close the connection when everything has been sent.
     case close(ConnectionID)
+    /// Begin TLS, as the server, once everything has been sent.
+    case startTLS(ConnectionID)
     /// End another connection's stream with this error; the core performs it itself, and no driver sees it.
     case terminate(ConnectionID, StreamErrorCondition)
 }

@@ -1,5 +1,12 @@
 internal import NIOCore
+internal import TapSecurity
 internal import XMPPCore
+
+/// What the server needs for TLS.
+struct ServerTLS {
+    let context: TLSContext
+    let identity: TLSIdentity
+}
 
 /// The core and the channels of its connections; lives on one event loop.
 final class ServerState {
@@ -8,7 +15,12 @@ final class ServerState {
     /// What waits for the last connection to close.
     private var onIdle: EventLoopPromise<Void>?
 
-    init(_ core: ServerCore) { self.core = core }
+    private let tls: ServerTLS?
+
+    init(_ core: ServerCore, _ tls: ServerTLS? = nil) {
+        self.core = core
+        self.tls = tls
+    }
 
     func connect(_ handler: ServerConnectionHandler) -> ConnectionID {
         let connection = core.connect()
@@ -45,6 +57,9 @@ final class ServerState {
                 guard let handler = handlers[connection] else { continue }
                 handler.write(bytes)
                 if !written.contains(where: { $0 === handler }) { written.append(handler) }
+            case .startTLS(let connection):
+                guard let tls, let handler = handlers[connection] else { continue }
+                handler.startTLS(tls)
             case .close(let connection): handlers[connection]?.close()
             case .terminate: assertionFailure("the core performs this itself")
             }
@@ -94,6 +109,20 @@ final class ServerConnectionHandler: ChannelInboundHandler {
         return pending
     }
 
+    /// Has all that is written or comes from now on go through TLS.
+    func startTLS(_ tls: ServerTLS) {
+        guard let context, !isClosing else { return }
+        context.flush()
+        do {
+            let engine = try TLSEngine(tls.context, for: ClientLegOffer(identity: tls.identity))
+            let handler = TLSHandler(engine)
+            try context.pipeline.syncOperations.addHandler(handler, position: .first)
+            handler.start()
+        } catch {
+            context.close(promise: nil)
+        }
+    }
+
     /// Closes the server's side, then waits a little for the client to close its own: closing at once with unread bytes
     /// in the socket would reset the connection, and the client might never read why.
     func close() {
@@ -123,6 +152,7 @@ final class ServerConnectionHandler: ChannelInboundHandler {
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if case .failed? = event as? TLSHandler.Event { return context.close(promise: nil) }
         guard case .some(ChannelEvent.inputClosed) = event as? ChannelEvent else {
             return context.fireUserInboundEventTriggered(event)
         }

@@ -2,11 +2,12 @@ internal import TapCore
 internal import TapSecurity
 internal import XMPPCore
 
-/// What a client may do before it has logged in: authenticate, make an account, be told that there is no TLS.
+/// What a client may do before it has logged in: begin TLS, authenticate, make an account.
 extension ServerSession {
     func loginFeatures(_ settings: ServerSettings) -> [UInt8] {
         XMLWriter.bytes {
             $0.element("stream:features") {
+                if settings.offersStartTLS, !isSecure { $0.element("starttls", .tls) }
                 $0.element("mechanisms", .sasl) {
                     for mechanism in settings.mechanisms { $0.element("mechanism", text: mechanism) }
                 }
@@ -36,8 +37,12 @@ extension ServerSession {
             step(exchange, element.text, directory: &directory, &output)
         case ("abort", .sasl):
             refuse(.aborted, nil, directory: &directory, &output)
+        case ("starttls", .tls) where directory.settings.offersStartTLS && !isSecure:
+            output.append(.write(connection, XMLWriter.bytes { $0.element("proceed", .tls) }))
+            output.append(.startTLS(connection))
+            state = .securing
         case ("starttls", .tls):
-            // Never offered; RFC 6120 §5.4.2.2 wants the stream to end.
+            // Not offered; RFC 6120 §5.4.2.2 wants the stream to end.
             output.append(.write(connection, XMLWriter.bytes { $0.element("failure", .tls) }))
             fail(.unsupportedFeature, "there is no TLS here", directory: &directory, &output)
         case ("compress", .compression):

@@ -10,6 +10,8 @@ final class ServerSession {
     enum State {
         /// A header is due: the first one, or the one after authentication, when the account is known.
         case opening(account: JID?)
+        /// TLS begins; what the client has said before it does not count.
+        case securing
         /// Features have been sent, and nobody has logged in.
         case negotiating
         /// In a SASL exchange.
@@ -26,6 +28,8 @@ final class ServerSession {
     var state = State.opening(account: nil)
     /// Failed log-ins so far.
     var failures = 0
+    /// What comes is what TLS carried.
+    private(set) var isSecure = false
     private var decoder = StreamDecoder(limits: .unauthenticated)
     /// The answer to the current header has been sent.
     private var hasAnswered = false
@@ -45,6 +49,12 @@ final class ServerSession {
         decoder.append(bytes)
         while !isClosed, let event = decoder.next() {
             take(event, parser: parser, directory: &directory, &output)
+            guard case .securing = state else { continue }
+            // What came in clear behind the request is nobody's (CVE-2011-0411 and its kin).
+            decoder = StreamDecoder(limits: .unauthenticated)
+            hasAnswered = false
+            isSecure = true
+            state = .opening(account: nil)
         }
     }
 
@@ -175,7 +185,8 @@ final class ServerSession {
         case .bound(let jid): take(element, as: jid, directory: &directory, &output)
         case .binding(let account): bind(element, account, directory: &directory, &output)
         case .negotiating, .authenticating: login(element, directory: &directory, &output)
-        case .opening: fail(.notAuthorized, "a new stream is due", directory: &directory, &output)
+        case .opening, .securing:
+            fail(.notAuthorized, "a new stream is due", directory: &directory, &output)
         case .closed: break
         }
     }

@@ -9,7 +9,7 @@ struct DemoCommand: AsyncParsableCommand, Configurable {
         abstract: "Show a whole login through the tap, with a server and a client of its own.",
         discussion: """
             Starts the built-in server, the proxy before it and a client, all on free ports of this machine. The client \
-            logs in, fetches its roster, sends presence, pings and writes to itself; the log shows all of it, at verbose \
+            begins TLS, which the proxy ends on both sides, logs in, fetches its roster, sends presence, pings and writes to itself; the log shows all of it, at verbose \
             unless --log says otherwise.
 
             Examples:
@@ -41,7 +41,7 @@ struct DemoCommand: AsyncParsableCommand, Configurable {
 
     /// Runs the whole, and ends it in order; the records are with the logs then.
     private func play(_ tap: TapRun) async throws -> [DemoStep] {
-        let server = try await HouseServer.start(tap.cryptography)
+        let server = try await HouseServer.start(tap.cryptography, securedFrom: tap.clock.now().time)
         do {
             let steps = try await DemoRun(tap: tap, server: server).steps()
             await server.stop()

@@ -45,12 +45,25 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         let logPlan = try LogPlan(logs.request, in: .current)
         for warning in plan.warnings { Console.complain("warning: \(warning)") }
         let tap = try TapRun(logPlan)
-        let interception = try await tap.finishing {
-            try interceptPlan.interception(authorities: authority, clock: tap.clock)
-        }
         let server = try await tap.finishing {
             guard plan.needsServer else { return nil as HouseServer? }
-            return try await HouseServer.start(tap.cryptography, allowsRegistration: !proxy.allowRemote)
+            return try await HouseServer.start(
+                tap.cryptography,
+                securedFrom: interceptPlan.securesServer ? tap.clock.now().time : nil,
+                allowsRegistration: !proxy.allowRemote
+            )
+        }
+        let interception = try await tap.finishing {
+            do {
+                return try interceptPlan.interception(
+                    authorities: authority,
+                    house: server?.authority,
+                    clock: tap.clock
+                )
+            } catch {
+                await server?.stop()
+                throw error
+            }
         }
         let service = service(plan, proxyProtocol, interception, tap, server)
         if logPlan.isRequired {
@@ -76,6 +89,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         do {
             try await run.run()
         } catch let error as ProxyError {
+            await server?.stop()
             throw Failure(error)
         }
     }

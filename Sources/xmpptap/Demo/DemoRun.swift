@@ -20,6 +20,7 @@ struct DemoRun {
                 listeners: [ListenSpec(host: "127.0.0.1", port: 0)],
                 upstream: .endpoint(server.endpoint),
                 session: tap.options,
+                interception: try server.authority?.interception(),
                 grace: .seconds(2)
             ),
             run: tap.run,
@@ -63,6 +64,7 @@ struct DemoRun {
             let client = try DemoClient(
                 account: "\(account.name)@\(server.domain)",
                 password: account.password,
+                authority: server.authority?.certificatePath,
                 cryptography: tap.cryptography
             )
             return try await client.run(

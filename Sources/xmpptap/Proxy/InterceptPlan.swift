@@ -9,10 +9,12 @@ struct InterceptPlan {
     /// Domains for which an authority may be made, wherever clients are.
     private let domains: [String]
     private let allowRemote: Bool
+    /// The built-in server is to have TLS: it serves all clients, and theirs is ended.
+    let securesServer: Bool
 
     /// Resolves what was typed.
     ///
-    /// - Parameter plan: Who serves the clients; the built-in server has no TLS.
+    /// - Parameter plan: Who serves the clients.
     init(_ options: InterceptOptions, _ plan: ProxyPlan, allowRemote: Bool) throws(Failure) {
         if allowRemote, options.tls == nil {
             throw .usage(
@@ -34,11 +36,25 @@ struct InterceptPlan {
         if isPassed, let flag = Self.flagInVain(options) {
             throw .usage("\(flag) is about TLS that is ended here; with --tls passthrough leave it out")
         }
-        self.options = isPassed || upstreams.isEmpty && options.tls == nil ? nil : options
+        self.options = isPassed ? nil : options
+        // One trust for all servers: beside another the built-in one, whose authority nobody else knows, goes without.
+        securesServer = !isPassed && plan.needsServer && upstreams.isEmpty
+        if securesServer, let flag = Self.flagAboutServers(options) {
+            throw .usage("\(flag) is about servers of your own, and the built-in one alone is used; add --upstream")
+        }
         self.allowRemote = allowRemote
         domains = upstreams.flatMap { upstream -> [String] in
             if case .domains(let domains) = upstream { domains.map(\.name) } else { [] }
         }
+    }
+
+    private static func flagAboutServers(_ options: InterceptOptions) -> String? {
+        let given: [(String, Bool)] = [
+            ("--upstream-ca", options.upstreamCa != nil), ("--upstream-insecure", options.upstreamInsecure),
+            ("--upstream-certificate", options.upstreamCertificate != nil),
+            ("--certificate", options.certificate != nil),
+        ]
+        return given.first { $0.1 }?.0
     }
 
     private static func flagInVain(_ options: InterceptOptions) -> String? {
@@ -51,7 +67,13 @@ struct InterceptPlan {
     }
 
     /// Reads the files that were named; nil where TLS is passed through.
-    func interception(authorities: AuthorityFolderOption, clock: RunClock) throws(Failure) -> Interception? {
+    ///
+    /// - Parameter house: What vouches for the built-in server and is to vouch for the proxy before it.
+    func interception(
+        authorities: AuthorityFolderOption,
+        house: HouseAuthority?,
+        clock: RunClock
+    ) throws(Failure) -> Interception? {
         guard let options else { return nil }
         if options.upstreamInsecure {
             Console.complain(
@@ -72,6 +94,7 @@ struct InterceptPlan {
         }
         do {
             server.identity = try Self.identity(options.upstreamCertificate, options.upstreamKey)
+            if let house { return try house.interception(server, client) }
             let own = try Self.identity(options.certificate, options.key)
             return Interception(
                 serverLeg: try TLSContext(server),

@@ -78,6 +78,7 @@ final class ServerHarness {
             case .write(let connection, let bytes):
                 #expect(!closed.contains(connection), "written to after it was closed")
                 received[connection, default: ""] += String(decoding: bytes, as: UTF8.self)
+            case .startTLS: break
             case .close(let connection): #expect(closed.insert(connection).inserted, "closed twice")
             case .terminate: Issue.record("a driver never sees this")
             }

@@ -246,4 +246,20 @@ import Testing
         #expect(whole.contains("🙂") && whole.hasSuffix("</stream:stream>"))
         #expect(try story(script.unicodeScalars.map { String($0) }) == whole)
     }
+
+    @Test func `what is said in clear behind starttls is forgotten, and TLS is not offered again`() throws {
+        let server = try ServerHarness { $0.offersStartTLS = true }
+        let client = server.connect()
+        #expect(client.send(ServerHarness.header).contains("<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>"))
+        let message = Base64.encode(Array("\0romeo\0wherefore".utf8))
+        let answer = client.send(
+            "<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>"
+                + "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>\(message)</auth>"
+        )
+        #expect(answer == "<proceed xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>")
+        let inside = client.send(ServerHarness.header)
+        #expect(inside.contains("<mechanisms") && !inside.contains("starttls"))
+        #expect(client.send("<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>").contains("unsupported-feature"))
+        #expect(client.isClosed)
+    }
 }

@@ -1,0 +1,39 @@
+import Foundation
+import TapTestKit
+import Testing
+
+/// The built-in server behind a proxy that ends TLS: an authority for the two of them, gone with the program.
+@Suite(.timeLimit(.minutes(2))) struct HouseServerTests {
+    @Test(.enabled(if: TestProgram.areInstalled(.slixmpp), "slixmpp is missing"))
+    func `slixmpp logs in to the built-in server by STARTTLS, and the authority is gone at the end`() async throws {
+        let folder = try TemporaryFolder()
+        let json = folder.path(of: "tap.json")
+        let binary = try XMPPTapBinary(
+            ["proxy", "--listen", "127.0.0.1:0", "--log-to", "\(json),format=json,verbose"],
+            environment: ["TMPDIR": folder.path]
+        )
+        let port = try await binary.port()
+        let said = binary.process.lines(of: .standardError)
+        let words = try #require(said.first { $0.contains("juliet@localhost") }).split(separator: " ")
+        let password = try #require(words.last.map(String.init))
+        let line = try #require(said.first { $0.contains("has to trust ") })
+        let authority = try #require(line.split(separator: " ").first { $0.hasPrefix("/") }).dropLast()
+        #expect(authority.hasPrefix(folder.path) && authority.hasSuffix("/localhost/certificate.pem"))
+        let juliet = Account("juliet", password: password)
+        let client = try ScriptedClient(
+            .slixmpp,
+            as: juliet,
+            port: port,
+            startTLS: true,
+            options: ["--ca", String(authority), "--mechanism", "SCRAM-SHA-1"]
+        )
+        let events = try await client.finish()
+        #expect(events.contains { $0.event == "tls" } && events.contains { $0.event == "ready" })
+        let clear = try ScriptedClient(.slixmpp, as: juliet, port: port, .init(ping: true))
+        #expect(try await clear.finish().contains { $0.event == "pong" })
+        #expect(try await binary.process.terminate() == .exited(0))
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["tap.json"])
+        let opened = try LogRecord.all(in: json).filter { $0.code == "tls-opened" && $0.session == 1 }
+        #expect(opened.count == 2)
+    }
+}
