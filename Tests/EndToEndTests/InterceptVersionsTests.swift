@@ -30,6 +30,31 @@ import Testing
         .enabled(if: TestProgram.areInstalled(.prosody, .slixmpp, .openssl), "Prosody or slixmpp is missing"),
         arguments: [false, true]
     )
+    func `slixmpp resumes its stream inside TLS after the connection was cut`(direct: Bool) async throws {
+        let scene = try await InterceptScene()
+        let client = try ScriptedClient(
+            .slixmpp,
+            as: .juliet,
+            port: direct ? scene.directPort : scene.tap.port,
+            startTLS: true,
+            options: ["--ca", scene.authority, "--resume"] + (direct ? ["--direct"] : [])
+        )
+        #expect(try await client.finish().contains { $0.event == "resumed" })
+        try await scene.stop()
+        let records = try scene.tap.records()
+        for session: UInt64 in 1...2 {
+            let mine = records.filter { $0.session == session }
+            mine.checkNoByteIsMissing()
+            #expect(mine.filter { $0.code == "tls-opened" }.count == 2)
+        }
+        let ready = records.filter { $0.code == "session-ready" }.compactMap(\.message)
+        #expect(ready.count == 2 && ready.last?.contains("the session is resumed") == true, "\(ready)")
+    }
+
+    @Test(
+        .enabled(if: TestProgram.areInstalled(.prosody, .slixmpp, .openssl), "Prosody or slixmpp is missing"),
+        arguments: [false, true]
+    )
     func `slixmpp logs in on TLS 1.2 where the server speaks no other`(direct: Bool) async throws {
         let scene = try await InterceptScene(version: "1_2")
         let client = try ScriptedClient(

@@ -1,6 +1,6 @@
 """A scripted XMPP client: logs in with slixmpp, does what the flags ask, prints one JSON object a line per happening.
 
-Events: connected, tls, bound, roster, present, pong, avatar, sent, received, ready, failed, disconnected.
+Events: connected, tls, bound, roster, present, pong, avatar, resumed, sent, received, ready, failed, disconnected.
 `ready` comes after the roster, the presence and the pings; only then are messages sent and waited for.
 Exit code: 0 when everything asked for was done, 1 otherwise (a `failed` event says why).
 """
@@ -32,6 +32,13 @@ class Client(ClientXMPP):
         self.register_plugin("xep_0199")
         if options.avatar:
             self.register_plugin("xep_0084")
+        self.is_cutting = False
+        if options.resume:
+            self.register_plugin("xep_0198")
+            self.enabled = asyncio.get_event_loop().create_future()
+            self.resumed = asyncio.get_event_loop().create_future()
+            self.add_event_handler("sm_enabled", lambda _: self.enabled.set_result(True))
+            self.add_event_handler("session_resumed", lambda _: self.resumed.set_result(True))
         # PLAIN without TLS is what a plain session on loopback is for.
         self["feature_mechanisms"].unencrypted_plain = True
         if options.ca:
@@ -64,6 +71,9 @@ class Client(ClientXMPP):
 
     def on_disconnected(self, reason):
         tell("disconnected", reason=str(reason or ""))
+        if self.is_cutting:
+            self.is_cutting = False
+            return self.begin()
         self.fail("the server closed the connection")
 
     def on_message(self, message):
@@ -80,12 +90,25 @@ class Client(ClientXMPP):
         message.send()
         tell("sent", to=to, id=message["id"], body=body)
 
+    def begin(self):
+        options = self.options
+        self.connect(
+            (options.host, options.port),
+            use_ssl=options.direct,
+            disable_starttls=options.no_tls or options.direct,
+            force_starttls=not options.no_tls and not options.direct,
+        )
+        if options.direct:
+            # It would ask for the name of the host, and for that only where it is no address.
+            self.default_domain = self.boundjid.domain
+            self._pick_dns_answer = no_answer
+
     async def guarded(self):
         try:
             await self.session()
             if not self.done.done():
                 self.done.set_result(True)
-        except (IqError, IqTimeout) as problem:
+        except (IqError, IqTimeout, asyncio.TimeoutError) as problem:
             self.fail(type(problem).__name__, problem)
 
     async def session(self):
@@ -102,6 +125,14 @@ class Client(ClientXMPP):
         tell("present")
         if options.ping:
             tell("pong", jid=self.boundjid.domain, seconds=await self["xep_0199"].ping(self.boundjid.domain, timeout=10))
+        if options.resume:
+            await asyncio.wait_for(self.enabled, 10)
+            self.is_cutting = True
+            self.end_session_on_disconnect = False
+            self.transport.abort()
+            await asyncio.wait_for(self.resumed, 10)
+            await self["xep_0199"].ping(self.boundjid.domain, timeout=10)
+            tell("resumed")
         if options.avatar:
             await self.show_avatar(options.avatar)
         tell("ready")
@@ -129,16 +160,7 @@ async def no_answer(*_):
 
 async def main(options):
     client = Client(options)
-    client.connect(
-        (options.host, options.port),
-        use_ssl=options.direct,
-        disable_starttls=options.no_tls or options.direct,
-        force_starttls=not options.no_tls and not options.direct,
-    )
-    if options.direct:
-        # It would ask for the name of the host, and for that only where it is no address.
-        client.default_domain = client.boundjid.domain
-        client._pick_dns_answer = no_answer
+    client.begin()
     try:
         well = await asyncio.wait_for(asyncio.shield(client.done), options.timeout)
     except asyncio.TimeoutError:
@@ -164,6 +186,7 @@ def parse():
     parser.add_argument("--direct", action="store_true", help="begin with TLS, rather than ask for it")
     parser.add_argument("--tls-max", choices=["1.2", "1.3"], help="the highest version of TLS")
     parser.add_argument("--avatar", metavar="BYTES", type=int, help="publish an avatar of this size and fetch it")
+    parser.add_argument("--resume", action="store_true", help="cut the connection and resume the stream (XEP-0198)")
     parser.add_argument("--mechanism", help="the only SASL mechanism to use")
     parser.add_argument("--add", metavar="JID", help="put a contact into the roster first")
     parser.add_argument("--ping", action="store_true", help="ping the server")

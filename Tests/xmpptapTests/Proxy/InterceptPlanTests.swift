@@ -1,0 +1,60 @@
+import ArgumentParser
+import TapNetwork
+import Testing
+
+@testable import xmpptap
+
+struct InterceptPlanTests {
+    private static let server = Endpoint(host: "example.org", port: 5222)
+
+    /// The plan for these flags, before a server or the built-in one.
+    private static func plan(
+        _ flags: [String],
+        upstream: Endpoint? = server,
+        listen: [ListenSpec] = [],
+        allowRemote: Bool = false
+    ) throws -> InterceptPlan {
+        try InterceptPlan(
+            InterceptOptions.parse(flags),
+            ProxyPlan(listen: listen, upstream: upstream),
+            allowRemote: allowRemote
+        )
+    }
+
+    @Test func `The built-in server has TLS where it serves all clients and TLS is ended`() throws {
+        #expect(try Self.plan([], upstream: nil).securesServer)
+        #expect(try !Self.plan(["--tls", "passthrough"], upstream: nil).securesServer)
+        #expect(try !Self.plan([]).securesServer)
+        let mixed = [ListenSpec(port: 1, upstream: .endpoint(Self.server)), ListenSpec(port: 2)]
+        #expect(try !Self.plan([], upstream: nil, listen: mixed).securesServer)
+    }
+
+    @Test(arguments: [
+        ["--upstream-ca", "a"], ["--upstream-insecure"], ["--certificate", "a", "--key", "b"],
+        ["--upstream-certificate", "a", "--upstream-key", "b"],
+    ])
+    func `What is about servers of one's own is refused before the built-in one`(flags: [String]) {
+        #expect(refusal { try Self.plan(flags, upstream: nil) }.hasPrefix("\(flags[0]) is about servers of your own"))
+        #expect(refusal { try Self.plan(flags + ["--tls", "passthrough"]) }.contains("--tls passthrough leave it out"))
+        #expect(throws: Never.self) { try Self.plan(flags) }
+    }
+
+    @Test func `What belongs together is asked for together`() {
+        #expect(refusal { try Self.plan(["--certificate", "a"]) } == "--certificate: add --key")
+        #expect(refusal { try Self.plan(["--key", "a"]) } == "--key belongs to a certificate; add --certificate")
+        #expect(
+            refusal { try Self.plan(["--upstream-key", "a"]) }
+                == "--upstream-key belongs to a certificate; add --upstream-certificate"
+        )
+        #expect(
+            refusal { try Self.plan(["--upstream-insecure", "--upstream-ca", "a"]) }
+                .hasPrefix("--upstream-insecure verifies nothing")
+        )
+    }
+
+    @Test func `Where other machines come in it has to be said what to do about TLS`() {
+        let words = refusal { try Self.plan([], allowRemote: true) }
+        #expect(words.contains("--tls intercept") && words.contains("--tls passthrough"))
+        #expect(throws: Never.self) { try Self.plan(["--tls", "intercept"], allowRemote: true) }
+    }
+}
