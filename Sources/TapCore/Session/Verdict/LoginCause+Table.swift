@@ -315,22 +315,20 @@ extension LoginCause {
             Entry(
                 side: .tap,
                 rule: "RFC 5802 §6, RFC 5056 §2",
-                advice: "let the proxy log in itself (--accounts FILE), give it the server's certificate and key for "
-                    + "tls-server-end-point (--certificate, --key), or switch channel binding off in the client"
+                advice: "give the proxy the server's certificate and key for tls-server-end-point (--certificate, "
+                    + "--key), pass TLS through (--tls passthrough), or switch channel binding off in the client"
             )
         case .mechanismsAltered:
             Entry(
                 side: .tap,
                 rule: "XEP-0474",
-                advice: "leave the mechanisms as the server offers them (--channel-binding keep), "
-                    + "or let the proxy log in itself (--accounts FILE)"
+                advice: "leave the mechanisms as the server offers them, or pass TLS through (--tls passthrough)"
             )
         default:
             Entry(
                 side: .tap,
                 rule: "XEP-0515",
-                advice: "let client and server use the same version of TLS, or let the proxy log in itself "
-                    + "(--accounts FILE)"
+                advice: "let client and server use the same version of TLS, or pass TLS through (--tls passthrough)"
             )
         }
     }
