@@ -83,9 +83,9 @@ extension TLSIdentityError: CustomStringConvertible {
         return switch code {
         case .unreadable(let reason): "cannot read \(name): \(reason)"
         case .tooLarge: "\(name) is larger than any certificate or key; name a file in PEM"
-        case .noCertificate: "\(name) holds no certificate in PEM (a block that begins -----BEGIN CERTIFICATE-----)"
+        case .noCertificate: "\(name) holds no certificate in PEM (a block labelled CERTIFICATE)"
         case .badCertificate: "\(name) holds a certificate that cannot be read: it is cut off or damaged"
-        case .noKey: "\(name) holds no private key in PEM (a block that begins -----BEGIN PRIVATE KEY-----)"
+        case .noKey: "\(name) holds no private key in PEM (a block labelled PRIVATE KEY)"
         case .badKey: "\(name) holds a private key that cannot be read: it is cut off or damaged"
         case .encryptedKey:
             "the private key in \(name) is encrypted; write it without its password: "

@@ -219,7 +219,7 @@ import Testing
         #expect(error(missing) == "cannot read \(missing): No such file or directory")
         let empty = try folder.write("nothing", to: "empty.pem")
         #expect(
-            error(empty) == "\(empty) holds no certificate in PEM (a block that begins -----BEGIN CERTIFICATE-----)"
+            error(empty) == "\(empty) holds no certificate in PEM (a block labelled CERTIFICATE)"
         )
         let torn = try folder.write("-----BEGIN CERTIFICATE-----\nMIIB\n", to: "torn.pem")
         #expect(error(torn) == "\(torn) holds a certificate that cannot be read: it is cut off or damaged")

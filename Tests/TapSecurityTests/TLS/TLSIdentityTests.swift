@@ -20,11 +20,11 @@ import Testing
         #expect(error("/", first.key) == "cannot read /: Is a directory")
         #expect(
             error(first.key, first.key)
-                == "\(first.key) holds no certificate in PEM (a block that begins -----BEGIN CERTIFICATE-----)"
+                == "\(first.key) holds no certificate in PEM (a block labelled CERTIFICATE)"
         )
         #expect(
             error(first.certificate, first.certificate)
-                == "\(first.certificate) holds no private key in PEM (a block that begins -----BEGIN PRIVATE KEY-----)"
+                == "\(first.certificate) holds no private key in PEM (a block labelled PRIVATE KEY)"
         )
         #expect(
             error(first.certificate, second.key)
