@@ -46,6 +46,7 @@ extension Summary {
                 phrase("status ", to: &line)
                 line.append(size: UInt64(size))
             } else if name.equals("show") || name.equals("priority") {
+                guard !text.isEmpty else { return true }
                 guard text.count <= 16, text.count == size else { return false }
                 phrase(name.equals("show") ? "" : "priority ", to: &line)
                 line.append(bytes: text.bytes)

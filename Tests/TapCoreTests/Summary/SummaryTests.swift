@@ -9,6 +9,7 @@ import XMPPCore
         ("<message type='chat'><body>Ay me!</body></message>", "body 6 B"),
         ("<message><subject>News</subject><body>ä&amp;</body><thread>t</thread></message>", "subject 4 B, body 3 B"),
         ("<presence/>", "available"),
+        ("<presence><show></show><status></status><priority/></presence>", "available"),
         (
             "<presence><show>dnd</show><status>busy</status><priority>5</priority></presence>",
             "available, dnd, status 4 B, priority 5"
@@ -317,6 +318,7 @@ import XMPPCore
         "<message><body>ä😀</body><paused xmlns='http://jabber.org/protocol/chatstates'/><store xmlns='urn:xmpp:hints'/></message>",
         "<presence><show>away</show><status>gone &gt;</status><priority>5</priority><c xmlns='http://jabber.org/protocol/caps' ver='x'/><x xmlns='vcard-temp:x:update'><photo>0123456789abcdef</photo></x></presence>",
         "<presence type='unavailable'><status/><x xmlns='vcard-temp:x:update'><photo/></x></presence>",
+        "<presence><show></show><status/><priority/></presence>",
     ])
     func whatItsChildrenAreTellsAnItem(stanza: String) {
         #expect(compareChildren(stanza) == 1)

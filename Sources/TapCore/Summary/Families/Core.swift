@@ -10,6 +10,7 @@ extension SummaryFamily {
             } else if child.isNamed("subject") {
                 subject(child, &line)
             } else if child.isNamed("show") {
+                guard child.textSize > 0 else { return }
                 line.separate()
                 line.append(textOf: child)
             } else if child.isNamed("status") {
@@ -17,6 +18,7 @@ extension SummaryFamily {
                 line.phrase("status")
                 line.append(sizeOf: child)
             } else if child.isNamed("priority") {
+                guard child.textSize > 0 else { return }
                 line.phrase("priority ")
                 line.append(textOf: child)
             } else if !child.isNamed("thread"), !child.isNamed("error") {
