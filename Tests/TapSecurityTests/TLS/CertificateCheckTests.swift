@@ -16,6 +16,22 @@ import Testing
         return pair
     }
 
+    /// The same for files, and a client for `example.org` that trusts these.
+    private func contact(_ certificate: String, _ key: String, trusting trust: ServerLegTLS.Trust) throws -> EnginePair
+    {
+        var options = ServerLegTLS()
+        options.trust = trust
+        var pair = try EnginePair(
+            TLSEngine(TLSContext(options), to: ServerLegTarget(reference: ServerReference(domain: "example.org"))),
+            TLSEngine(
+                TLSContext(ClientLegTLS()),
+                for: ClientLegOffer(identity: TLSIdentity(certificateFile: certificate, keyFile: key))
+            )
+        )
+        pair.pump()
+        return pair
+    }
+
     private func faults(_ pair: EnginePair) -> [CertificateFault] {
         if case .untrusted(let faults) = pair.client.state.fault?.code { faults } else { [] }
     }
@@ -72,16 +88,7 @@ import Testing
     @Test func `the common name never counts`() async throws {
         let authority = try await TestAuthority()
         let leaf = try await authority.leaf(names: [], subject: "example.org")
-        var options = ServerLegTLS()
-        options.trust = .file(authority.root)
-        var pair = try EnginePair(
-            TLSEngine(TLSContext(options), to: ServerLegTarget(reference: ServerReference(domain: "example.org"))),
-            TLSEngine(
-                TLSContext(ClientLegTLS()),
-                for: ClientLegOffer(identity: TLSIdentity(certificateFile: leaf.certificate, keyFile: leaf.key))
-            )
-        )
-        pair.pump()
+        let pair = try contact(leaf.certificate, leaf.key, trusting: .file(authority.root))
         #expect(
             pair.client.state.fault?.words(peer: "the server")
                 == "the certificate of the server is refused: it is for nobody (it has no subject alternative name), "
@@ -128,16 +135,7 @@ import Testing
     @Test func `a self-signed certificate is refused, and taken where it is named as trusted`() async throws {
         let own = try await TestCertificate(domain: "example.org")
         for isTrusted in [false, true] {
-            var options = ServerLegTLS()
-            options.trust = isTrusted ? .file(own.certificate) : .system
-            var pair = try EnginePair(
-                TLSEngine(TLSContext(options), to: ServerLegTarget(reference: ServerReference(domain: "example.org"))),
-                TLSEngine(
-                    TLSContext(ClientLegTLS()),
-                    for: ClientLegOffer(identity: TLSIdentity(certificateFile: own.certificate, keyFile: own.key))
-                )
-            )
-            pair.pump()
+            let pair = try contact(own.certificate, own.key, trusting: isTrusted ? .file(own.certificate) : .system)
             #expect(faults(pair).map(\.name) == (isTrusted ? [] : ["certificate-self-signed"]))
             #expect((pair.client.state == .open) == isTrusted)
         }
@@ -146,48 +144,21 @@ import Testing
     @Test func `a leaf can be named as trusted though its issuer is not`() async throws {
         let authority = try await TestAuthority()
         let leaf = try await authority.leaf(names: ["DNS:example.org"])
-        var options = ServerLegTLS()
-        options.trust = .file(leaf.certificate)
-        var pair = try EnginePair(
-            TLSEngine(TLSContext(options), to: ServerLegTarget(reference: ServerReference(domain: "example.org"))),
-            TLSEngine(
-                TLSContext(ClientLegTLS()),
-                for: ClientLegOffer(identity: TLSIdentity(certificateFile: leaf.certificate, keyFile: leaf.key))
-            )
-        )
-        pair.pump()
+        let pair = try contact(leaf.certificate, leaf.key, trusting: .file(leaf.certificate))
         #expect(pair.client.state == .open)
     }
 
     @Test func `an authority outside its name constraints is refused`() async throws {
         let authority = try await TestAuthority(extensions: ["nameConstraints=critical,permitted;DNS:example.com"])
         let leaf = try await authority.leaf(names: ["DNS:example.org"])
-        var options = ServerLegTLS()
-        options.trust = .file(authority.root)
-        var pair = try EnginePair(
-            TLSEngine(TLSContext(options), to: ServerLegTarget(reference: ServerReference(domain: "example.org"))),
-            TLSEngine(
-                TLSContext(ClientLegTLS()),
-                for: ClientLegOffer(identity: TLSIdentity(certificateFile: leaf.certificate, keyFile: leaf.key))
-            )
-        )
-        pair.pump()
+        let pair = try contact(leaf.certificate, leaf.key, trusting: .file(authority.root))
         #expect(faults(pair).map(\.name) == ["certificate-bad-issuer"])
     }
 
     @Test func `a certificate for clients alone is refused`() async throws {
         let authority = try await TestAuthority()
         let leaf = try await authority.leaf(names: ["DNS:example.org"], extensions: ["extendedKeyUsage=clientAuth"])
-        var options = ServerLegTLS()
-        options.trust = .file(authority.root)
-        var pair = try EnginePair(
-            TLSEngine(TLSContext(options), to: ServerLegTarget(reference: ServerReference(domain: "example.org"))),
-            TLSEngine(
-                TLSContext(ClientLegTLS()),
-                for: ClientLegOffer(identity: TLSIdentity(certificateFile: leaf.certificate, keyFile: leaf.key))
-            )
-        )
-        pair.pump()
+        let pair = try contact(leaf.certificate, leaf.key, trusting: .file(authority.root))
         #expect(faults(pair).map(\.name) == ["certificate-wrong-purpose"])
     }
 

@@ -127,7 +127,8 @@ extension LoginCause {
             Entry(
                 side: .tap,
                 rule: "RFC 6120 §13.7.2",
-                advice: "let the client trust the authority of this proxy: xmpptap ca export says how for each client"
+                advice: "let the client trust the authority of this proxy: xmpptap ca export says how for each client; "
+                    + "with the built-in server alone it is the file named at the start"
             )
         case .certificateRefused:
             Entry(
