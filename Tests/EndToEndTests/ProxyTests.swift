@@ -180,8 +180,13 @@ struct ProxyTests {
     }
 
     /// The lines of a text log without those that say when it was opened.
+    /// The lines, those of each session together: between sessions on two event loops two logs may differ in order.
     private static func lines(_ log: String) -> [Substring] {
-        log.split(separator: "\n").filter { !$0.hasPrefix("#") }
+        let lines = log.split(separator: "\n").filter { !$0.hasPrefix("#") }
+        let bySession = Dictionary(grouping: lines) { line in
+            String(line.drop { $0 != "[" }.dropFirst().prefix(while: \.isNumber))
+        }
+        return bySession.sorted { $0.key < $1.key }.flatMap(\.value)
     }
 
     @Test(

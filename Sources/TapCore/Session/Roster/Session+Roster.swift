@@ -33,7 +33,7 @@ extension Session {
         record.code = "roster"
         let count = query.children.count
         record.message = "the roster has \(count) contact\(count == 1 ? "" : "s")"
-        record.details = ["contacts": .strings(contacts)]
+        if !contacts.isEmpty { record.details = ["contacts": .strings(contacts)] }
         emit(consume record)
     }
 
