@@ -37,7 +37,7 @@ final class LegHandler: ChannelInboundHandler {
     private var context: ChannelHandlerContext?
     private var farewell = Farewell.none
     private var isReading = false
-    /// The way past the channel, where there is one: not with TLS.
+    /// The way past the channel, where there is one.
     private var socket: OwnSocket?
     /// What is to be sent past the channel with the next flush; only while nothing is in its queue.
     private var unflushed: ByteBuffer?
@@ -68,9 +68,12 @@ final class LegHandler: ChannelInboundHandler {
     func secure(_ engine: TLSEngine) throws {
         guard let context, tls == nil else { throw ChannelError.ioOnClosedChannel }
         flush()
-        socket = nil
         let handler = TLSHandler(engine)
         try context.pipeline.syncOperations.addHandler(handler, position: .first)
+        handler.shortcut = { [self] ciphertext in
+            sendPast(&ciphertext)
+            if ciphertext.readableBytes > 0 { isQueued = true }
+        }
         tls = handler
     }
 
@@ -87,6 +90,7 @@ final class LegHandler: ChannelInboundHandler {
     /// Queues bytes for ``flush()``.
     func write(_ buffer: ByteBuffer) {
         guard let context, farewell == .none else { return }
+        if let tls { return tls.write(buffer) }
         if !isQueued, unflushed == nil, socket != nil {
             unflushed = buffer
         } else {
@@ -104,16 +108,23 @@ final class LegHandler: ChannelInboundHandler {
 
     func flush() {
         guard let context else { return }
-        if var buffer = unflushed.take(), context.channel.isActive, let socket {
-            socket.send(&buffer)
-            // What the system does not take now waits in the channel, and so does what comes next. An error of the
-            // connection is the channel's to find.
+        if let tls { return tls.flush() }
+        if var buffer = unflushed.take() {
+            sendPast(&buffer)
             if buffer.readableBytes > 0 { queue(buffer, context) }
         }
         guard hasUnflushed else { return }
         hasUnflushed = false
         context.flush()
         isQueued = socket == nil || context.channel.unsentBytes > 0
+    }
+
+    /// Sends past the channel, if nothing in it goes first. What the system does not take now is left, and has to wait in
+    /// the channel, as has what comes next. An error of the connection is the channel's to find.
+    private func sendPast(_ buffer: inout ByteBuffer) {
+        guard let context, context.channel.isActive, let socket else { return }
+        if isQueued { isQueued = context.channel.unsentBytes > 0 }
+        if !isQueued { socket.send(&buffer) }
     }
 
     /// Hands what was to be sent past the channel to the channel.
@@ -188,6 +199,7 @@ final class LegHandler: ChannelInboundHandler {
         self.context = nil
         unflushed = nil
         driver = nil
+        tls?.shortcut = nil
     }
 
     func channelActive(context: ChannelHandlerContext) { driver?.activated(leg) }

@@ -33,6 +33,9 @@ public final class TLSHandler: ChannelDuplexHandler {
     public let engine: TLSEngine
     /// Whether the output's end is told by close_notify; default yes. No passes on the end of a peer that told nothing.
     public var sendsCloseNotify = true
+    /// Sends ciphertext another way than through the channel, and removes from the buffer what it has sent; the channel
+    /// gets the rest. Default: there is none. To be set to nil when the channel is closed, if it holds the handler.
+    public var shortcut: ((inout ByteBuffer) -> Void)?
 
     private var context: ChannelHandlerContext?
     private var told = TLSEngine.State.handshaking
@@ -63,6 +66,13 @@ public final class TLSHandler: ChannelDuplexHandler {
         engine.use(identity)
         advance()
     }
+
+    /// Encrypts, for ``flush()``; what a write through the channel does, for an owner who need not take that way. Before
+    /// the handshake's end the plaintext waits for it.
+    public func write(_ plaintext: ByteBuffer) { write(plaintext, promise: nil) }
+
+    /// Sends what was encrypted since the last flush, in one piece.
+    public func flush() { sendOutput() }
 
     /// Says by close_notify that no more is written, where ``sendsCloseNotify`` wants that; once. For who closes the
     /// channel as a whole.
@@ -126,13 +136,7 @@ public final class TLSHandler: ChannelDuplexHandler {
 
     /// Encrypts; before the handshake's end the plaintext waits for it.
     public func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
-        let plaintext = unwrapOutboundIn(data)
-        // An empty write only wants to know when all before it is on its way.
-        guard plaintext.readableBytes > 0 else { return settle(promise) }
-        switch engine.state {
-        case .handshaking, .needsIdentity: early.append((plaintext, promise))
-        case .open, .inputFinished, .failed: encrypt(plaintext, promise)
-        }
+        write(unwrapOutboundIn(data), promise: promise)
     }
 
     /// Sends what was encrypted since the last flush, in one piece.
@@ -148,6 +152,15 @@ public final class TLSHandler: ChannelDuplexHandler {
     }
 
     // MARK: Steps
+
+    private func write(_ plaintext: ByteBuffer, promise: EventLoopPromise<Void>?) {
+        // An empty write only wants to know when all before it is on its way.
+        guard plaintext.readableBytes > 0 else { return settle(promise) }
+        switch engine.state {
+        case .handshaking, .needsIdentity: early.append((plaintext, promise))
+        case .open, .inputFinished, .failed: encrypt(plaintext, promise)
+        }
+    }
 
     private func advance() {
         guard let context else { return }
@@ -205,11 +218,12 @@ public final class TLSHandler: ChannelDuplexHandler {
 
     private func sendOutput() {
         guard let context else { return }
-        let output = engine.takeOutput()
-        guard output != nil || promise != nil else { return }
+        var output = engine.takeOutput() ?? ByteBuffer()
+        if output.readableBytes > 0 { shortcut?(&output) }
+        guard output.readableBytes > 0 || promise != nil else { return }
         let promise = self.promise
         self.promise = nil
-        context.writeAndFlush(wrapOutboundOut(output ?? ByteBuffer()), promise: promise)
+        context.writeAndFlush(wrapOutboundOut(output), promise: promise)
     }
 
     private func failWrites() {
