@@ -187,6 +187,7 @@ extension Record {
     fileprivate func tellsInWords(_ detail: String) -> Bool {
         switch code {
         case Rung.code: detail == Rung.code || detail == Rung.outcomeDetail
+        case Session.tlsOpenedCode: true
         // Its message is made of them, but for the word of the cause.
         case LoginVerdict.code: detail != LoginVerdict.causeDetail
         default: false

@@ -12,8 +12,18 @@ enum CertificateCheck {
         guard let store, let ssl = X509_STORE_CTX_get_ex_data(store, index),
             let engine = TLSEngine.of(OpaquePointer(ssl))
         else { return 0 }
+        let known = engine.context.known
+        if let leaf = X509_STORE_CTX_get0_cert(store), let reference = engine.reference,
+            known.isGood(leaf, for: reference)
+        {
+            X509_STORE_CTX_set_error(store, X509_V_OK)
+            return 1
+        }
         let faults = judge(store, for: engine.reference, engine.observed)
         engine.observed.faults = faults
+        if faults.isEmpty, let leaf = X509_STORE_CTX_get0_cert(store), let reference = engine.reference {
+            known.noteGood(leaf, for: reference)
+        }
         guard let fault = faults.first, !engine.context.isInsecure else {
             X509_STORE_CTX_set_error(store, X509_V_OK)
             return 1

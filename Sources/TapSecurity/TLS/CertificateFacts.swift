@@ -5,45 +5,28 @@ public import TapCore
 /// What a certificate says: read out of an X.509 structure, nothing judged.
 public struct CertificateFacts: Sendable, Hashable {
     /// Whom it names in its subject alternative names.
-    public var names: CertificateNames
+    public let names: CertificateNames
     /// Subject in one line, `CN=example.org,O=Example` (RFC 2253, the last part first); empty where it has none.
-    public var subject: String
+    public let subject: String
     /// Issuer, written likewise.
-    public var issuer: String
+    public let issuer: String
     /// From when on it is valid.
-    public var notBefore: CertificateTime
+    public let notBefore: CertificateTime
     /// Until when it is valid.
-    public var notAfter: CertificateTime
+    public let notAfter: CertificateTime
     /// Kind and size of its key, `EC P-256`, `RSA 2048`.
-    public var key: String
+    public let key: String
     /// Name of the algorithm it was signed with, `ecdsa-with-SHA256`.
-    public var signature: String
+    public let signature: String
     /// The whole certificate in DER.
-    public var der: [UInt8]
+    public let der: [UInt8]
     /// SHA-256 of ``der``, 32 bytes.
-    public var fingerprint: [UInt8]
+    public let fingerprint: [UInt8]
 
     /// ``fingerprint`` as people compare it: capital hexadecimal digits, a colon between bytes.
-    public var fingerprintText: String {
-        fingerprint.map { byte in
-            let digits = String(byte, radix: 16, uppercase: true)
-            return digits.count == 1 ? "0" + digits : digits
-        }.joined(separator: ":")
-    }
-
+    public let fingerprintText: String
     /// The same as a record tells it.
-    public var facts: Facts {
-        var facts: Facts = [:]
-        facts["subject"] = .string(subject)
-        let names = names.all
-        if !names.isEmpty { facts["names"] = .strings(names) }
-        facts["issuer"] = .string(issuer)
-        facts["not_before"] = .string(notBefore.text)
-        facts["not_after"] = .string(notAfter.text)
-        facts["key"] = .string(key)
-        facts["fingerprint"] = .string(fingerprintText)
-        return facts
-    }
+    public let facts: Facts
 
     /// Reads an `X509 *`, which it does not keep.
     init(_ certificate: OpaquePointer) {
@@ -56,7 +39,20 @@ public struct CertificateFacts: Sendable, Hashable {
         signature = OBJ_nid2ln(X509_get_signature_nid(certificate)).map { String(cString: $0) } ?? "unknown"
         der = Self.der(of: certificate)
         fingerprint = Self.fingerprint(of: certificate)
+        fingerprintText = fingerprint.map { byte in
+            let digits = String(byte, radix: 16, uppercase: true)
+            return digits.count == 1 ? "0" + digits : digits
+        }.joined(separator: ":")
         ERR_clear_error()
+        var facts: Facts = ["subject": .string(subject)]
+        let names = names.all
+        if !names.isEmpty { facts["names"] = .strings(names) }
+        facts["issuer"] = .string(issuer)
+        facts["not_before"] = .string(notBefore.text)
+        facts["not_after"] = .string(notAfter.text)
+        facts["key"] = .string(key)
+        facts["fingerprint"] = .string(fingerprintText)
+        self.facts = facts
     }
 
     /// A distinguished name in one line of UTF-8.
@@ -92,7 +88,9 @@ public struct CertificateFacts: Sendable, Hashable {
     static func fingerprint(of certificate: OpaquePointer) -> [UInt8] {
         var digest = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
         var count: UInt32 = 0
-        guard X509_digest(certificate, EVP_sha256(), &digest, &count) == 1 else { return [] }
+        guard let method = try? FetchedDigest.of(.sha256).get(),
+            X509_digest(certificate, method.pointer, &digest, &count) == 1
+        else { return [] }
         return Array(digest.prefix(Int(count)))
     }
 }

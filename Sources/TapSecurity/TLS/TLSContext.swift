@@ -21,6 +21,7 @@ public final class TLSContext: @unchecked Sendable {
     /// See ``ServerLegTLS/isInsecure``.
     let isInsecure: Bool
     let keyLog: (@Sendable (String) -> Void)?
+    let known = KnownCertificates()
     /// Held because connections show it.
     private let identity: TLSIdentity?
 

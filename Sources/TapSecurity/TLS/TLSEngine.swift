@@ -28,7 +28,7 @@ public final class TLSEngine {
     let ssl: OpaquePointer
 
     private let transport = TransportBIO()
-    private var identity: TLSIdentity?
+    private(set) var identity: TLSIdentity?
     private var isOutputFinished = false
     /// How far it has come.
     public private(set) var state = State.handshaking

@@ -59,8 +59,3 @@ extension TLSFault {
         }
     }
 }
-
-extension TLSIdentity {
-    /// What the certificate says.
-    public var certificate: CertificateFacts { CertificateFacts(leaf) }
-}

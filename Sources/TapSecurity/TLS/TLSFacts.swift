@@ -55,7 +55,7 @@ extension TLSEngine {
             applicationProtocol: name,
             serverName: serverName,
             isResumed: SSL_session_reused(ssl) == 1,
-            certificate: serverCertificate.map { CertificateFacts($0) },
+            certificate: serverFacts,
             overlooked: observed.faults,
             alertsReceived: observed.alertsReceived
         )
@@ -64,6 +64,13 @@ extension TLSEngine {
     /// The name in SNI: what we sent, or what the client asked for; nil where there is none, or its hello has not come.
     public var serverName: String? {
         SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name).map { String(cString: $0) }
+    }
+
+    /// What the certificate says that stands for the server of this connection: the server's, or the one we showed.
+    private var serverFacts: CertificateFacts? {
+        guard let certificate = serverCertificate else { return nil }
+        if let identity, certificate == identity.leaf { return identity.certificate }
+        return context.known.facts(of: certificate)
     }
 
     /// The certificate that stands for the server of this connection, an `X509 *` that is not to be kept.

@@ -1,0 +1,55 @@
+internal import COpenSSL
+internal import Glibc
+internal import Synchronization
+
+/// What was found out about the certificates that servers show: the connections of a run show the same few, and reading
+/// and verifying one costs about as much as the rest of what is not TLS itself.
+final class KnownCertificates: Sendable {
+    private struct Entry {
+        let facts: CertificateFacts
+        /// Domains it was found good for, and when, in seconds since 1970.
+        var verified: [String: Int] = [:]
+    }
+
+    /// Certificates that are remembered.
+    private static let limit = 64
+    /// Seconds for which a certificate that was found good is not verified again.
+    private static let trustTime = 60
+
+    /// By their SHA-256.
+    private let entries = Mutex<[[UInt8]: Entry]>([:])
+
+    /// What an `X509 *` says.
+    func facts(of certificate: OpaquePointer) -> CertificateFacts {
+        let fingerprint = CertificateFacts.fingerprint(of: certificate)
+        if let facts = entries.withLock({ $0[fingerprint]?.facts }) { return facts }
+        let facts = CertificateFacts(certificate)
+        entries.withLock { entries in
+            if entries.count >= Self.limit { entries.removeAll() }
+            entries[fingerprint] = Entry(facts: facts)
+        }
+        return facts
+    }
+
+    /// Whether the certificate was found good for the domain a moment ago, and has not ended since. Who showed it with
+    /// which others does not matter: it is the certificate that is good.
+    ///
+    /// - Parameter now: Seconds since 1970.
+    func isGood(_ certificate: OpaquePointer, for reference: ServerReference, at now: Int = time(nil)) -> Bool {
+        let fingerprint = CertificateFacts.fingerprint(of: certificate)
+        return entries.withLock { entries in
+            guard let entry = entries[fingerprint], let found = entry.verified[reference.domain] else { return false }
+            return (found..<found &+ Self.trustTime).contains(now) && entry.facts.notAfter.seconds > Int64(now)
+        }
+    }
+
+    /// Notes that the certificate has just been found good for the domain.
+    ///
+    /// - Parameter now: Seconds since 1970.
+    func noteGood(_ certificate: OpaquePointer, for reference: ServerReference, at now: Int = time(nil)) {
+        let facts = facts(of: certificate)
+        entries.withLock { entries in
+            entries[facts.fingerprint, default: Entry(facts: facts)].verified[reference.domain] = now
+        }
+    }
+}

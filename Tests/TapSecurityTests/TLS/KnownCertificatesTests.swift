@@ -1,0 +1,37 @@
+import TapTestKit
+import Testing
+
+@testable import TapSecurity
+
+@Suite(.enabled(if: TestProgram.openssl.isInstalled)) struct KnownCertificatesTests {
+    @Test func `a certificate found good is good for that domain alone, for a minute, and not beyond its end`()
+        async throws
+    {
+        let leaf = try await EngineFixture.common.identity.leaf
+        let end = Int(CertificateFacts(leaf).notAfter.seconds)
+        let (domain, other) = (try ServerReference(domain: "example.org"), try ServerReference(domain: "example.com"))
+        let known = KnownCertificates()
+        #expect(!known.isGood(leaf, for: domain, at: end - 100))
+        known.noteGood(leaf, for: domain, at: end - 100)
+        #expect(known.isGood(leaf, for: domain, at: end - 100))
+        #expect(known.isGood(leaf, for: domain, at: end - 41))
+        #expect(!known.isGood(leaf, for: domain, at: end - 40))
+        #expect(!known.isGood(leaf, for: other, at: end - 100))
+        // The clock was set back.
+        #expect(!known.isGood(leaf, for: domain, at: end - 101))
+        known.noteGood(leaf, for: domain, at: end - 10)
+        #expect(known.isGood(leaf, for: domain, at: end - 1))
+        #expect(!known.isGood(leaf, for: domain, at: end))
+        #expect(known.facts(of: leaf) == CertificateFacts(leaf))
+    }
+
+    @Test func `what one connection found good, the next to another domain does not take for good`() async throws {
+        let fixture = try await EngineFixture.common
+        for (domain, isOpen) in [("example.org", true), ("example.org", true), ("example.com", false)] {
+            var pair = try fixture.pair(domain: domain)
+            pair.pump()
+            #expect((pair.client.state == .open) == isOpen)
+            if !isOpen { #expect(pair.client.state.fault?.name == "certificate-wrong-name") }
+        }
+    }
+}
