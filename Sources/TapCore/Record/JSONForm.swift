@@ -121,6 +121,7 @@ public struct JSONForm: Sendable {
             line.append(base64: bytes.span.bytes)
             line.append(0x22)
         }
+        append("edited", record.edited, content, to: &line)
     }
 
     private static func append(

@@ -1,9 +1,12 @@
+public import XMPPCore
+
 // What is said beside an item, or in place of one. Most records have nothing of it, and are handed on for every stanza:
 // out of the way it keeps them small.
 extension Record {
     struct Remarks: Sendable {
         var verdict: String?
         var rule: String?
+        var edited: ByteRange?
         var bytes: [UInt8]?
         var digest: String?
         var condition: String?
@@ -36,6 +39,12 @@ extension Record {
     public var rule: String? {
         get { isPlain ? nil : remark.rule }
         set { if newValue != nil || !isPlain { remark.rule = newValue } }
+    }
+
+    /// What went out in the item's place, which came as ``Record/xml`` shows it; nil where it went on as it came.
+    public var edited: ByteRange? {
+        get { isPlain ? nil : remark.edited }
+        set { if newValue != nil || !isPlain { remark.edited = newValue } }
     }
 
     /// Bytes that are no text, where they are to be shown at all.

@@ -59,7 +59,7 @@ public struct RecordLine: Sendable {
             offset
         case length, chunks, name, from, to, type, id, payload, summary, account, peer, answers, verdict, rule,
             truncated, digest
-        case condition, code, message, sasl, tls, sm, details, origin, xml, base64
+        case condition, code, message, sasl, tls, sm, details, origin, xml, base64, edited
         case roundTrip = "round_trip"
 
         /// Beside their names as literals, which are compared with the line without making a string.
@@ -160,6 +160,7 @@ public struct RecordLine: Sendable {
         case .message: record.message = reader.string(slice)
         case .summary: record.summary = reader.string(slice)
         case .xml: record.xml = store(slice, reader)
+        case .edited: record.edited = store(slice, reader)
         case .name: record.name = store(slice, reader)
         case .from: record.from = store(slice, reader)
         case .to: record.to = store(slice, reader)

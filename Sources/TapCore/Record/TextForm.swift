@@ -50,6 +50,12 @@ public struct TextForm: Sendable {
             line.append(style.indentsXML ? ":" : ": ")
             appendXML(content.slice(xml), to: &line)
             line.endLine()
+            if let edited = record.edited {
+                begin(record, direction.word, withLevel: false, isOwn: true, to: &line)
+                line.append(style.indentsXML ? ":" : ": ")
+                appendXML(content.slice(edited), to: &line)
+                line.endLine()
+            }
         }
         if shown.contains(.summary), !(showsXML && record.level == .verbose) {
             if let direction = record.direction, record.kind.isItem {
@@ -67,11 +73,13 @@ public struct TextForm: Sendable {
 
     // MARK: - The beginning of a line
 
-    /// `TIME LEVEL [SESSION WHO] WORD` and the mark of what the tap did.
+    /// `TIME LEVEL [SESSION WHO] WORD` and the mark of what the tap did. `isOwn` begins a line of what it put in the
+    /// place of an item.
     private mutating func begin(
         _ record: borrowing Record,
         _ word: StaticString,
         withLevel: Bool,
+        isOwn: Bool = false,
         to line: inout LineBuffer
     ) {
         timestamps.appendTimeOfDay(record.time, to: &line)
@@ -93,7 +101,7 @@ public struct TextForm: Sendable {
             line.append("] ")
         }
         append(word, colour: record.direction?.colour, to: &line)
-        if let verdict = record.verdict {
+        if let verdict = record.verdict, !isOwn {
             line.append(0x20)
             line.appendEscaped(verdict)
             if let rule = record.rule {
@@ -101,7 +109,7 @@ public struct TextForm: Sendable {
                 line.appendEscaped(rule)
             }
         }
-        if record.origin == .tap { line.append(" tap") }
+        if isOwn || record.origin == .tap { line.append(" tap") }
     }
 
     private func append(_ word: StaticString, colour: StaticString?, to line: inout LineBuffer) {

@@ -11,6 +11,15 @@ extension Session {
         enqueue(.forward(direction))
     }
 
+    /// Passes on bytes of this program's in the place of an item; false where the item has passed already, or will not.
+    mutating func forward(_ event: StreamEvent, _ direction: Direction, as bytes: [UInt8]) -> Bool {
+        let end = event.position + event.length
+        guard !isRefusing, pipes[direction].mode == .store, end > pipes[direction].forwarded else { return false }
+        pipes[direction].forwarded = end
+        enqueue(.send(direction.destination, bytes))
+        return true
+    }
+
     /// Whether an item is kept back until ``Session/release(_:)``.
     func shouldHold(_ event: StreamEvent, _ direction: Direction) -> Bool {
         guard options.holdsProceed, direction == .recv, event.head.namespace.namespace == .tls,

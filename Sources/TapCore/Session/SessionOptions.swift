@@ -21,6 +21,9 @@ public struct SessionOptions: Sendable {
     public var limits: StreamLimits
     /// Hold the server's `<proceed/>` until ``Session/release(_:)``: for a proxy that ends TLS itself.
     public var holdsProceed = false
+    /// Take channel binding out of what the server offers (``FeaturesEdit/withoutBinding``): for a lab that wants to see
+    /// what clients do without. Default false.
+    public var stripsBinding = false
     /// What comes is what TLS carries, as in the log of a client: behind the server's `<proceed/>` the streams go on.
     public var isInsideTLS = false
     /// What becomes of a session one of whose streams cannot be parsed. Default: it goes on.

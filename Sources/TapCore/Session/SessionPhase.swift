@@ -47,6 +47,7 @@ extension Session {
                 return refuseOversize(event, direction)
             }
             if kind == .header, direction == .send, refuseOtherDomain(event) { return }
+            if kind == .element, direction == .recv, isFeatures(event) { return passFeatures(event) }
             if shouldHold(event, direction) { holdItem(event, direction) } else { forward(event, direction) }
             switch kind {
             case .declaration: recordItem(event, direction, .declaration, level: .verbose)
@@ -202,23 +203,6 @@ extension Session {
 
     private mutating func handleStreamElement(_ event: StreamEvent, _ direction: Direction) {
         guard let element = parse(direction) else { return recordItem(event, direction, .element, level: .info) }
-        if let offer = StreamFeatures(element) {
-            let features = StreamFeaturesSummary(offer)
-            facts.mechanisms = features.allMechanisms
-            facts.features = features.names
-            if case .restarting = phase { phase = .binding }
-            warnOfClearLogin(offer)
-            login?.note(offer)
-            if options.level >= .info {
-                var record = makeRecord(event, direction, .element, level: .info)
-                record.message = features.words
-                record.details = features.facts
-                emit(record)
-            }
-            climb(features, offer)
-            if case .binding = phase, facts.kind == .server { openServerStream(event) }
-            return
-        }
         guard element.isNamed("error") else { return recordItem(event, direction, .element, level: .info) }
         let condition =
             element.firstChild { $0.namespace == .streamErrors && !$0.isNamed("text") }?.name ?? "undefined-condition"

@@ -1,0 +1,74 @@
+import XMPPCore
+
+// Features that the server offers: passed on as they came, or with what is to be changed in them.
+extension Session {
+    /// Whether the item that has just come from the server is the features of a stream.
+    func isFeatures(_ event: StreamEvent) -> Bool {
+        event.head.namespace.namespace == .streams && !event.isTruncated && isNamed("features", event, .recv)
+    }
+
+    /// What is to be changed in features before they are passed on: nothing by default. Asked for each time features
+    /// come, with what they offer; all that changes them is decided here.
+    func wantedEdit(_ offer: StreamFeatures) -> FeaturesEdit {
+        options.stripsBinding ? .withoutBinding : FeaturesEdit()
+    }
+
+    /// Features have come. What is known of the server is what it offers, whatever of it is passed on.
+    mutating func passFeatures(_ event: StreamEvent) {
+        guard let element = parse(.recv), let offer = StreamFeatures(element) else {
+            forward(event, .recv)
+            return recordItem(event, .recv, .element, level: .info)
+        }
+        let edit = wantedEdit(offer)
+        var outcome: FeaturesEdit.Outcome?
+        if !edit.isEmpty {
+            do throws(FeaturesEdit.NoFeatures) {
+                outcome = try edit.applied(to: pipes.recv.decoder)
+            } catch {
+                // Both parsers have just read it.
+                assertionFailure("features that cannot be read again")
+                return abort(.internalServerError, "The features cannot be changed.", code: "internal", at: now)
+            }
+        }
+        if let edited = outcome, !forward(event, .recv, as: edited.bytes) { outcome = nil }
+        if outcome == nil { forward(event, .recv) }
+        understand(offer, event, outcome)
+    }
+
+    private mutating func understand(_ offer: StreamFeatures, _ event: StreamEvent, _ edited: FeaturesEdit.Outcome?) {
+        let features = StreamFeaturesSummary(offer)
+        facts.mechanisms = features.allMechanisms
+        facts.features = features.names
+        if case .restarting = phase { phase = .binding }
+        warnOfClearLogin(offer)
+        login?.note(offer)
+        if options.level >= .info {
+            var record = makeRecord(event, .recv, .element, level: .info)
+            record.message = features.words
+            record.details = features.facts
+            if let edited { note(edited, in: &record) }
+            emit(consume record)
+        }
+        climb(features, offer)
+        if case .binding = phase, facts.kind == .server { openServerStream(event) }
+    }
+
+    /// Puts beside an item what goes out in its place.
+    private mutating func note(_ edited: FeaturesEdit.Outcome, in record: inout Record) {
+        record.verdict = "edited"
+        record.message = "\(record.message.map { "\($0); " } ?? "")passed on with \(edited.words)"
+        guard record.xml != nil else { return }
+        if contentSource != .composed {
+            composed.removeAll(keepingCapacity: true)
+            composed.append(pipes.bytes(.recv))
+            contentSource = .composed
+        }
+        let start = composed.count
+        switch tools.redactor.disclose(item: edited.bytes.span) {
+        case .verbatim: composed += edited.bytes
+        case .redacted(let redaction): composed += redaction.bytes
+        case .withheld: return
+        }
+        record.edited = ByteRange(start, composed.count)
+    }
+}

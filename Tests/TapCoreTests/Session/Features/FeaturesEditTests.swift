@@ -1,0 +1,195 @@
+import TapTestKit
+import Testing
+import XMPPCore
+
+@testable import TapCore
+
+/// What is taken out of stream features, and put in; all other bytes stay.
+@Suite struct FeaturesEditTests {
+    private static let header =
+        "<?xml version='1.0'?><s:stream xmlns='jabber:client' xmlns:s='http://etherx.jabber.org/streams' from='a' id='1' "
+        + "version='1.0'>"
+
+    /// The features after an edit; nil where nothing was changed.
+    private func edited(_ features: String, _ edit: FeaturesEdit) throws -> String? {
+        try outcome(features, edit).map { String(decoding: $0.bytes, as: UTF8.self) }
+    }
+
+    private func outcome(_ features: String, _ edit: FeaturesEdit) throws -> FeaturesEdit.Outcome? {
+        var decoder = StreamDecoder()
+        decoder.append(Array((Self.header + features).utf8).span)
+        while let event = decoder.next() {
+            if case .item(.element) = event.kind { return try edit.applied(to: decoder) }
+            if case .fault(let fault) = event.kind { Issue.record("not well formed: \(fault)") }
+        }
+        Issue.record("no features")
+        return nil
+    }
+
+    private static let sasl2 =
+        "<s:features>\n <a:authentication xmlns:a='urn:xmpp:sasl:2'><a:mechanism>SCRAM-SHA-1-PLUS</a:mechanism>"
+        + "<a:mechanism >SCRAM-SHA-1</a:mechanism><a:inline><bind xmlns='urn:xmpp:bind:0'/>"
+        + "<fast xmlns='urn:xmpp:fast:0'><mechanism>HT-SHA-256-ENDP</mechanism><mechanism>HT-SHA-256-NONE</mechanism></fast>"
+        + "</a:inline></a:authentication>\n <odd xmlns='urn:odd' x=\"1\"/></s:features>"
+
+    @Test func `the offer of TLS goes, required or not, and no other byte`() throws {
+        var edit = FeaturesEdit()
+        edit.takesOut = { $0.namespace == .tls && $0.place == .stream }
+        let rest = "<mechanisms xmlns='urn:ietf:params:xml:ns:xmpp-sasl'><mechanism>PLAIN</mechanism></mechanisms>"
+        for offer in [
+            "<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>",
+            "<t:starttls xmlns:t=\"urn:ietf:params:xml:ns:xmpp-tls\"> <t:required /></t:starttls >",
+        ] {
+            #expect(
+                try edited("<s:features >\(offer)\t\(rest)</s:features>", edit) == "<s:features >\t\(rest)</s:features>"
+            )
+        }
+        #expect(try edited("<s:features>\(rest)</s:features>", edit) == nil)
+        // One of another namespace is another feature.
+        #expect(try edited("<s:features><starttls xmlns='urn:odd'/></s:features>", edit) == nil)
+    }
+
+    @Test func `mechanisms go by what they are called, and a list without any goes whole`() throws {
+        var edit = FeaturesEdit()
+        edit.mechanisms = .only { !$0.hasSuffix("-PLUS") }
+        let open = "<mechanisms xmlns='urn:ietf:params:xml:ns:xmpp-sasl'>"
+        let offer = "<s:features>\(open)<mechanism>SCRAM-SHA-1-PLUS</mechanism> <mechanism>&#80;LAIN</mechanism>"
+        #expect(
+            try edited(offer + "</mechanisms></s:features>", edit)
+                == "<s:features>\(open) <mechanism>&#80;LAIN</mechanism></mechanisms></s:features>"
+        )
+        let bound =
+            "<s:features>\(open)<mechanism>A-<![CDATA[PLUS]]></mechanism></mechanisms><odd xmlns='o'/></s:features>"
+        #expect(try edited(bound, edit) == "<s:features><odd xmlns='o'/></s:features>")
+        let words = try outcome(bound, edit)?.words
+        #expect(words == "mechanisms A-PLUS taken out")
+    }
+
+    @Test func `a list is replaced in its own prefix, where its first name stood`() throws {
+        var edit = FeaturesEdit()
+        edit.mechanisms = .replace(["PLAIN", "A&B"])
+        let odd = "<h xmlns='urn:xmpp:domain-based-name:1'>x</h>"
+        let open = "<m:mechanisms xmlns:m='urn:ietf:params:xml:ns:xmpp-sasl'>"
+        #expect(
+            try edited("<s:features>\(open)\(odd)<m:mechanism>X</m:mechanism>\(odd)</m:mechanisms></s:features>", edit)
+                == "<s:features>\(open)\(odd)<m:mechanism>PLAIN</m:mechanism><m:mechanism>A&amp;B</m:mechanism>\(odd)"
+                + "</m:mechanisms></s:features>"
+        )
+        #expect(
+            try edited("<s:features><m:mechanisms xmlns:m='urn:ietf:params:xml:ns:xmpp-sasl'/></s:features>", edit)
+                == "<s:features>\(open)<m:mechanism>PLAIN</m:mechanism><m:mechanism>A&amp;B</m:mechanism></m:mechanisms>"
+                + "</s:features>"
+        )
+        // Where there is none, none is made: these features follow a login.
+        #expect(try edited("<s:features><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></s:features>", edit) == nil)
+        edit.mechanisms = .replace(["X"])
+        #expect(try edited("<s:features>\(open)<m:mechanism>X</m:mechanism></m:mechanisms></s:features>", edit) == nil)
+        edit.mechanisms = .replace([])
+        #expect(
+            try edited("<s:features>\(open)<m:mechanism>X</m:mechanism></m:mechanisms></s:features>", edit)
+                == "<s:features></s:features>"
+        )
+    }
+
+    @Test func `SASL2 is changed inside, its mechanisms and its tokens`() throws {
+        var edit = FeaturesEdit()
+        edit.sasl2Mechanisms = .only { !$0.hasSuffix("-PLUS") }
+        edit.tokenMechanisms = .only { $0.hasSuffix("-NONE") }
+        #expect(
+            try edited(Self.sasl2, edit)
+                == Self.sasl2.replacing("<a:mechanism>SCRAM-SHA-1-PLUS</a:mechanism>", with: "")
+                .replacing("<mechanism>HT-SHA-256-ENDP</mechanism>", with: "")
+        )
+        edit = FeaturesEdit()
+        edit.takesOut = { $0.place == .inline && $0.namespace == .fast }
+        let fast = try #require(Self.sasl2.firstRange(of: /<fast.*<\/fast>/))
+        #expect(try edited(Self.sasl2, edit) == String(Self.sasl2[..<fast.lowerBound] + Self.sasl2[fast.upperBound...]))
+        // Without a mechanism there is no SASL2.
+        edit.sasl2Mechanisms = .only { _ in false }
+        #expect(try edited(Self.sasl2, edit) == "<s:features>\n \n <odd xmlns='urn:odd' x=\"1\"/></s:features>")
+    }
+
+    @Test func `the types of channel binding are taken out, replaced or added`() throws {
+        let list =
+            "<sasl-channel-binding xmlns='urn:xmpp:sasl-cb:0'><channel-binding type='tls-exporter'/>"
+            + "<channel-binding type=\"tls-server-end-point\"/></sasl-channel-binding>"
+        let mechanisms =
+            "<mechanisms xmlns='urn:ietf:params:xml:ns:xmpp-sasl'><mechanism>SCRAM-SHA-1</mechanism></mechanisms>"
+        var edit = FeaturesEdit()
+        edit.bindings = .replace(["tls-server-end-point"])
+        let own =
+            "<sasl-channel-binding xmlns='urn:xmpp:sasl-cb:0'><channel-binding type='tls-server-end-point'/>"
+            + "</sasl-channel-binding>"
+        #expect(
+            try edited("<s:features>\(list)\(mechanisms)</s:features>", edit)
+                == "<s:features>\(own)\(mechanisms)</s:features>"
+        )
+        #expect(
+            try edited("<s:features>\(mechanisms)</s:features>", edit) == "<s:features>\(mechanisms)\(own)</s:features>"
+        )
+        #expect(try edited("<s:features/>", edit) == nil)
+        edit.bindings = .only { $0 != "tls-exporter" }
+        #expect(
+            try edited("<s:features>\(list)</s:features>", edit)
+                == "<s:features>\(list.replacing("<channel-binding type='tls-exporter'/>", with: ""))</s:features>"
+        )
+    }
+
+    @Test func `what is no features is none`() {
+        #expect(throws: FeaturesEdit.NoFeatures()) { try outcome("<message/>", .withoutBinding) }
+        #expect(FeaturesEdit().isEmpty && !FeaturesEdit.withoutBinding.isEmpty)
+    }
+
+    @Test(arguments: [1, 7, Int.max]) func `a session passes the edited features on and shows both`(piece: Int) throws {
+        var options = SessionOptions(level: .trace)
+        options.stripsBinding = true
+        var harness = SessionHarness(options: options)
+        let features =
+            "<s:features><mechanisms xmlns='urn:ietf:params:xml:ns:xmpp-sasl'><mechanism>SCRAM-SHA-1-PLUS</mechanism>"
+            + "<mechanism>SCRAM-SHA-1</mechanism></mechanisms><sasl-channel-binding xmlns='urn:xmpp:sasl-cb:0'>"
+            + "<channel-binding type='tls-exporter'/></sasl-channel-binding></s:features>"
+        harness.say(
+            [
+                (
+                    .send,
+                    "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='a' version='1.0'>"
+                ),
+                (.recv, Self.header), (.recv, features),
+            ],
+            piece: piece
+        )
+        let passed =
+            "<s:features><mechanisms xmlns='urn:ietf:params:xml:ns:xmpp-sasl'><mechanism>SCRAM-SHA-1</mechanism>"
+            + "</mechanisms></s:features>"
+        #expect(harness.text(.recv) == Self.header + passed)
+        let told = try #require(harness.told.first { $0.record.verdict == "edited" })
+        #expect(told.xml == features)
+        #expect(told.text(told.record.edited) == passed)
+        #expect(
+            told.record.message?.contains(
+                "passed on with sasl-channel-binding taken out; mechanisms SCRAM-SHA-1-PLUS taken out"
+            ) == true
+        )
+        // The record is the same once it has been written and read.
+        var line = LineBuffer()
+        var form = JSONForm()
+        form.append(told.record, content: told.content.span, .content, to: &line)
+        let json = String(decoding: line.bytes, as: UTF8.self)
+        #expect(json.contains("\"verdict\":\"edited\"") && json.contains("\"edited\":\"<s:features>"))
+        let back = try RecordLine(json: Array(json.utf8).span.bytes)
+        #expect(back.record.edited.map { String(decoding: back.content[$0.range], as: UTF8.self) } == passed)
+        // Both stand in the text log, which came and which went out.
+        var text = LineBuffer()
+        var lines = TextForm()
+        lines.append(told.record, content: told.content.span, .xml, to: &text)
+        let shown = String(decoding: text.bytes, as: UTF8.self)
+        #expect(shown.contains("RECV edited: \(features)\n") && shown.contains("RECV tap: \(passed)\n"))
+    }
+
+    @Test func `without an edit features pass as they came`() {
+        var harness = SessionHarness()
+        harness.say(Conversations.plainLogin)
+        #expect(harness.text(.recv) == Conversations.text(Conversations.plainLogin, .recv))
+        #expect(harness.told.allSatisfy { $0.record.verdict == nil })
+    }
+}
