@@ -11,6 +11,8 @@ public final class ProsodyServer: Sendable {
         case startTLS(TestCertificate)
         /// So on its port, and TLS from the first byte on another; `version` is the only one, as `1_2`, where there is one.
         case both(TestCertificate, direct: UInt16, version: String? = nil)
+        /// STARTTLS is offered on its port and not required, and TLS from the first byte on another.
+        case offered(TestCertificate, direct: UInt16)
     }
 
     /// The port where clients connect.
@@ -105,6 +107,14 @@ public final class ProsodyServer: Sendable {
                 c2s_require_encryption = true
                 ssl = { key = "\(pair.key)", certificate = "\(pair.certificate)"\(
                     version.map { ", protocol = \"tlsv\($0)\"" } ?? "") }
+                c2s_direct_tls_ports = { \(direct) }
+                """
+            case .offered(let pair, let direct):
+                """
+                modules_disabled = { "s2s" }
+                c2s_require_encryption = false
+                allow_unencrypted_plain_auth = true
+                ssl = { key = "\(pair.key)", certificate = "\(pair.certificate)" }
                 c2s_direct_tls_ports = { \(direct) }
                 """
             }

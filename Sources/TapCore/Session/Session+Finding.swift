@@ -147,6 +147,7 @@ extension Session {
     /// Alerts of TLS (RFC 8446 §6, RFC 6066 §3) that can stand before a handshake.
     enum Alert: UInt8 {
         case decodeError = 50
+        case protocolVersion = 70
         case internalError = 80
         case unrecognizedName = 112
 

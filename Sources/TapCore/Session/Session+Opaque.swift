@@ -4,7 +4,7 @@ import XMPPCore
 extension Session {
     /// The very first bytes of a leg decide whether they are XMPP.
     mutating func lookAtFirstBytes(_ direction: Direction, _ bytes: Span<UInt8>) {
-        guard direction == .send, bytes[0] == 0x16 else { return }
+        guard direction == .send, bytes[0] == 0x16, !refusesDirectTLS() else { return }
         guard case .refusing(let condition, _) = phase else { return beginTLS(directly: true) }
         beginTLS(directly: true)
         lookIntoOpaque(direction, bytes)

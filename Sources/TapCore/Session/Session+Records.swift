@@ -59,6 +59,7 @@ extension Session {
         record.length = event.length
         record.chunks = event.chunks
         record.isTruncated = event.isTruncated
+        if separate?.isKeeping == true { record.verdict = "kept" }
         contentSource = direction == .send ? .send : .recv
         guard !event.isTruncated else {
             record.digest = takeDigest(direction)

@@ -16,7 +16,7 @@ extension Session {
             facts.ending = .tap(condition: condition.rawValue)
             if !pipes.recv.isOpaque, !pipes.send.isOpaque {
                 if mayInsert(.recv) { sayError(fault == .send ? condition : .internalServerError, text, to: .client) }
-                if mayInsert(.send), pipes.send.decoder.epoch > 0 {
+                if mayInsert(.send), serverHasStream {
                     if fault == .recv { sayError(condition, text, to: .server) } else { say([Self.end], to: .server) }
                 }
             }
@@ -48,13 +48,16 @@ extension Session {
 
     // MARK: Saying it
 
-    private typealias Said = (kind: Record.Kind, bytes: [UInt8])
+    typealias Said = (kind: Record.Kind, bytes: [UInt8])
 
     /// A stream error and the end of the stream, in a stream that begins here where the peer has none yet.
-    private mutating func sayError(_ condition: StreamErrorCondition, _ text: String, to leg: Leg) {
-        let hasStream = pipes[leg.inbound.opposite].decoder.epoch > 0
-        let header: [Said] = hasStream ? [] : [(.declaration, Array(Self.declaration.utf8)), (.streamOpen, header())]
-        say(header + [(.element, Self.streamError(condition, text)), Self.end], condition, to: leg)
+    mutating func sayError(_ condition: StreamErrorCondition, _ text: String, to leg: Leg) {
+        let hasStream = leg == .client ? clientHasStream : pipes.send.decoder.epoch > 0
+        say(
+            (hasStream ? [] : header()) + [(.element, Self.streamError(condition, text)), Self.end],
+            condition,
+            to: leg
+        )
     }
 
     /// Declines the TLS that the client has asked for, which ends its stream (RFC 6120 §5.4.2.2).
@@ -63,11 +66,9 @@ extension Session {
     }
 
     /// Writes items of this program's own to a peer, and records them as such.
-    private mutating func say(_ items: [Said], _ condition: StreamErrorCondition? = nil, to leg: Leg) {
+    mutating func say(_ items: [Said], _ condition: StreamErrorCondition? = nil, to leg: Leg) {
         enqueue(.send(leg, items.flatMap(\.bytes)))
-        // Further texts of this program may wait in the queue already.
-        if contentSource != .composed { composed.removeAll(keepingCapacity: true) }
-        contentSource = .composed
+        compose()
         for item in items {
             let start = composed.count
             composed += item.bytes
@@ -80,7 +81,7 @@ extension Session {
             let isShown = item.kind != .streamOpen || tools.redactor.shows(address: facts.domain)
             record.xml = isShown ? ByteRange(start, composed.count) : nil
             if item.kind == .element {
-                let length = condition == nil ? "failure".utf8.count : Self.errorName.utf8CodeUnitCount
+                let length = item.bytes.dropFirst().prefix { ![0x20, 0x2F, 0x3E].contains($0) }.count
                 record.name = ByteRange(start + 1, start + 1 + length)
                 record.condition = condition?.rawValue
             }
@@ -90,9 +91,19 @@ extension Session {
 
     private static let errorName: StaticString = "stream:error"
     private static let declaration = "<?xml version='1.0'?>"
-    private static let end: Said = (.streamClose, Array("</stream:stream>".utf8))
+    /// Lets texts of this program stand behind those of the records that wait in the queue already.
+    mutating func compose() {
+        guard contentSource != .composed else { return }
+        composed.removeAll(keepingCapacity: true)
+        if contentSource == .send { composed.append(pipes.bytes(.send)) }
+        if contentSource == .recv { composed.append(pipes.bytes(.recv)) }
+        contentSource = .composed
+    }
 
-    private func header() -> [UInt8] {
+    static let end: Said = (.streamClose, Array("</stream:stream>".utf8))
+
+    /// The beginning of a stream for the client.
+    func header() -> [Said] {
         var writer = XMLWriter()
         writer.start(
             "stream:stream",
@@ -103,7 +114,7 @@ extension Session {
             ]
         )
         writer.text("")
-        return writer.take()
+        return [(.declaration, Array(Self.declaration.utf8)), (.streamOpen, writer.take())]
     }
 
     private static func streamError(_ condition: StreamErrorCondition, _ text: String) -> [UInt8] {

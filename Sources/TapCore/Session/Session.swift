@@ -36,6 +36,8 @@ public struct Session: ~Copyable {
     var hello: ClientHelloReader?
     /// How far TLS has come that is ended here.
     var tls = TLSProgress.none
+    /// TLS that does not begin on both legs together, until it has begun.
+    var separate: SeparateTLS?
     /// Keys of dialback are checked by this stream (XEP-0220 §2.3): it need not carry anything else.
     var isVerifying = false
     /// Stanzas of both servers go by this stream (XEP-0288).
@@ -78,6 +80,7 @@ public struct Session: ~Copyable {
         self.remote = remote
         self.now = now
         sasl = SASLDecoder(policy: options.redaction)
+        separate = SeparateTLS(options)
         number = run.nextSession()
         facts = SessionFacts(began: now)
         liveness = Liveness(at: now.monotonic)
@@ -94,6 +97,7 @@ public struct Session: ~Copyable {
                 ?? "\(remote ?? "a client") connected\(relay.map { " by way of \($0)" } ?? ""), to be relayed to \(upstream)",
             part: .net
         )
+        noteClearLegs()
     }
 
     // MARK: What happens

@@ -21,6 +21,10 @@ public struct SessionOptions: Sendable {
     public var limits: StreamLimits
     /// Hold the server's `<proceed/>` until ``Session/release(_:)``: for a proxy that ends TLS itself.
     public var holdsProceed = false
+    /// How TLS begins on the client's leg, for a proxy that ends TLS itself.
+    public var clientTLS = LegTLS.auto
+    /// The same on the server's leg.
+    public var serverTLS = LegTLS.auto
     /// Take channel binding out of what the server offers (``FeaturesEdit/withoutBinding``): for a lab that wants to see
     /// what clients do without. Default false.
     public var stripsBinding = false

@@ -46,7 +46,9 @@ extension Session {
             if kind == .element, event.isTruncated, pipes[direction].mode == .store {
                 return refuseOversize(event, direction)
             }
-            if kind == .header, direction == .send, refuseOtherDomain(event) { return }
+            if kind == .header, direction == .send, refuseOtherDomain(event) || refusesClearStream() { return }
+            if kind == .element, direction == .send, refusesClearElement(event) { return }
+            if separate != nil, takesAside(event, kind, direction) { return }
             if kind == .element, direction == .recv, isFeatures(event) { return passFeatures(event) }
             if shouldHold(event, direction) { holdItem(event, direction) } else { forward(event, direction) }
             switch kind {
@@ -119,7 +121,7 @@ extension Session {
 
     // MARK: Stream headers and ends
 
-    private mutating func handleHeader(_ event: StreamEvent, _ direction: Direction) {
+    mutating func handleHeader(_ event: StreamEvent, _ direction: Direction) {
         let head = event.head
         switch direction {
         case .send:
@@ -172,7 +174,7 @@ extension Session {
         }
     }
 
-    private mutating func handleStreamEnd(_ event: StreamEvent, _ direction: Direction) {
+    mutating func handleStreamEnd(_ event: StreamEvent, _ direction: Direction) {
         pipes[direction].hasClosedStream = true
         recordItem(event, direction, .streamClose, level: .info)
         if facts.ending == nil { facts.ending = .clean(by: direction) }

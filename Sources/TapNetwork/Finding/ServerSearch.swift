@@ -36,6 +36,8 @@ final class ServerSearch {
     private let dialer: DomainDialer
     private let domain: Upstream.Domain
     private let service: ServiceRecord.Service
+    /// The client begins as its server is to begin; otherwise that was chosen for it.
+    private let isMirrored: Bool
     private let eventLoop: any EventLoop
     private let tell: (FindingStep) -> Void
     private let done: (Result<any Channel, Failure>) -> Void
@@ -45,11 +47,14 @@ final class ServerSearch {
     private var faults: [ConnectionFault] = []
     private var isCancelled = false
 
-    /// - Parameter isTLS: whether the client has begun with TLS, so that only a server that does so too is of use.
+    /// - Parameters:
+    ///   - isTLS: whether only a server that begins with TLS is of use; else only one that does not.
+    ///   - client: whether the client has begun with TLS.
     init(
         _ dialer: DomainDialer,
         domain: Upstream.Domain,
         isTLS: Bool,
+        for client: Bool,
         on eventLoop: any EventLoop,
         tell: @escaping (FindingStep) -> Void,
         done: @escaping (Result<any Channel, Failure>) -> Void
@@ -57,6 +62,7 @@ final class ServerSearch {
         self.dialer = dialer
         self.domain = domain
         service = isTLS ? .tls : .clear
+        isMirrored = isTLS == client
         self.eventLoop = eventLoop
         self.tell = tell
         self.done = done
@@ -122,9 +128,12 @@ final class ServerSearch {
         let place = "\(server.target):\(server.port)"
         guard server.service == service else {
             let why =
-                service == .tls
-                ? "the client has begun with TLS, this server begins without"
-                : "the client has begun without TLS, this server begins with it"
+                switch (service, isMirrored) {
+                case (.tls, true): "the client has begun with TLS, this server begins without"
+                case (.clear, true): "the client has begun without TLS, this server begins with it"
+                case (.tls, false): "--server-tls direct wants a server that begins with TLS"
+                case (.clear, false): "--client-tls and --server-tls want a server that begins without TLS"
+                }
             tell(FindingStep(.connection, .skipped, place, why, isDetail: true))
             troubles.append("\(place): \(why)")
             return next()

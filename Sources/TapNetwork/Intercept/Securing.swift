@@ -26,21 +26,25 @@ final class Securing {
     private(set) var hello: ClientHello?
     /// What is wrong with it; a clause for people.
     private(set) var fault: String?
-    /// What was agreed on with the server.
+    /// What was agreed on with the server; nil before that, and where its leg stays in clear.
     var agreed: TLSFacts?
+    /// Whether there is a handshake on a leg.
+    private let legs: Set<Leg>
 
     private var reader = ClientHelloReader()
 
     /// For a client that has asked for TLS, and a server that has consented.
-    init() {
+    init(_ options: SessionOptions) {
         step = .ready
         isDirect = false
+        legs = options.securedLegs
     }
 
     /// For a client that has begun with TLS.
-    init(directly buffer: ByteBuffer) {
+    init(_ options: SessionOptions, directly buffer: ByteBuffer) {
         step = .hello
         isDirect = true
+        legs = options.securedLegs
         _ = take(buffer)
     }
 
@@ -59,6 +63,9 @@ final class Securing {
         return true
     }
 
+    /// Whether TLS begins on a leg.
+    func secures(_ leg: Leg) -> Bool { legs.contains(leg) }
+
     func go(to step: Step) { self.step = step }
 
     /// Whose turn it is.
@@ -76,6 +83,22 @@ final class Securing {
         case .ready, .identity: false
         case .server: leg == .server
         case .client: true
+        }
+    }
+}
+
+extension SessionOptions {
+    /// The legs on which TLS can begin.
+    fileprivate var securedLegs: Set<Leg> {
+        Set([(Leg.client, clientTLS), (.server, serverTLS)].filter { $0.1 != .off }.map(\.0))
+    }
+
+    /// Whether a server is wanted that begins with TLS, for a client that does or does not.
+    func wantsDirectServer(for isDirectClient: Bool) -> Bool {
+        switch serverTLS {
+        case .direct: true
+        case .off: false
+        case .auto, .required: isDirectClient && clientTLS != .off
         }
     }
 }

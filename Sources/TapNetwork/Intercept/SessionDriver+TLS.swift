@@ -6,15 +6,16 @@ internal import XMPPCore
 // TLS that is ended here.
 extension SessionDriver {
     private var interception: Interception? { loop.context.interception }
+    private var options: SessionOptions { loop.context.options }
 
     // MARK: Beginning
 
     /// Whether the client's first bytes begin TLS that is to be ended here; they are kept then.
     func beginsDirectly(_ buffer: ByteBuffer) -> Bool {
-        guard interception != nil, stage == .relaying, server.isOpen, buffer.readableBytesUInt8Span[0] == 0x16 else {
-            return false
-        }
-        let securing = Securing(directly: buffer)
+        guard interception != nil, options.clientTLS != .off, stage == .relaying, server.isOpen,
+            buffer.readableBytesUInt8Span[0] == 0x16
+        else { return false }
+        let securing = Securing(options, directly: buffer)
         self.securing = securing
         stage = .securing
         // What has come behind it is more of the same.
@@ -40,6 +41,7 @@ extension SessionDriver {
             if let domain = session.facts.domain { session.chose(domain: domain) }
         }
         stage = .securing
+        guard securing.secures(.server) else { return findIdentity(securing) }
         securing.go(to: .server)
         do {
             let target = try target(of: securing)
@@ -49,7 +51,7 @@ extension SessionDriver {
         } catch {
             return failSecuring(code: "tls-failed", "\(error)")
         }
-        session.tlsBegins(.server, directly: securing.isDirect, at: now)
+        session.tlsBegins(.server, directly: securing.isDirect || options.serverTLS == .direct, at: now)
         perform()
         server.tls?.start()
     }
@@ -57,7 +59,13 @@ extension SessionDriver {
     /// Whom the server is to be: the domain that the client wants.
     private func target(of securing: Securing) throws -> ServerLegTarget {
         var target = ServerLegTarget(reference: try ServerReference(domain: name(for: securing)))
-        guard let hello = securing.hello else { return target }
+        guard let hello = securing.hello else {
+            // The client, which has asked for TLS in its stream or not at all, names no protocol (XEP-0368 §3).
+            if options.serverTLS == .direct {
+                target.protocols = [session.facts.kind == .server ? "xmpp-server" : "xmpp-client"]
+            }
+            return target
+        }
         target.protocols = hello.protocols
         // A client that hides the name hides it from the server too.
         if hello.serverName == nil { target.serverName = nil }
@@ -105,7 +113,6 @@ extension SessionDriver {
             return
         }
         securing.agreed = facts
-        securing.go(to: .identity)
         let overlooked = facts.overlooked.map(\.words).joined(separator: "; ")
         session.tlsOpened(
             .server,
@@ -114,9 +121,21 @@ extension SessionDriver {
             overlooked: overlooked.isEmpty ? nil : overlooked,
             at: now
         )
+        guard securing.secures(.client) else {
+            self.securing = nil
+            stage = .relaying
+            return perform()
+        }
         perform()
+        findIdentity(securing)
+    }
+
+    /// Has a certificate found for the client, like the server's where that has shown one.
+    private func findIdentity(_ securing: Securing) {
         guard let interception else { return }
-        interception.identity(for: name(for: securing), like: facts.certificate, at: now.time, on: loop.eventLoop)
+        securing.go(to: .identity)
+        let real = securing.agreed?.certificate
+        interception.identity(for: name(for: securing), like: real, at: now.time, on: loop.eventLoop)
             .assumeIsolated().whenComplete { [weak self] result in
                 guard let self, stage == .securing, self.securing === securing else { return }
                 switch result {
@@ -130,7 +149,7 @@ extension SessionDriver {
     }
 
     private func beginClient(_ securing: Securing, _ identity: TLSIdentity) {
-        guard let interception, let agreed = securing.agreed else { return }
+        guard let interception else { return }
         guard !hasPlaintext(from: .client, .server) else {
             return failSecuring(
                 code: "starttls-injection",
@@ -139,8 +158,8 @@ extension SessionDriver {
             )
         }
         var offer = ClientLegOffer(identity: identity)
-        offer.maximumVersion = agreed.versionNumber
-        if securing.isDirect, let name = agreed.applicationProtocol { offer.protocols = .chosen([name]) }
+        offer.maximumVersion = securing.agreed?.versionNumber
+        if securing.isDirect { offer.protocols = protocols(securing) }
         do {
             let engine = try TLSEngine(interception.clientLeg, for: offer)
             if !securing.isDirect {
@@ -156,6 +175,12 @@ extension SessionDriver {
         session.tlsBegins(.client, directly: securing.isDirect, at: now)
         perform()
         client.tls?.start(early: securing.early.readableBytes > 0 ? securing.early : nil)
+    }
+
+    /// What ALPN is answered with: what the server has chosen, or as it would.
+    private func protocols(_ securing: Securing) -> ClientLegOffer.Protocols {
+        guard securing.secures(.server) else { return .chosen(["xmpp-client", "xmpp-server"]) }
+        return securing.agreed?.applicationProtocol.map { .chosen([$0]) } ?? .ignored
     }
 
     private func clientOpened() {
@@ -184,6 +209,7 @@ extension SessionDriver {
         guard let server, let client, let interception else { return }
         let strategy: BindingForecast.Strategy
         switch interception.identities {
+        case _ where options.stripsBinding: strategy = .strip
         case .minted: strategy = .minted
         case .own: strategy = .serverCertificate
         }

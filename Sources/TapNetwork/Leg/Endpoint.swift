@@ -50,6 +50,11 @@ public struct Endpoint: Sendable, Hashable {
         self.port = port
     }
 
+    /// Whether it is this machine by what it is called: `localhost`, or an address of the loopback interface.
+    public var isLoopback: Bool {
+        host.lowercased() == "localhost" || (try? SocketAddress(ipAddress: host, port: port))?.isLoopback == true
+    }
+
     /// A port in digits alone; nil where it is none.
     static func port(_ text: Substring, allowsZero: Bool) -> Int? {
         guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let port = UInt16(text),

@@ -141,7 +141,8 @@ final class SessionDriver {
         stage = .connecting
         updateReading()
         session.chose(domain: domain.name)
-        search = ServerSearch(dialer, domain: domain, isTLS: isTLS, on: loop.eventLoop) { [self] rung in
+        let isDirect = loop.context.options.wantsDirectServer(for: isTLS)
+        search = ServerSearch(dialer, domain: domain, isTLS: isDirect, for: isTLS, on: loop.eventLoop) { [self] rung in
             session.made(rung, at: now)
             perform()
         } done: { [self] result in
@@ -324,7 +325,7 @@ final class SessionDriver {
         case .record(let record): session.withContent { loop.context.recorder.write(record, content: $0) }
         case .forward(let direction): session.withContent { handler(direction.destination).write($0) }
         case .send(let leg, let bytes): handler(leg).write(bytes.span)
-        case .held: securing = Securing()
+        case .held: securing = Securing(loop.context.options)
         case .finish(let leg): handler(leg).finish()
         case .close(let reset): beginClosing(reset: reset)
         }

@@ -43,7 +43,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         )
         let interceptPlan = try InterceptPlan(intercept, plan, allowRemote: proxy.allowRemote)
         let logPlan = try LogPlan(logs.request, in: .current)
-        for warning in plan.warnings { Console.complain("warning: \(warning)") }
+        for warning in plan.warnings + interceptPlan.warnings(plan) { Console.complain("warning: \(warning)") }
         let tap = try TapRun(logPlan)
         let server = try await tap.finishing {
             guard plan.needsServer else { return nil as HouseServer? }
@@ -65,7 +65,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
                 throw error
             }
         }
-        let service = service(plan, proxyProtocol, interception, tap, server)
+        let service = service(plan, proxyProtocol, interceptPlan, interception, tap, server)
         if logPlan.isRequired {
             tap.logs.onFailure { [weak service] isFailing in
                 if isFailing {
@@ -97,6 +97,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
     private func service(
         _ plan: ProxyPlan,
         _ proxyProtocol: ProxyProtocol,
+        _ interceptPlan: InterceptPlan,
         _ interception: Interception?,
         _ tap: TapRun,
         _ server: HouseServer?
@@ -106,6 +107,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         var session = tap.options
         session.onUnparsable = proxy.onUnparsable ?? (logs.logRequired ? .close : .relay)
         var limits = ProxyLimits(connections: ProcessLimits.sessions)
+        interceptPlan.apply(to: &session)
         for flag in proxy.limit { flag.apply(to: &session, &limits) }
         let configuration = ProxyConfiguration(
             listeners: plan.listeners,

@@ -7,9 +7,11 @@ enum ValueFlags {
     ]
     /// Those of which one counts.
     static let single: Set = [
-        "--ca-dir", "--capture", "--certificate", "--config", "--domain", "--format", "--grace", "--key", "--keylog",
+        "--ca-dir", "--capture", "--certificate", "--channel-binding", "--client-tls", "--config", "--domain",
+        "--format", "--grace", "--key", "--keylog",
         "--log", "--on-unparsable", "--port", "--redact", "--resolver", "--rotate-keep", "--rotate-size",
-        "--subscriptions", "--tls", "--tls-min", "--upstream", "--upstream-ca", "--upstream-certificate",
+        "--server-tls", "--subscriptions", "--tls", "--tls-min", "--upstream", "--upstream-ca",
+        "--upstream-certificate",
         "--upstream-key",
     ]
 

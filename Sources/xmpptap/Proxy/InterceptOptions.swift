@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import TapCore
 internal import TapSecurity
 
 /// The flags about TLS.
@@ -19,6 +20,52 @@ struct InterceptOptions: ParsableArguments {
         }
     )
     var tls: Mode?
+
+    @Option(
+        help: ArgumentHelp(
+            "How TLS begins with clients.",
+            discussion: """
+                auto, the default: as on the server's side. required: as with auto, and who goes on without is refused. \
+                direct: from the first byte on. off: never, on loopback addresses alone; the server is asked for TLS from \
+                here, and its offer is taken out of what clients see.
+                """,
+            valueName: "auto|required|direct|off"
+        ),
+        transform: InterceptOptions.leg
+    )
+    var clientTls = LegTLS.auto
+
+    @Option(
+        help: ArgumentHelp(
+            "How TLS begins with servers.",
+            discussion: """
+                auto, the default: as clients begin it. required: as with auto, and a session without is refused. direct: \
+                from the first byte on, and off: never; both whatever clients do: those that ask for TLS in their stream \
+                are answered here, and have to.
+                """,
+            valueName: "auto|required|direct|off"
+        ),
+        transform: InterceptOptions.leg
+    )
+    var serverTls = LegTLS.auto
+
+    @Option(
+        help: ArgumentHelp(
+            "What to do about logins that are bound to their TLS connection, which cannot work where TLS is ended.",
+            discussion: """
+                keep, the default: nothing; the log tells what will come of each login. strip, for tests alone: -PLUS \
+                mechanisms, the types of channel binding and bound tokens are taken out of what servers offer. A client \
+                that has channel binding notices and is refused by the server; so is one that checks what the server signs \
+                (XEP-0474).
+                """,
+            valueName: "keep|strip"
+        ),
+        transform: { text throws(Failure) in
+            guard let mode = Binding(rawValue: text) else { throw .usage("write keep or strip") }
+            return mode
+        }
+    )
+    var channelBinding = Binding.keep
 
     @Option(
         help: ArgumentHelp(
@@ -81,6 +128,19 @@ struct InterceptOptions: ParsableArguments {
         completion: .file()
     )
     var keylog: String?
+
+    private static func leg(_ text: String) throws(Failure) -> LegTLS {
+        guard let leg = LegTLS(rawValue: text) else { throw .usage("write auto, required, direct or off") }
+        return leg
+    }
+
+    /// What is done about channel binding.
+    enum Binding: String {
+        /// Nothing.
+        case keep
+        /// It is taken out of what servers offer.
+        case strip
+    }
 
     /// What is done about TLS.
     enum Mode: String {

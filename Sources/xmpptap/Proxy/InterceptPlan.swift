@@ -36,11 +36,15 @@ struct InterceptPlan {
         if isPassed, let flag = Self.flagInVain(options) {
             throw .usage("\(flag) is about TLS that is ended here; with --tls passthrough leave it out")
         }
+        try Self.checkLegs(options, allowRemote: allowRemote)
         self.options = isPassed ? nil : options
         // One trust for all servers: beside another the built-in one, whose authority nobody else knows, goes without.
         securesServer = !isPassed && plan.needsServer && upstreams.isEmpty
         if securesServer, let flag = Self.flagAboutServers(options) {
             throw .usage("\(flag) is about servers of your own, and the built-in one alone is used; add --upstream")
+        }
+        if plan.needsServer, options.serverTls == .direct {
+            throw .usage("--server-tls direct: the built-in server has no port that begins with TLS; add --upstream")
         }
         self.allowRemote = allowRemote
         domains = upstreams.flatMap { upstream -> [String] in
@@ -62,8 +66,64 @@ struct InterceptPlan {
             ("--tls-min", options.tlsMin != nil), ("--upstream-ca", options.upstreamCa != nil),
             ("--upstream-insecure", options.upstreamInsecure), ("--certificate", options.certificate != nil),
             ("--upstream-certificate", options.upstreamCertificate != nil), ("--keylog", options.keylog != nil),
+            ("--client-tls", options.clientTls != .auto), ("--server-tls", options.serverTls != .auto),
+            ("--channel-binding", options.channelBinding != .keep),
         ]
         return given.first { $0.1 }?.0
+    }
+
+    /// Refuses what cannot be meant of the two legs.
+    private static func checkLegs(_ options: InterceptOptions, allowRemote: Bool) throws(Failure) {
+        let isClientClear = options.clientTls == .off
+        let isServerClear = options.serverTls == .off
+        if isClientClear, allowRemote {
+            throw .usage(
+                "--client-tls off is for clients of this machine: with --allow-remote others' passwords would pass in "
+                    + "clear; leave one out"
+            )
+        }
+        if isClientClear, options.certificate != nil {
+            throw .usage("--certificate is what clients are shown, and with --client-tls off they are shown none")
+        }
+        let aboutServers: [(String, Bool)] = [
+            ("--upstream-ca", options.upstreamCa != nil), ("--upstream-insecure", options.upstreamInsecure),
+            ("--upstream-certificate", options.upstreamCertificate != nil),
+        ]
+        if isServerClear, let flag = aboutServers.first(where: { $0.1 })?.0 {
+            throw .usage("\(flag) is about servers' TLS, and with --server-tls off there is none; leave one out")
+        }
+        let aboutTLS = [("--tls-min", options.tlsMin != nil), ("--keylog", options.keylog != nil)]
+        if isClientClear, isServerClear, let flag = aboutTLS.first(where: { $0.1 })?.0 {
+            throw .usage("\(flag) is about TLS, and with --client-tls off and --server-tls off there is none")
+        }
+    }
+
+    /// How TLS begins and what is done about channel binding, for the sessions.
+    func apply(to session: inout SessionOptions) {
+        guard let options else { return }
+        session.clientTLS = options.clientTls
+        session.serverTLS = options.serverTls
+        session.stripsBinding = options.channelBinding == .strip
+    }
+
+    /// What the user should know, one line each.
+    func warnings(_ plan: ProxyPlan) -> [String] {
+        guard let options else { return [] }
+        var warnings: [String] = []
+        if options.channelBinding == .strip {
+            warnings.append(
+                "--channel-binding strip: clients that have channel binding will fail (they say y, which a server with "
+                    + "channel binding has to refuse: RFC 5802 §6), and so will those that check the list of mechanisms that "
+                    + "the server signs (XEP-0474)"
+            )
+        }
+        let upstreams = plan.listeners.compactMap { $0.upstream ?? plan.upstream }
+        if options.serverTls == .off, let far = upstreams.first(where: { $0.endpoint?.isLoopback != true }) {
+            warnings.append(
+                "--server-tls off: passwords and all that follows go to \(far) in clear; whoever is between can read them"
+            )
+        }
+        return warnings
     }
 
     /// Reads the files that were named; nil where TLS is passed through.

@@ -57,4 +57,46 @@ struct InterceptPlanTests {
         #expect(words.contains("--tls intercept") && words.contains("--tls passthrough"))
         #expect(throws: Never.self) { try Self.plan(["--tls", "intercept"], allowRemote: true) }
     }
+
+    @Test(arguments: [
+        ["--client-tls", "off"], ["--server-tls", "direct"], ["--channel-binding", "strip"],
+        ["--client-tls", "required"],
+    ])
+    func `What is about ending TLS is refused where it is passed through`(flags: [String]) {
+        #expect(refusal { try Self.plan(flags + ["--tls", "passthrough"]) }.contains("--tls passthrough leave it out"))
+        #expect(throws: Never.self) { try Self.plan(flags) }
+    }
+
+    @Test(arguments: [
+        (["--client-tls", "off", "--tls", "intercept"], true, "others' passwords would pass in clear"),
+        (["--client-tls", "off", "--certificate", "a", "--key", "b"], false, "they are shown none"),
+        (["--server-tls", "off", "--upstream-ca", "a"], false, "--upstream-ca is about servers' TLS"),
+        (["--server-tls", "off", "--upstream-insecure"], false, "--upstream-insecure is about servers' TLS"),
+        (["--server-tls", "off", "--client-tls", "off", "--keylog", "a"], false, "--keylog is about TLS"),
+    ])
+    func `What cannot be meant of the two legs is refused with the way out`(
+        flags: [String],
+        remote: Bool,
+        words: String
+    ) {
+        let said = refusal { try Self.plan(flags, allowRemote: remote) }
+        #expect(said.contains(words), "\(said)")
+    }
+
+    @Test func `The built-in server does not begin with TLS`() {
+        #expect(refusal { try Self.plan(["--server-tls", "direct"], upstream: nil) }.contains("add --upstream"))
+    }
+
+    @Test func `Modes that weaken a login say so at the start`() throws {
+        func warnings(_ flags: [String], _ upstream: Endpoint) throws -> [String] {
+            let plan = try ProxyPlan(listen: [], upstream: upstream)
+            return try InterceptPlan(InterceptOptions.parse(flags), plan, allowRemote: false).warnings(plan)
+        }
+        #expect(try warnings([], Self.server).isEmpty)
+        #expect(try warnings(["--channel-binding", "strip"], Self.server).first?.contains("RFC 5802 §6") == true)
+        #expect(
+            try warnings(["--server-tls", "off"], Self.server).first?.contains("example.org:5222 in clear") == true
+        )
+        #expect(try warnings(["--server-tls", "off"], Endpoint(host: "localhost", port: 1)).isEmpty)
+    }
 }

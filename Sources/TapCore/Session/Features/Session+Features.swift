@@ -10,7 +10,12 @@ extension Session {
     /// What is to be changed in features before they are passed on: nothing by default. Asked for each time features
     /// come, with what they offer; all that changes them is decided here.
     func wantedEdit(_ offer: StreamFeatures) -> FeaturesEdit {
-        options.stripsBinding ? .withoutBinding : FeaturesEdit()
+        var edit = options.stripsBinding ? .withoutBinding : FeaturesEdit()
+        if options.holdsProceed, options.clientTLS == .off {
+            let takesOut = edit.takesOut
+            edit.takesOut = { takesOut?($0) == true || $0.place == .stream && $0.namespace == .tls }
+        }
+        return edit
     }
 
     /// Features have come. What is known of the server is what it offers, whatever of it is passed on.
@@ -19,6 +24,7 @@ extension Session {
             forward(event, .recv)
             return recordItem(event, .recv, .element, level: .info)
         }
+        if refusesOffer(offer) { return recordItem(event, .recv, .element, level: .info) }
         let edit = wantedEdit(offer)
         var outcome: FeaturesEdit.Outcome?
         if !edit.isEmpty {
@@ -35,7 +41,7 @@ extension Session {
         understand(offer, event, outcome)
     }
 
-    private mutating func understand(_ offer: StreamFeatures, _ event: StreamEvent, _ edited: FeaturesEdit.Outcome?) {
+    mutating func understand(_ offer: StreamFeatures, _ event: StreamEvent, _ edited: FeaturesEdit.Outcome?) {
         let features = StreamFeaturesSummary(offer)
         facts.mechanisms = features.allMechanisms
         facts.features = features.names
@@ -58,11 +64,7 @@ extension Session {
         record.verdict = "edited"
         record.message = "\(record.message.map { "\($0); " } ?? "")passed on with \(edited.words)"
         guard record.xml != nil else { return }
-        if contentSource != .composed {
-            composed.removeAll(keepingCapacity: true)
-            composed.append(pipes.bytes(.recv))
-            contentSource = .composed
-        }
+        compose()
         let start = composed.count
         switch tools.redactor.disclose(item: edited.bytes.span) {
         case .verbatim: composed += edited.bytes

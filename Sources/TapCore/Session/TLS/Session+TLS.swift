@@ -23,7 +23,9 @@ extension Session {
     public mutating func mayBeginTLS(at now: Run.Instant) -> Bool {
         self.now = now
         guard !isFinished, pipes.recv.held != nil else { return false }
-        for direction in [Direction.recv, .send] where hasText(direction) {
+        // What a client has sent that asks for no TLS goes on inside the server's.
+        let both = options.clientTLS != .off
+        for direction in both ? [Direction.recv, .send] : [.recv] where hasText(direction) {
             refuseInjection(direction)
             return false
         }
@@ -66,15 +68,15 @@ extension Session {
         record.message = overlooked.map { "\(words); NOT VERIFIED: \($0)" } ?? words
         record.tls = facts
         emit(consume record)
-        if leg == .client { beginInside() }
+        if leg == .client { beginInside() } else if options.clientTLS == .off { openInside() }
     }
 
-    /// Gives the client the server's consent: its TLS is to begin.
+    /// Gives the client the consent, the server's or this program's: its TLS is to begin.
     public mutating func proceed(at now: Run.Instant) {
         self.now = now
         guard !isFinished, let held = pipes.recv.held else { return }
-        enqueue(.send(.client, held))
         pipes.recv.held = nil
+        if separate == nil { enqueue(.send(.client, held)) } else { say([(.element, held)], to: .client) }
     }
 
     /// TLS has failed on a leg, and the session with it. The client is told in the terms that it expects just now: a
@@ -119,27 +121,38 @@ extension Session {
     private mutating func beginInside() {
         tls = .inside
         phase = .opening
-        // What was said in clear may have been anybody's.
+        separate = nil
+        facts.version = nil
+        forgetClear()
+        for direction in Direction.allCases { enterTLS(direction) }
+    }
+
+    /// What was said in clear may have been anybody's.
+    mutating func forgetClear() {
         facts.features = []
         facts.mechanisms = []
         facts.mechanism = nil
-        facts.version = nil
         login?.offer = nil
         login?.hasServerHeader = false
-        for direction in Direction.allCases {
-            pipes[direction].decoder.restart()
-            pipes[direction].mayRestart = pipes[direction].decoder.epoch > 0
-            pipes[direction].isHeld = false
-            pipes[direction].held = nil
-            pipes[direction].mode = .store
-            pipes[direction].forwarded = pipes[direction].decoder.position
-            pipes[direction].hasInput = true
-        }
+    }
+
+    /// What comes in a direction from here on is what TLS carried.
+    mutating func enterTLS(_ direction: Direction) {
+        pipes[direction].decoder.restart()
+        pipes[direction].mayRestart = pipes[direction].decoder.epoch > 0
+        pipes[direction].isHeld = false
+        pipes[direction].held = nil
+        pipes[direction].mode = .store
+        pipes[direction].forwarded = pipes[direction].decoder.position
+        pipes[direction].hasInput = true
     }
 
     private mutating func endWithoutTLS(_ leg: Leg, _ words: String, directly: Bool) {
         if facts.ending == nil { facts.ending = .tls(leg: leg, words) }
-        if pipes.recv.held != nil || isConsentAwaited {
+        if options.clientTLS == .off {
+            // It has not asked for TLS, and may have no stream yet.
+            sayError(.remoteConnectionFailed, "TLS with the server cannot begin.", to: .client)
+        } else if pipes.recv.held != nil || isConsentAwaited {
             pipes.recv.held = nil
             sayFailure()
         } else if directly {
@@ -166,7 +179,9 @@ extension Session {
 
     /// Ends a session whose client goes on in clear behind its request for TLS; whether it did.
     mutating func refusesEarlyBytes() -> Bool {
-        guard options.holdsProceed, case .startingTLS = phase, pipes.send.isHeld, hasText(.send) else { return false }
+        guard options.holdsProceed, options.clientTLS != .off, case .startingTLS = phase, pipes.send.isHeld,
+            hasText(.send)
+        else { return false }
         refuseInjection(.send)
         return true
     }

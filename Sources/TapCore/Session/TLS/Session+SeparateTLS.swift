@@ -1,0 +1,326 @@
+import XMPPCore
+
+// TLS that this program asks for, answers or begins by itself, because it is to begin on one leg alone or in another way
+// than on the other.
+extension Session {
+    /// Takes an item that goes no further as it is; false where it is like any other.
+    mutating func takesAside(_ event: StreamEvent, _ kind: StanzaScanner.Item.Kind, _ direction: Direction) -> Bool {
+        guard let separate, !isRefusing else { return false }
+        switch (separate.way, direction) {
+        case (.answering, .send): answerClient(event, kind)
+        case (.asking, .send): return openForServer(event, kind, passes: true)
+        case (.preceding, .send): return openForServer(event, kind, passes: false)
+        case (.asking, .recv): return hearServer(event, kind)
+        case (.answering, .recv), (.preceding, .recv): refuseEarlyServer(event)
+        }
+        return true
+    }
+
+    /// TLS is up on the server's leg, and none follows on the client's: its stream is opened inside.
+    mutating func openInside() {
+        guard let separate else { return }
+        self.separate = nil
+        tls = .inside
+        phase = .opening
+        forgetClear()
+        enterTLS(.recv)
+        guard separate.way == .asking else {
+            enqueue(.send(.server, separate.opening))
+            return release(.send)
+        }
+        say([(.streamOpen, separate.opening)], to: .server)
+        begin(.streamOpen, awaits: .server)
+        release(.send)
+    }
+
+    /// Whether the client has a stream of this program's or of the server's.
+    var clientHasStream: Bool {
+        switch separate?.way {
+        case .answering: separate?.hasAnswered == true
+        case .asking, .preceding: false
+        case nil: pipes.recv.decoder.epoch > 0
+        }
+    }
+
+    /// Whether the server has got what the client has opened its stream with.
+    var serverHasStream: Bool {
+        switch separate?.way {
+        case .answering, .preceding: false
+        case .asking, nil: pipes.send.decoder.epoch > 0
+        }
+    }
+
+    /// Goes no further with an item: what it says is understood and told, and its bytes stay here.
+    private mutating func keep(_ event: StreamEvent, _ direction: Direction) {
+        pipes[direction].forwarded = max(pipes[direction].forwarded, event.position + event.length)
+        separate?.isKeeping = true
+    }
+
+    // MARK: The client's TLS, answered here
+
+    private mutating func answerClient(_ event: StreamEvent, _ kind: StanzaScanner.Item.Kind) {
+        keep(event, .send)
+        defer { separate?.isKeeping = false }
+        switch kind {
+        case .declaration: recordItem(event, .send, .declaration, level: .verbose)
+        case .whitespace: recordItem(event, .send, .whitespace, level: .verbose)
+        case .header:
+            handleHeader(event, .send)
+            sayOffer()
+        case .element where event.head.namespace.namespace == .tls && isNamed("starttls", event, .send):
+            recordItem(event, .send, .element, level: .info, part: .tls)
+            guard separate?.hasAnswered == true, pipes.recv.held == nil else { return }
+            phase = .startingTLS
+            finish(.startTLS, .ok)
+            // Given to the client when the server's TLS is up, or there will be none.
+            pipes.recv.held = Self.consent
+            hold(.send)
+            enqueue(.held(.recv))
+        case .element:
+            recordItem(event, .send, .element, level: .info)
+            refuseClear(.client, "the client goes on without TLS")
+        case .end:
+            handleStreamEnd(event, .send)
+            say([Self.end], to: .client)
+            enqueue(.finish(.client))
+            enqueue(.finish(.server))
+            finish(reset: false)
+        }
+    }
+
+    private static let consent = Array("<proceed xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>".utf8)
+    private static let request = Array("<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>".utf8)
+
+    /// Opens a stream for the client in which there is nothing but TLS.
+    private mutating func sayOffer() {
+        guard !isFinished, separate?.hasAnswered == false else { return }
+        separate?.hasAnswered = true
+        finish(.streamOpen, .ok)
+        let offer =
+            "<stream:features><starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'><required/></starttls></stream:features>"
+        say(header() + [(.element, Array(offer.utf8))], to: .client)
+        begin(.startTLS, awaits: .client)
+    }
+
+    /// The server speaks where it has been told nothing, or in clear where TLS was to come first.
+    private mutating func refuseEarlyServer(_ event: StreamEvent) {
+        keep(event, .recv)
+        note(
+            .error,
+            .error,
+            code: "starttls-injection",
+            "the server's leg brings a stream before one was opened there",
+            condition: .policyViolation,
+            direction: .recv,
+            part: .tls
+        )
+        refuse(.remoteConnectionFailed, "The server speaks out of turn.")
+    }
+
+    // MARK: The server's TLS, begun from here
+
+    /// The client opens its stream: the server gets that now, and once more inside TLS, or only then.
+    private mutating func openForServer(
+        _ event: StreamEvent,
+        _ kind: StanzaScanner.Item.Kind,
+        passes: Bool
+    ) -> Bool {
+        let isOpen = separate?.isOpen != false
+        if !isOpen, kind == .declaration || kind == .header {
+            separate?.opening.append(pipes.bytes(.send))
+            if passes { forward(event, .send) } else { keep(event, .send) }
+        } else {
+            keep(event, .send)
+        }
+        defer { separate?.isKeeping = false }
+        switch kind {
+        case .declaration: recordItem(event, .send, .declaration, level: .verbose)
+        case .whitespace: recordItem(event, .send, .whitespace, level: .verbose)
+        case .header where !isOpen:
+            separate?.isOpen = true
+            handleHeader(event, .send)
+            // All that follows waits until it can go by TLS.
+            hold(.send)
+            guard !passes else { return true }
+            pipes.recv.held = []
+            enqueue(.held(.send))
+        case .header, .element, .end:
+            // The client is gone: it would have waited.
+            recordItem(event, .send, .element, level: .info)
+            finish(reset: false)
+        }
+        return true
+    }
+
+    /// What the server says before it has been asked for TLS, or in answer to that.
+    private mutating func hearServer(_ event: StreamEvent, _ kind: StanzaScanner.Item.Kind) -> Bool {
+        switch kind {
+        case .declaration, .whitespace, .header:
+            keepAnswer(event)
+            defer { separate?.isKeeping = false }
+            switch kind {
+            case .declaration: recordItem(event, .recv, .declaration, level: .verbose)
+            case .header:
+                handleHeader(event, .recv)
+                // Without a version no features follow, and no TLS (RFC 6120 §4.7.5).
+                if event.head.version == nil { goOnWithoutTLS(nil) }
+            default: recordItem(event, .recv, .whitespace, level: .verbose)
+            }
+            return true
+        case .element where isFeatures(event) && separate?.hasAsked == false: return askServer(event)
+        case .element where separate?.hasAsked == true && event.head.namespace.namespace == .tls:
+            keep(event, .recv)
+            defer { separate?.isKeeping = false }
+            recordItem(event, .recv, .element, level: .info, part: .tls)
+            guard isNamed("proceed", event, .recv) else {
+                finish(.startTLS, .failed("the server declines"))
+                refuse(.remoteConnectionFailed, "The server declines TLS.")
+                return true
+            }
+            finish(.startTLS, .ok)
+            // Nothing of it is for the client.
+            pipes.recv.held = []
+            hold(.recv)
+            enqueue(.held(.recv))
+            return true
+        case .element, .end:
+            // A stream error, or what nobody expects: the client gets it, in the stream it stands in.
+            giveAnswer()
+            separate = nil
+            if pipes.send.isHeld { release(.send) }
+            return false
+        }
+    }
+
+    private mutating func keepAnswer(_ event: StreamEvent) {
+        separate?.answer.append(pipes.bytes(.recv))
+        keep(event, .recv)
+    }
+
+    private mutating func giveAnswer() {
+        guard let answer = separate?.answer, !answer.isEmpty else { return }
+        enqueue(.send(.client, answer))
+    }
+
+    /// Asks for TLS where the server offers it; false where features go to the client after all.
+    private mutating func askServer(_ event: StreamEvent) -> Bool {
+        guard let element = parse(.recv), let offer = StreamFeatures(element) else { return false }
+        guard offer.startTLS != .absent else { return !goOnWithoutTLS(offer) }
+        keep(event, .recv)
+        understand(offer, event, nil)
+        separate?.isKeeping = false
+        separate?.hasAsked = true
+        phase = .startingTLS
+        say([(.element, Self.request)], to: .server)
+        ladder.cancel(.mechanism)
+        begin(.startTLS, awaits: .server)
+        return true
+    }
+
+    /// The server offers no TLS: the session goes on in clear, unless that is refused; whether it does.
+    @discardableResult
+    private mutating func goOnWithoutTLS(_ offer: StreamFeatures?) -> Bool {
+        if options.serverTLS == .required {
+            refuseClear(.server, "the server offers no TLS")
+            return false
+        }
+        giveAnswer()
+        separate = nil
+        release(.send)
+        return true
+    }
+
+    // MARK: Sessions that go on without TLS
+
+    /// Says which leg stays in clear because that was wanted.
+    mutating func noteClearLegs() {
+        guard options.holdsProceed else { return }
+        if options.clientTLS == .off {
+            note(.note, .info, code: "client-tls-off", "the client's leg stays in clear (--client-tls off)", part: .tls)
+        }
+        if options.serverTLS == .off {
+            let words = "the server's leg stays in clear, the login too (--server-tls off)"
+            note(.note, .warn, code: "server-tls-off", words, part: .tls)
+        }
+    }
+
+    /// Ends a session that goes on in clear where TLS is required.
+    mutating func refuseClear(_ leg: Leg, _ words: String) {
+        let flag = leg == .client ? "--client-tls \(options.clientTLS)" : "--server-tls \(options.serverTLS)"
+        login?.refusal = "\(words), and \(flag) wants it"
+        note(
+            .error,
+            .error,
+            code: "tls-required",
+            "\(words), and \(flag) wants it; the session is closed",
+            condition: .policyViolation,
+            direction: leg.inbound,
+            part: .tls
+        )
+        refuse(
+            .policyViolation,
+            leg == .client ? "TLS is required here." : "The server offers no TLS, which is required."
+        )
+    }
+
+    /// Refuses a client that begins its stream in clear where TLS is due from the first byte on; whether it did.
+    mutating func refusesClearStream() -> Bool {
+        guard options.holdsProceed, options.clientTLS == .direct, case .none = tls, !isRefusing else { return false }
+        refuseClear(.client, "the client does not begin with TLS")
+        return true
+    }
+
+    /// Refuses an element that a client sends in clear where TLS has to come first; whether it did.
+    mutating func refusesClearElement(_ event: StreamEvent) -> Bool {
+        guard options.holdsProceed, case .none = tls, !isRefusing, case .opening = phase, separate == nil else {
+            return false
+        }
+        let isRequest = event.head.namespace.namespace == .tls && isNamed("starttls", event, .send)
+        if options.clientTLS == .off {
+            guard isRequest else { return false }
+            refuseRequest(event)
+            return true
+        }
+        let leg: Leg? = options.clientTLS == .required ? .client : options.serverTLS == .required ? .server : nil
+        guard let leg, !isRequest, event.head.namespace.namespace != .streams else { return false }
+        refuseClear(leg, "the client goes on without TLS")
+        return true
+    }
+
+    /// The client asks for TLS that it was not offered (--client-tls off).
+    private mutating func refuseRequest(_ event: StreamEvent) {
+        pipes.send.forwarded = event.position + event.length
+        recordItem(event, .send, .element, level: .info, part: .tls)
+        let words = "the client asks for TLS, which --client-tls off does not give it"
+        login?.refusal = words
+        note(.error, .error, code: "tls-off", words, direction: .send, part: .tls)
+        facts.ending = .tap(condition: StreamErrorCondition.policyViolation.rawValue)
+        sayFailure()
+        enqueue(.finish(.client))
+        enqueue(.finish(.server))
+        finish(reset: false)
+    }
+
+    /// Refuses to go on where the server offers no TLS and one leg demands it; whether it did.
+    mutating func refusesOffer(_ offer: StreamFeatures) -> Bool {
+        guard options.holdsProceed, case .none = tls, case .opening = phase, offer.startTLS == .absent else {
+            return false
+        }
+        guard options.clientTLS == .required || options.clientTLS != .off && options.serverTLS == .required else {
+            return false
+        }
+        refuseClear(options.serverTLS == .required ? .server : .client, "the server offers no TLS")
+        return true
+    }
+
+    /// Refuses TLS from the first byte where the client's leg stays in clear; whether it did.
+    mutating func refusesDirectTLS() -> Bool {
+        guard options.holdsProceed, options.clientTLS == .off else { return false }
+        let words = "the client begins with TLS, and --client-tls off keeps its leg in clear"
+        login?.refusal = words
+        note(.error, .error, code: "tls-off", words, direction: .send, part: .tls)
+        facts.ending = .tap(condition: StreamErrorCondition.policyViolation.rawValue)
+        alert(.protocolVersion)
+        return true
+    }
+}

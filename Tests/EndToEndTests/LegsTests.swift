@@ -1,0 +1,122 @@
+import TapTestKit
+import Testing
+
+/// TLS on one leg and not, or otherwise, on the other: every combination between slixmpp and Prosody.
+@Suite(
+    .timeLimit(.minutes(5)),
+    .serialized,
+    .enabled(if: TestProgram.areInstalled(.prosody, .slixmpp, .openssl), "Prosody or slixmpp is missing")
+) struct LegsTests {
+    /// How a client begins.
+    private enum Way: String {
+        case clear, startTLS, direct
+    }
+
+    /// What the two flags say, how the client begins, and on which legs TLS is opened, in order.
+    private typealias Combination = (client: String, server: String, way: Way, legs: [String])
+
+    private static let combinations: [Combination] = [
+        ("off", "auto", .clear, ["server"]), ("off", "required", .clear, ["server"]),
+        ("off", "direct", .clear, ["server"]), ("off", "off", .clear, []),
+        ("auto", "direct", .startTLS, ["server", "client"]), ("auto", "direct", .direct, ["server", "client"]),
+        ("auto", "off", .startTLS, ["client"]), ("auto", "off", .direct, ["client"]),
+        ("auto", "required", .startTLS, ["server", "client"]), ("required", "auto", .startTLS, ["server", "client"]),
+        ("required", "required", .startTLS, ["server", "client"]),
+        ("required", "direct", .startTLS, ["server", "client"]), ("required", "off", .startTLS, ["client"]),
+        ("direct", "direct", .direct, ["server", "client"]), ("direct", "off", .direct, ["client"]),
+    ]
+
+    private static func flags(_ client: String, _ server: String, _ own: InterceptAuthority, _ real: TestCertificate)
+        -> [String]
+    {
+        own.arguments + ["--client-tls", client, "--server-tls", server]
+            + (server == "off" ? [] : ["--upstream-ca", real.certificate])
+    }
+
+    private static func client(_ way: Way, _ tap: Tap, port: UInt16, _ own: InterceptAuthority) throws -> ScriptedClient
+    {
+        try ScriptedClient(
+            .slixmpp,
+            as: .juliet,
+            port: port,
+            startTLS: way != .clear,
+            .init(ping: true),
+            options: ["--ca", own.certificate, "--timeout", "10"] + (way == .direct ? ["--direct"] : [])
+        )
+    }
+
+    @Test func `every combination that makes sense logs in, with TLS where it was asked for`() async throws {
+        let real = try await TestCertificate()
+        let own = try await InterceptAuthority()
+        let direct = try FreePort.next()
+        let server = try await ProsodyServer(encryption: .offered(real, direct: direct))
+        for (client, toServer, way, legs) in Self.combinations {
+            let name = "--client-tls \(client) --server-tls \(toServer), \(way)"
+            let tap = try await Tap(
+                upstream: toServer == "direct" ? direct : server.port,
+                arguments: Self.flags(client, toServer, own, real)
+            )
+            let juliet = try Self.client(way, tap, port: tap.port, own)
+            do {
+                let heard = try await juliet.finish()
+                #expect(heard.contains { $0.event == "pong" }, "\(name)")
+            } catch {
+                Issue.record("\(name): \(error)\n\(Tap.read(tap.text).suffix(6000))")
+            }
+            try await tap.stop()
+            let records = try tap.records()
+            let opened = records.filter { $0.code == "tls-opened" }.compactMap(\.message)
+            #expect(opened.map { $0.contains("with the client") ? "client" : "server" } == legs, "\(name): \(opened)")
+            #expect(records.contains { $0.code == "session-ready" }, "\(name)")
+            #expect(!records.contains { $0.code == "unexpected-restart" }, "\(name)")
+            records.checkNoByteIsMissing()
+        }
+        try await server.stop()
+    }
+
+    @Test func `what goes on in clear where TLS is required is refused on either side`() async throws {
+        let real = try await TestCertificate()
+        let own = try await InterceptAuthority()
+        let direct = try FreePort.next()
+        let server = try await ProsodyServer(encryption: .offered(real, direct: direct))
+        let combinations: [Combination] = [
+            ("required", "auto", .clear, []), ("auto", "required", .clear, []), ("direct", "auto", .startTLS, []),
+            ("auto", "off", .clear, []), ("off", "auto", .direct, []),
+        ]
+        for (client, toServer, way, _) in combinations {
+            let name = "--client-tls \(client) --server-tls \(toServer), \(way)"
+            let tap = try await Tap(upstream: server.port, arguments: Self.flags(client, toServer, own, real))
+            let juliet = try Self.client(way, tap, port: tap.port, own)
+            await #expect(throws: KitError.self, "\(name)") { try await juliet.finish() }
+            try await tap.wait(for: client == "off" ? "tls-off" : "tls-required", in: tap.json)
+            try await tap.stop()
+            #expect(!Tap.read(tap.json).contains("session-ready"), "\(name)")
+        }
+        try await server.stop()
+    }
+
+    @Test func `a server without TLS is refused where it is required, and served without where it is not`() async throws
+    {
+        let own = try await InterceptAuthority()
+        let server = try await ProsodyServer()
+        for (client, toServer, isServed) in [
+            ("off", "required", false), ("required", "auto", false), ("off", "auto", true),
+        ] {
+            let tap = try await Tap(
+                upstream: server.port,
+                arguments: own.arguments + ["--client-tls", client, "--server-tls", toServer]
+            )
+            let juliet = try Self.client(.clear, tap, port: tap.port, own)
+            if isServed {
+                try await juliet.finish()
+            } else {
+                await #expect(throws: KitError.self) { try await juliet.finish() }
+            }
+            try await tap.stop()
+            let records = try tap.records()
+            #expect(records.contains { $0.code == "tls-required" } == !isServed)
+            #expect(records.contains { $0.code == "no-tls" } == isServed)
+        }
+        try await server.stop()
+    }
+}
