@@ -36,4 +36,44 @@ import Testing
         let opened = try LogRecord.all(in: json).filter { $0.code == "tls-opened" && $0.session == 1 }
         #expect(opened.count == 2)
     }
+
+    @Test(.enabled(if: TestProgram.areInstalled(.slixmpp, .prosody, .openssl), "slixmpp or Prosody is missing"))
+    func `beside a listener with a server of its own the built-in one has STARTTLS too`() async throws {
+        let folder = try TemporaryFolder()
+        let real = try await TestCertificate()
+        let own = try await InterceptAuthority()
+        let server = try await ProsodyServer(encryption: .startTLS(real))
+        let binary = try XMPPTapBinary(
+            ["proxy", "--listen", "127.0.0.1:0", "--listen", "127.0.0.1:0=127.0.0.1:\(server.port)"] + own.arguments
+                + ["--upstream-ca", real.certificate, "--log-to", "\(folder.path(of: "tap.json")),format=json"],
+            environment: ["TMPDIR": folder.path]
+        )
+        _ = try await binary.port()
+        var ports: [UInt16] = []
+        while ports.count < 2 {
+            ports = binary.process.lines(of: .standardError).compactMap(XMPPTapBinary.port)
+            try await Task.sleep(for: .milliseconds(10))
+        }
+        let said = binary.process.lines(of: .standardError)
+        let password = try #require(said.first { $0.contains("juliet@localhost") }?.split(separator: " ").last)
+        let line = try #require(said.first { $0.contains("has to trust ") })
+        let house = try #require(line.split(separator: " ").first { $0.hasPrefix("/") }).dropLast()
+        let logins: [(UInt16, Account, String)] = [
+            (ports[0], Account("juliet", password: String(password)), String(house)),
+            (ports[1], .juliet, own.certificate),
+        ]
+        for (port, account, authority) in logins {
+            let client = try ScriptedClient(
+                .slixmpp,
+                as: account,
+                port: port,
+                startTLS: true,
+                options: ["--ca", authority, "--timeout", "10"]
+            )
+            let events = try await client.finish()
+            #expect(events.contains { $0.event == "tls" } && events.contains { $0.event == "ready" })
+        }
+        #expect(try await binary.process.terminate() == .exited(0))
+        try await server.stop()
+    }
 }

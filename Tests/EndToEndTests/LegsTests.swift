@@ -119,4 +119,48 @@ import Testing
         }
         try await server.stop()
     }
+
+    @Test(.enabled(if: TestProgram.areInstalled(.dnsmasq), "dnsmasq is missing"))
+    func `a domain whose only server begins with TLS is found for clients that do not`() async throws {
+        let folder = try TemporaryFolder()
+        let authorities = folder.path(of: "ca")
+        let made = try await XMPPTapBinary.run(["ca", "create", "--domain", "example.org", "--ca-dir", authorities])
+        #expect(made.ending == .exited(0))
+        let real = try await TestCertificate(domain: "example.org")
+        let direct = try FreePort.next()
+        let juliet = Account("juliet", domain: "example.org", password: "Capulet-1597")
+        let server = try await ProsodyServer(encryption: .offered(real, direct: direct), accounts: [juliet])
+        let names = try await NameServer([
+            "srv-host=_xmpps-client._tcp.example.org,xmpp.example.org,\(direct),5,1",
+            "host-record=xmpp.example.org,127.0.0.1",
+        ])
+        for (client, toServer, way) in [
+            ("off", "direct", Way.clear), ("auto", "direct", .startTLS), ("off", "auto", .clear),
+            ("off", "off", .clear),
+        ] {
+            let tap = try await Tap(
+                listen: ["127.0.0.1:0"],
+                arguments: [
+                    "--tls", "intercept", "--ca-dir", authorities,
+                    "--upstream-domain", "example.org", "--resolver", "127.0.0.1:\(names.port)", "--client-tls", client,
+                    "--server-tls", toServer,
+                ] + (toServer == "off" ? [] : ["--upstream-ca", real.certificate])
+            )
+            let heard = try ScriptedClient(
+                .slixmpp,
+                as: juliet,
+                port: tap.port,
+                startTLS: way != .clear,
+                options: ["--ca", "\(authorities)/example.org/certificate.pem", "--timeout", "10"]
+            )
+            let isReady = (try? await heard.finish())?.contains { $0.event == "ready" } == true
+            try await tap.stop()
+            let log = Tap.read(tap.json)
+            #expect(isReady == (toServer != "off"), "\(client) \(toServer)\n\(Tap.read(tap.text).suffix(4000))")
+            #expect(log.contains("--server-tls off wants a server that begins without TLS") != isReady)
+            #expect(log.contains(#""code":"tls-opened""#) == isReady)
+        }
+        try await names.stop()
+        try await server.stop()
+    }
 }

@@ -145,11 +145,17 @@ extension Session {
     }
 
     /// Alerts of TLS (RFC 8446 §6, RFC 6066 §3) that can stand before a handshake.
-    enum Alert: UInt8 {
+    public enum Alert: UInt8, Sendable {
+        /// What came cannot be read.
         case decodeError = 50
+        /// No version in common.
         case protocolVersion = 70
+        /// It is not the client's fault.
         case internalError = 80
+        /// The name asked for is not served.
         case unrecognizedName = 112
+        /// None of the protocols offered is spoken.
+        case noApplicationProtocol = 120
 
         /// The alert that says what a stream error would.
         init(_ condition: StreamErrorCondition) {

@@ -33,11 +33,34 @@ final class ServerSearch {
     /// Servers that are tried at most; a domain with more has others first.
     private static let mostServers = 16
 
+    /// Which servers are of use.
+    enum Wish {
+        /// One that begins as the client has begun: with TLS or without.
+        case mirroring(isTLS: Bool)
+        /// One that begins so, whatever the client has done.
+        case chosen(isTLS: Bool)
+        /// Any.
+        case any
+
+        /// Why a server is of no use, as a clause for people; nil where it is.
+        func objection(to service: ServiceRecord.Service) -> String? {
+            switch (self, service) {
+            case (.mirroring(true), .clear): "the client has begun with TLS, this server begins without"
+            case (.mirroring(false), .tls): "the client has begun without TLS, this server begins with it"
+            case (.chosen(true), .clear): "--server-tls direct wants a server that begins with TLS"
+            case (.chosen(false), .tls): "--server-tls off wants a server that begins without TLS"
+            default: nil
+            }
+        }
+    }
+
+    /// The server that was found begins with TLS.
+    private(set) var beginsWithTLS = false
+
     private let dialer: DomainDialer
     private let domain: Upstream.Domain
-    private let service: ServiceRecord.Service
-    /// The client begins as its server is to begin; otherwise that was chosen for it.
-    private let isMirrored: Bool
+    /// What the server has to be.
+    private let wish: Wish
     private let eventLoop: any EventLoop
     private let tell: (FindingStep) -> Void
     private let done: (Result<any Channel, Failure>) -> Void
@@ -47,22 +70,18 @@ final class ServerSearch {
     private var faults: [ConnectionFault] = []
     private var isCancelled = false
 
-    /// - Parameters:
-    ///   - isTLS: whether only a server that begins with TLS is of use; else only one that does not.
-    ///   - client: whether the client has begun with TLS.
+    /// - Parameter wish: which servers are of use.
     init(
         _ dialer: DomainDialer,
         domain: Upstream.Domain,
-        isTLS: Bool,
-        for client: Bool,
+        _ wish: Wish,
         on eventLoop: any EventLoop,
         tell: @escaping (FindingStep) -> Void,
         done: @escaping (Result<any Channel, Failure>) -> Void
     ) {
         self.dialer = dialer
         self.domain = domain
-        service = isTLS ? .tls : .clear
-        isMirrored = isTLS == client
+        self.wish = wish
         self.eventLoop = eventLoop
         self.tell = tell
         self.done = done
@@ -126,14 +145,7 @@ final class ServerSearch {
             return fail(words, Dialer.fault(among: faults))
         }
         let place = "\(server.target):\(server.port)"
-        guard server.service == service else {
-            let why =
-                switch (service, isMirrored) {
-                case (.tls, true): "the client has begun with TLS, this server begins without"
-                case (.clear, true): "the client has begun without TLS, this server begins with it"
-                case (.tls, false): "--server-tls direct wants a server that begins with TLS"
-                case (.clear, false): "--client-tls and --server-tls want a server that begins without TLS"
-                }
+        if let why = wish.objection(to: server.service) {
             tell(FindingStep(.connection, .skipped, place, why, isDetail: true))
             troubles.append("\(place): \(why)")
             return next()
@@ -193,6 +205,7 @@ final class ServerSearch {
         } done: { [self] channel in
             guard let channel else { return next() }
             guard !isCancelled else { return channel.close(promise: nil) }
+            beginsWithTLS = server.service == .tls
             done(.success(channel))
         }
         .start()

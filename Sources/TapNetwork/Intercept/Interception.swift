@@ -32,6 +32,8 @@ public struct Interception: Sendable {
 struct IdentityFailure: Error {
     let code: String
     let words: String
+    /// The name that was asked for is one that none may be made for.
+    var isForName = false
 }
 
 extension Interception {
@@ -62,7 +64,9 @@ extension Interception {
             do throws(AuthorityError) {
                 wanted = try CertificateName(name)
             } catch {
-                return eventLoop.makeFailedFuture(IdentityFailure(code: "no-certificate", words: error.description))
+                return eventLoop.makeFailedFuture(
+                    IdentityFailure(code: "no-certificate", words: error.description, isForName: true)
+                )
             }
             let leaf = server?.der ?? []
             if let identity = minter.remembered(for: wanted, mirroring: leaf, at: now) {
@@ -72,7 +76,11 @@ extension Interception {
                 do throws(AuthorityError) {
                     return try minter.identity(for: wanted, mirroring: leaf, at: now)
                 } catch {
-                    throw IdentityFailure(code: "no-certificate", words: error.description)
+                    throw IdentityFailure(
+                        code: "no-certificate",
+                        words: error.description,
+                        isForName: error.isUsage
+                    )
                 }
             }
         }

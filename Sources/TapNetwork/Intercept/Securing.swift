@@ -93,12 +93,13 @@ extension SessionOptions {
         Set([(Leg.client, clientTLS), (.server, serverTLS)].filter { $0.1 != .off }.map(\.0))
     }
 
-    /// Whether a server is wanted that begins with TLS, for a client that does or does not.
-    func wantsDirectServer(for isDirectClient: Bool) -> Bool {
-        switch serverTLS {
-        case .direct: true
-        case .off: false
-        case .auto, .required: isDirectClient && clientTLS != .off
+    /// Which servers are of use to a client that has begun with TLS or without.
+    func wish(for isTLS: Bool) -> ServerSearch.Wish {
+        switch (clientTLS, serverTLS) {
+        case (_, .direct): .chosen(isTLS: true)
+        case (_, .off): .chosen(isTLS: false)
+        case (.off, .auto), (.off, .required): .any
+        case (_, .auto), (_, .required): .mirroring(isTLS: isTLS)
         }
     }
 }

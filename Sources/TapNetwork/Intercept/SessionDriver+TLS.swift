@@ -5,7 +5,6 @@ internal import XMPPCore
 
 // TLS that is ended here.
 extension SessionDriver {
-    private var interception: Interception? { loop.context.interception }
     private var options: SessionOptions { loop.context.options }
 
     // MARK: Beginning
@@ -31,7 +30,9 @@ extension SessionDriver {
         guard let securing, securing.step == .ready, !isPerforming else { return }
         guard stage == .relaying || stage == .securing, let interception else { return self.securing = nil }
         if securing.isDirect {
-            if let fault = securing.fault { return failSecuring(code: "malformed-client-hello", fault, leg: .client) }
+            if let fault = securing.fault {
+                return failSecuring(code: "malformed-client-hello", fault, leg: .client, alert: .decodeError)
+            }
         } else {
             guard session.mayBeginTLS(at: now) else {
                 self.securing = nil
@@ -45,15 +46,25 @@ extension SessionDriver {
         securing.go(to: .server)
         do {
             let target = try target(of: securing)
-            try server.secure(TLSEngine(interception.serverLeg, to: target))
+            try server.secure(observed(TLSEngine(interception.serverLeg, to: target)))
         } catch let error as JIDError {
-            return failSecuring(code: "tls-failed", "no certificate can stand for the domain: \(error)")
+            return failSecuring(
+                code: "tls-failed",
+                "no certificate can stand for the domain: \(error)",
+                alert: .unrecognizedName
+            )
         } catch {
             return failSecuring(code: "tls-failed", "\(error)")
         }
-        session.tlsBegins(.server, directly: securing.isDirect || options.serverTLS == .direct, at: now)
+        session.tlsBegins(.server, directly: securing.isDirect || session.serverTLSIsDirect, at: now)
         perform()
         server.tls?.start()
+    }
+
+    /// An engine whose messages are told where somebody wants to know.
+    private func observed(_ engine: TLSEngine) -> TLSEngine {
+        if options.level >= .trace { engine.keepMessages() }
+        return engine
     }
 
     /// Whom the server is to be: the domain that the client wants.
@@ -61,7 +72,7 @@ extension SessionDriver {
         var target = ServerLegTarget(reference: try ServerReference(domain: name(for: securing)))
         guard let hello = securing.hello else {
             // The client, which has asked for TLS in its stream or not at all, names no protocol (XEP-0368 §3).
-            if options.serverTLS == .direct {
+            if session.serverTLSIsDirect {
                 target.protocols = [session.facts.kind == .server ? "xmpp-server" : "xmpp-client"]
             }
             return target
@@ -91,6 +102,11 @@ extension SessionDriver {
         switch event {
         case .opened: leg == .server ? serverOpened() : clientOpened()
         case .needsIdentity: break
+        case .messages(let messages):
+            for message in messages {
+                session.traceTLS(leg, message.name, length: message.length, isReceived: message.isReceived, at: now)
+            }
+            perform()
         case .truncated:
             handler(leg.other).tls?.sendsCloseNotify = false
             session.remarkTLS(
@@ -101,10 +117,16 @@ extension SessionDriver {
                 at: now
             )
         case .failed(let fault):
-            let words = fault.words(peer: "the \(leg.name)")
+            var words = fault.words(peer: "the \(leg.name)")
             guard stage == .securing else { return ended(leg, .failed("TLS: \(words)")) }
             let advice = leg == .client ? fault.adviceForClient : fault.adviceForServer
-            failSecuring(code: fault.name, words, advice: advice, leg: leg)
+            if leg == .server, case .untrusted = fault.code, let securing, securing.hello?.serverName == nil,
+                securing.isDirect
+            {
+                words +=
+                    "; the client named no server, so the upstream's own name, \(name(for: securing)), was verified"
+            }
+            failSecuring(code: fault.name, words, advice: advice, leg: leg, alert: fault.alertForClient)
         }
     }
 
@@ -141,7 +163,11 @@ extension SessionDriver {
                 switch result {
                 case .success(let identity): beginClient(securing, identity)
                 case .failure(let failure as IdentityFailure):
-                    failSecuring(code: failure.code, "the client cannot be shown a certificate: \(failure.words)")
+                    failSecuring(
+                        code: failure.code,
+                        "the client cannot be shown a certificate: \(failure.words)",
+                        alert: failure.isForName ? .unrecognizedName : .internalError
+                    )
                 case .failure(let error):
                     failSecuring(code: "no-certificate", "the client cannot be shown a certificate: \(error)")
                 }
@@ -161,7 +187,7 @@ extension SessionDriver {
         offer.maximumVersion = securing.agreed?.versionNumber
         if securing.isDirect { offer.protocols = protocols(securing) }
         do {
-            let engine = try TLSEngine(interception.clientLeg, for: offer)
+            let engine = observed(try TLSEngine(interception.clientLeg, for: offer))
             if !securing.isDirect {
                 // The consent goes out in clear, and all after it by TLS.
                 session.proceed(at: now)
@@ -250,7 +276,15 @@ extension SessionDriver {
     }
 
     /// Ends a session whose TLS cannot begin; on the leg whose turn it is, if none is named.
-    func failSecuring(code: String, _ words: String, advice: String? = nil, leg: Leg? = nil) {
+    ///
+    /// - Parameter alert: What a client is told that has begun with TLS and was not answered.
+    func failSecuring(
+        code: String,
+        _ words: String,
+        advice: String? = nil,
+        leg: Leg? = nil,
+        alert: Session.Alert = .internalError
+    ) {
         guard let securing else { return }
         self.securing = nil
         stage = .relaying
@@ -258,11 +292,24 @@ extension SessionDriver {
         session.tlsFailed(
             leg ?? securing.leg,
             directly: securing.isDirect && securing.step != .client,
+            alert: alert,
             code: code,
             words,
             advice: advice,
             at: now
         )
         perform()
+    }
+}
+
+extension TLSFault {
+    /// The alert that tells a client what the server, or its TLS, has said.
+    fileprivate var alertForClient: Session.Alert {
+        switch code {
+        case .alertReceived(.unrecognizedName): .unrecognizedName
+        case .alertReceived(.protocolVersion), .version: .protocolVersion
+        case .alertReceived(.noApplicationProtocol), .noSharedProtocol: .noApplicationProtocol
+        default: .internalError
+        }
     }
 }

@@ -15,6 +15,9 @@ public struct ProxyConfiguration: Sendable {
     public var session: SessionOptions
     /// How TLS is ended here. Default: it is passed through.
     public var interception: Interception?
+    /// The same for clients of ``upstream`` alone, where that is vouched for otherwise than the servers of listeners.
+    /// Default: as for all others.
+    public var upstreamInterception: Interception?
     /// How many clients are served, and how long they may take.
     public var limits: ProxyLimits
     /// Listen on addresses that other machines reach. Default false.

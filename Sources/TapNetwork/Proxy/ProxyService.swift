@@ -133,10 +133,11 @@ public final class ProxyService: Service {
         for spec in configuration.listeners {
             let upstream = spec.upstream ?? configuration.upstream
             let route = Route(upstream, timeout: configuration.connectTimeout, names: names, own: own)
+            let special = spec.upstream == nil ? configuration.upstreamInterception : nil
             do throws(ProxyError) {
                 try await listeners.open(spec, upstream: upstream.endpoint) { [byLoop] channel in
                     guard let loop = byLoop[ObjectIdentifier(channel.eventLoop)] else { throw ChannelError.eof }
-                    try Self.accept(channel, loop.value, route, proxyProtocol)
+                    try Self.accept(channel, loop.value, route, special, proxyProtocol)
                 }
             } catch {
                 await listeners.close()
@@ -152,16 +153,29 @@ public final class ProxyService: Service {
         _ channel: any Channel,
         _ loop: RelayLoop,
         _ route: Route,
+        _ interception: Interception?,
         _ options: ProxyProtocol
     ) throws {
         guard options.accepts else {
-            let driver = SessionDriver(loop: loop, route: route, arrival: Arrival(channel), sends: options.sends)
+            let driver = SessionDriver(
+                loop: loop,
+                route: route,
+                arrival: Arrival(channel),
+                sends: options.sends,
+                interception: interception
+            )
             return try driver.accept(channel)
         }
         try channel.becomeLeg()
         let handler = ProxyHeaderHandler(loop: loop, options: options) { channel, header in
             let arrival = Arrival(channel, header)
-            let driver = SessionDriver(loop: loop, route: route, arrival: arrival, sends: options.sends)
+            let driver = SessionDriver(
+                loop: loop,
+                route: route,
+                arrival: arrival,
+                sends: options.sends,
+                interception: interception
+            )
             try driver.accept(channel)
             return driver
         }

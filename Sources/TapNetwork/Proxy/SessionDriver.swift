@@ -42,6 +42,8 @@ final class SessionDriver {
 
     let loop: RelayLoop
     private let arrival: Arrival
+    /// How TLS is ended here; nil where it is passed through.
+    let interception: Interception?
     let route: Route
     /// What the server is told of the client before anything else.
     private let sends: ProxyProtocol.Sending?
@@ -66,8 +68,15 @@ final class SessionDriver {
     private var lastRead: Int64 = 0
 
     /// A driver for a client that has just connected; ``accept(_:)`` begins.
-    init(loop: RelayLoop, route: Route, arrival: Arrival, sends: ProxyProtocol.Sending? = nil) {
+    init(
+        loop: RelayLoop,
+        route: Route,
+        arrival: Arrival,
+        sends: ProxyProtocol.Sending? = nil,
+        interception: Interception? = nil
+    ) {
         self.loop = loop
+        self.interception = interception ?? loop.context.interception
         self.route = route
         self.arrival = arrival
         self.sends = sends
@@ -141,11 +150,13 @@ final class SessionDriver {
         stage = .connecting
         updateReading()
         session.chose(domain: domain.name)
-        let isDirect = loop.context.options.wantsDirectServer(for: isTLS)
-        search = ServerSearch(dialer, domain: domain, isTLS: isDirect, for: isTLS, on: loop.eventLoop) { [self] rung in
+        // Without TLS ended here, a client has what it begins with.
+        let wish = interception == nil ? .mirroring(isTLS: isTLS) : loop.context.options.wish(for: isTLS)
+        search = ServerSearch(dialer, domain: domain, wish, on: loop.eventLoop) { [self] rung in
             session.made(rung, at: now)
             perform()
         } done: { [self] result in
+            if search?.beginsWithTLS == true { session.serverBeginsWithTLS() }
             search = nil
             switch result {
             case .success(let channel): connected(channel)
@@ -367,7 +378,7 @@ final class SessionDriver {
     /// Ends the session with a stream error.
     func refuse(_ refusal: RelayLoop.Refusal) {
         guard isLive else { return }
-        if stage == .securing { return failSecuring(code: "tls-timeout", refusal.text) }
+        if stage == .securing { return failSecuring(code: "tls-timeout", refusal.clause) }
         if stage != .relaying { stopConnecting() }
         // What has passed already decides whether an error may follow it.
         perform()
@@ -452,6 +463,9 @@ final class SessionDriver {
 extension RelayLoop.Refusal {
     /// A session that took too long.
     fileprivate static func tooLong(_ text: String) -> Self { Self(condition: .connectionTimeout, text: text) }
+
+    /// The text without its full stop.
+    fileprivate var clause: String { text.hasSuffix(".") ? String(text.dropLast()) : text }
 }
 
 extension TimeAmount {

@@ -34,6 +34,10 @@ public struct AuthorityFolder: Sendable, Hashable {
     static let certificateFile = "certificate.pem"
     static let keyFile = "key.pem"
 
+    /// What an authority is called while it is made, and after how many seconds nobody is making it any more.
+    static let draftPrefix = ".new-"
+    private static let draftAge = 60
+
     // MARK: Reading
 
     /// The authority for exactly this name, whether it is valid now or not; `nil` where there is none.
@@ -95,10 +99,11 @@ public struct AuthorityFolder: Sendable, Hashable {
         let authority = try CertificateAuthority(for: name, at: now)
         let draft: String
         do throws(OpenSSLError) {
-            draft = try ".new-" + CertificateAuthority.random(16).hexadecimal
+            draft = try Self.draftPrefix + CertificateAuthority.random(16).hexadecimal
         } catch {
             throw AuthorityError(error, name)
         }
+        folder.sweep(Self.draftPrefix, olderThan: Self.draftAge, holding: [Self.keyFile, Self.certificateFile])
         try folder.make(draft)
         var isNew = false
         do throws(AuthorityError) {

@@ -66,7 +66,9 @@ struct PrivateFolder: ~Copyable {
     }
 
     /// What is in it, but for what begins with a dot.
-    func entries() throws(AuthorityError) -> [String] {
+    func entries() throws(AuthorityError) -> [String] { try allEntries().filter { !$0.hasPrefix(".") } }
+
+    private func allEntries() throws(AuthorityError) -> [String] {
         // The listing takes its descriptor over, and moves its place in the folder.
         let copy = openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard copy >= 0, let listing = fdopendir(copy) else { throw Self.failure(path) }
@@ -76,7 +78,7 @@ struct PrivateFolder: ~Copyable {
             let name = withUnsafeBytes(of: &entry.pointee.d_name) { name in
                 String(decoding: name.prefix { $0 != 0 }, as: UTF8.self)
             }
-            if !name.hasPrefix(".") { names.append(name) }
+            if name != ".", name != ".." { names.append(name) }
         }
         return names
     }
@@ -171,6 +173,18 @@ struct PrivateFolder: ~Copyable {
         }
         guard unlinkat(descriptor, name, AT_REMOVEDIR) == 0 else { throw Self.failure(path) }
         return true
+    }
+
+    /// Removes what a program left behind that was killed: folders of that prefix which have not changed for so many
+    /// seconds. What cannot be removed stays.
+    func sweep(_ prefix: String, olderThan seconds: Int, holding files: [String]) {
+        for name in (try? allEntries()) ?? [] where name.hasPrefix(prefix) {
+            var status = stat()
+            guard fstatat(descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0, status.st_mode & S_IFMT == S_IFDIR,
+                status.st_uid == geteuid(), time(nil) - status.st_mtim.tv_sec > seconds
+            else { continue }
+            _ = try? remove(name, holding: files)
+        }
     }
 
     /// Writes a private key to a file that is not there yet, on the disk too; it does not pass through memory that is

@@ -20,6 +20,8 @@ public final class TLSHandler: ChannelDuplexHandler {
     public enum Event: Sendable, Hashable {
         /// The handshake has ended well; plaintext comes after this.
         case opened
+        /// Messages went by, where ``TLSEngine/keepMessages()`` was called.
+        case messages([TLSMessage])
         /// The client's hello has come, and ``TLSHandler/use(_:)`` is waited for.
         case needsIdentity
         /// The peer's connection is over, and it did not say so by close_notify: what came may be cut off. The end of the
@@ -166,6 +168,7 @@ public final class TLSHandler: ChannelDuplexHandler {
         guard let context else { return }
         var plaintext = ByteBuffer()
         engine.advance(into: &plaintext)
+        tellMessages()
         // An alert is on its way before anybody can close.
         if !isReading || engine.state.isFailed { sendOutput() }
         if told == .handshaking || told == .needsIdentity { tellOpening() }
@@ -216,8 +219,14 @@ public final class TLSHandler: ChannelDuplexHandler {
         }
     }
 
+    private func tellMessages() {
+        let messages = engine.takeMessages()
+        if !messages.isEmpty { context?.fireUserInboundEventTriggered(Event.messages(messages)) }
+    }
+
     private func sendOutput() {
         guard let context else { return }
+        tellMessages()
         var output = engine.takeOutput() ?? ByteBuffer()
         if output.readableBytes > 0 { shortcut?(&output) }
         guard output.readableBytes > 0 || promise != nil else { return }

@@ -6,6 +6,8 @@ final class TLSObservations {
 
     /// What is wrong with the peer's certificate, also where that was let pass.
     var faults: [CertificateFault] = []
+    /// See ``TLSEngine/keepMessages()``.
+    var messages: [TLSMessage] = []
     private(set) var alertsReceived: [TLSAlert] = []
     private(set) var alertsSent: [TLSAlert] = []
     private(set) var fatalAlertReceived: TLSAlert?

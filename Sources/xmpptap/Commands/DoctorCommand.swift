@@ -42,6 +42,7 @@ struct DoctorCommand: ParsableCommand, Configurable {
     @Flag(help: "Print JSON, one object a line.")
     var json = false
 
+    @OptionGroup var authority: AuthorityFolderOption
     @OptionGroup var config: ConfigOption
 
     func run() throws {
@@ -49,6 +50,7 @@ struct DoctorCommand: ParsableCommand, Configurable {
             throw Failure.usage("--resolver is asked for domains; add --upstream-domain")
         }
         var findings = Doctor.examine(port: port)
+        if let folder = try? authority.resolved() { findings += Doctor.authorities(folder) }
         for domain in upstreamDomain { findings += Doctor.servers(of: domain, resolver: resolver) }
         for finding in findings { Console.print(json ? finding.json : finding.line) }
         if findings.contains(where: { $0.outcome == .stop }) { throw Failure.told(.checkFailed) }

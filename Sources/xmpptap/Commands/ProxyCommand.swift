@@ -98,7 +98,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         _ plan: ProxyPlan,
         _ proxyProtocol: ProxyProtocol,
         _ interceptPlan: InterceptPlan,
-        _ interception: Interception?,
+        _ interception: (own: Interception?, house: Interception?),
         _ tap: TapRun,
         _ server: HouseServer?
     ) -> ProxyService {
@@ -109,17 +109,18 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         var limits = ProxyLimits(connections: ProcessLimits.sessions)
         interceptPlan.apply(to: &session)
         for flag in proxy.limit { flag.apply(to: &session, &limits) }
-        let configuration = ProxyConfiguration(
+        var configuration = ProxyConfiguration(
             listeners: plan.listeners,
             upstream: plan.upstream ?? .endpoint(server?.endpoint ?? nobody),
             resolver: proxy.resolver,
             proxyProtocol: proxyProtocol,
             session: session,
-            interception: interception,
+            interception: interception.own,
             limits: limits,
             allowRemote: proxy.allowRemote,
             grace: .seconds(Int64(proxy.grace))
         )
+        configuration.upstreamInterception = interception.house
         let welcome = Once()
         return ProxyService(
             configuration,

@@ -117,6 +117,11 @@ enum Doctor {
         return findings + (report.fault.map { [.stop(domain.name, "\($0): \(way)")] } ?? [])
     }
 
+    /// Authorities of this program that are trusted too widely.
+    static func authorities(_ folder: AuthorityFolder) -> [Finding] {
+        TrustedEverywhere.warnings(folder).map { .note("authorities", $0) }
+    }
+
     static func output(_ surroundings: LogPlan.Surroundings) -> Finding {
         guard surroundings.isTerminal else {
             return .ok("output", "no terminal: the log shows info unless --log says more")

@@ -10,18 +10,22 @@ struct HouseAuthority: Sendable {
     let identity: TLSIdentity
 
     private let folder: AuthorityFolder
+    /// Held as long as the program lives, so that another can tell its folder from that of one that was killed.
+    private let lock: Int32
     private let name: CertificateName
     private let minter: CertificateMinter
 
     /// Makes one for a domain.
     init(_ domain: String, at now: Timestamp) throws(Failure) {
         let place = Console.environment("TMPDIR").flatMap { $0.hasPrefix("/") ? $0 : nil } ?? "/tmp"
-        var template = Array("\(place)/xmpptap-XXXXXX".utf8CString)
+        HouseFolder.sweep(place)
+        var template = Array("\(place)/\(HouseFolder.prefix)XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else {
             throw .file("cannot make a folder in \(place): \(String(cString: strerror(errno)))")
         }
         let path = template.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } } ?? place
         folder = AuthorityFolder(path)
+        lock = HouseFolder.lock(path)
         do throws(AuthorityError) {
             name = try CertificateName(domain)
             minter = CertificateMinter([try folder.create(for: name, at: now).authority])
@@ -53,5 +57,6 @@ struct HouseAuthority: Sendable {
     func remove() {
         try? folder.remove(name)
         rmdir(folder.path)
+        close(lock)
     }
 }

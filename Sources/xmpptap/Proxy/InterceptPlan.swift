@@ -9,6 +9,8 @@ struct InterceptPlan {
     /// Domains for which an authority may be made, wherever clients are.
     private let domains: [String]
     private let allowRemote: Bool
+    /// All clients are served by the built-in server.
+    private let isHouseAlone: Bool
     /// The built-in server is to have TLS: it serves all clients, and theirs is ended.
     let securesServer: Bool
 
@@ -38,15 +40,15 @@ struct InterceptPlan {
         }
         try Self.checkLegs(options, allowRemote: allowRemote)
         self.options = isPassed ? nil : options
-        // One trust for all servers: beside another the built-in one, whose authority nobody else knows, goes without.
-        securesServer = !isPassed && plan.needsServer && upstreams.isEmpty
-        if securesServer, let flag = Self.flagAboutServers(options) {
+        securesServer = !isPassed && plan.needsServer
+        if securesServer, upstreams.isEmpty, let flag = Self.flagAboutServers(options) {
             throw .usage("\(flag) is about servers of your own, and the built-in one alone is used; add --upstream")
         }
         if plan.needsServer, options.serverTls == .direct {
             throw .usage("--server-tls direct: the built-in server has no port that begins with TLS; add --upstream")
         }
         self.allowRemote = allowRemote
+        isHouseAlone = plan.needsServer && upstreams.isEmpty
         domains = upstreams.flatMap { upstream -> [String] in
             if case .domains(let domains) = upstream { domains.map(\.name) } else { [] }
         }
@@ -129,12 +131,13 @@ struct InterceptPlan {
     /// Reads the files that were named; nil where TLS is passed through.
     ///
     /// - Parameter house: What vouches for the built-in server and is to vouch for the proxy before it.
+    /// - Returns: How TLS is ended before servers of the user's own, and before the built-in one.
     func interception(
         authorities: AuthorityFolderOption,
         house: HouseAuthority?,
         clock: RunClock
-    ) throws(Failure) -> Interception? {
-        guard let options else { return nil }
+    ) throws(Failure) -> (own: Interception?, house: Interception?) {
+        guard let options else { return (nil, nil) }
         if options.upstreamInsecure {
             Console.complain(
                 "warning: --upstream-insecure: servers are not verified; anybody between this proxy and them can read and "
@@ -153,13 +156,19 @@ struct InterceptPlan {
             client.keyLog = server.keyLog
         }
         do {
+            var plain = ServerLegTLS()
+            plain.minimumVersion = server.minimumVersion
+            plain.keyLog = server.keyLog
+            let housed = try house?.interception(plain, client)
+            guard !isHouseAlone else { return (housed, nil) }
             server.identity = try Self.identity(options.upstreamCertificate, options.upstreamKey)
-            if let house { return try house.interception(server, client) }
             let own = try Self.identity(options.certificate, options.key)
-            return Interception(
-                serverLeg: try TLSContext(server),
-                clientLeg: try TLSContext(client),
-                identities: try own.map { .own($0) } ?? .minted(minter(authorities, clock))
+            return (
+                Interception(
+                    serverLeg: try TLSContext(server),
+                    clientLeg: try TLSContext(client),
+                    identities: try own.map { .own($0) } ?? .minted(minter(authorities, clock))
+                ), housed
             )
         } catch let failure as Failure {
             throw failure
@@ -173,16 +182,24 @@ struct InterceptPlan {
         return try TLSIdentity(certificateFile: certificate, keyFile: key)
     }
 
+    /// Whether an authority for a name does not vouch for strangers: a name of one label may be a whole top-level domain,
+    /// unless it is this machine's.
+    static func isOwnOrQualified(_ name: CertificateName, host: String = Console.hostName) -> Bool {
+        guard case .domain(let domain) = name, !domain.contains(".") else { return true }
+        return domain == "localhost" || domain == host.lowercased().prefix { $0 != "." }
+    }
+
     /// Makes certificates, and the authorities they need: for the domains that were named, and on a listener of this
     /// machine alone for any that a verified server has.
     private func minter(_ option: AuthorityFolderOption, _ clock: RunClock) throws(Failure) -> CertificateMinter {
         let folder = try option.resolved()
+        for warning in TrustedEverywhere.warnings(folder) { Console.complain("warning: \(warning)") }
         let named = domains.compactMap { try? CertificateName($0) }
         let mayMakeAny = !allowRemote
         return CertificateMinter([]) { name throws(AuthorityError) in
             if let found = try folder.authority(covering: name) { return found }
             let wanted = named.first { $0.covers(name) }
-            guard let wanted = wanted ?? (mayMakeAny ? name : nil) else { return nil }
+            guard let wanted = wanted ?? (mayMakeAny && Self.isOwnOrQualified(name) ? name : nil) else { return nil }
             let made = try folder.create(for: wanted, at: clock.now().time)
             if made.isNew {
                 Console.tell(

@@ -51,6 +51,13 @@ enum Console {
         return String(cString: value)
     }
 
+    /// What this machine calls itself; empty where it does not say.
+    static var hostName: String {
+        var name = [CChar](repeating: 0, count: 256)
+        guard gethostname(&name, name.count - 1) == 0 else { return "" }
+        return String(decoding: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+    }
+
     private static func write(_ text: String, to descriptor: Int32) {
         write(Array("\(text)\n".utf8)[...], to: descriptor)
     }

@@ -1,3 +1,4 @@
+import Foundation
 import Glibc
 import TapCore
 import TapTestKit
@@ -168,6 +169,22 @@ struct AuthorityFolderTests {
         while readdir(listing) != nil { count += 1 }
         // The one, the folder itself and the one above.
         #expect(count == 3)
+    }
+
+    @Test func `What was left half made by a program that was killed goes with the next that is made`() throws {
+        let temporary = try TemporaryFolder()
+        let folder = AuthorityFolder(temporary.path(of: "ca"))
+        _ = try folder.create(for: CertificateName("one.example"), at: Timestamp(nanoseconds: 0))
+        let files = FileManager.default
+        for (name, age) in [(".new-old", 3600.0), (".new-fresh", 0)] {
+            let path = "\(folder.path)/\(name)"
+            try files.createDirectory(atPath: path, withIntermediateDirectories: false)
+            try Data("x".utf8).write(to: URL(filePath: path + "/key.pem"))
+            try files.setAttributes([.modificationDate: Date(timeIntervalSinceNow: -age)], ofItemAtPath: path)
+        }
+        _ = try folder.create(for: CertificateName("two.example"), at: Timestamp(nanoseconds: 0))
+        let left = try files.contentsOfDirectory(atPath: folder.path).sorted()
+        #expect(left == [".new-fresh", "one.example", "two.example"])
     }
 
     @Test func `The usual folder is in the user's data`() {

@@ -21,12 +21,13 @@ struct InterceptPlanTests {
         )
     }
 
-    @Test func `The built-in server has TLS where it serves all clients and TLS is ended`() throws {
+    @Test func `The built-in server has TLS where TLS is ended, beside other servers too`() throws {
         #expect(try Self.plan([], upstream: nil).securesServer)
         #expect(try !Self.plan(["--tls", "passthrough"], upstream: nil).securesServer)
         #expect(try !Self.plan([]).securesServer)
         let mixed = [ListenSpec(port: 1, upstream: .endpoint(Self.server)), ListenSpec(port: 2)]
-        #expect(try !Self.plan([], upstream: nil, listen: mixed).securesServer)
+        #expect(try Self.plan([], upstream: nil, listen: mixed).securesServer)
+        #expect(throws: Never.self) { try Self.plan(["--upstream-ca", "a"], upstream: nil, listen: mixed) }
     }
 
     @Test(arguments: [

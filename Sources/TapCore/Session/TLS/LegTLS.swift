@@ -22,7 +22,7 @@ struct SeparateTLS {
         case preceding
     }
 
-    let way: Way
+    var way: Way
     /// What the client has opened its stream with: said again, or only then, when the server's TLS is up.
     var opening: [UInt8] = []
     /// That is whole.

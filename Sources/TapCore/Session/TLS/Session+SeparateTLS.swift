@@ -16,6 +16,14 @@ extension Session {
         return true
     }
 
+    /// The server that was found begins with TLS. Counts where it would have been asked for it.
+    public mutating func serverBeginsWithTLS() {
+        if separate?.way == .asking { separate?.way = .preceding }
+    }
+
+    /// TLS on the server's leg begins with its first byte, whatever the client does.
+    public var serverTLSIsDirect: Bool { options.serverTLS == .direct || separate?.way == .preceding }
+
     /// TLS is up on the server's leg, and none follows on the client's: its stream is opened inside.
     mutating func openInside() {
         guard let separate else { return }

@@ -84,12 +84,14 @@ extension Session {
     ///
     /// - Parameters:
     ///   - directly: Whether the client has begun with TLS and has not been answered.
+    ///   - alert: What such a client is told.
     ///   - code: A stable word for the cause.
     ///   - words: The cause as a sentence without its end.
     ///   - advice: What can be done about it; nil where nothing is known.
     public mutating func tlsFailed(
         _ leg: Leg,
         directly: Bool = false,
+        alert: Alert = .internalError,
         code: String,
         _ words: String,
         advice: String? = nil,
@@ -103,7 +105,7 @@ extension Session {
         record.code = code
         record.message = advice.map { "\(words); \($0)" } ?? words
         emit(consume record)
-        endWithoutTLS(leg, words, directly: directly)
+        endWithoutTLS(leg, words, directly ? alert : nil)
     }
 
     /// A remark about TLS on a leg.
@@ -113,6 +115,19 @@ extension Session {
         record.leg = leg
         record.code = code
         record.message = words
+        emit(consume record)
+    }
+
+    /// A message of TLS has gone by on a leg; told at trace, without what it says.
+    public mutating func traceTLS(_ leg: Leg, _ name: String, length: Int, isReceived: Bool, at now: Run.Instant) {
+        guard options.level >= .trace, !phase.isClosed else { return }
+        self.now = now
+        var record = makeRecord(.tls, .trace, part: .tls)
+        record.leg = leg
+        record.direction = isReceived ? leg.inbound : leg.inbound.opposite
+        record.length = UInt64(clamping: length)
+        record.code = "tls-message"
+        record.message = "\(name) \(isReceived ? "from" : "to") the \(leg.name), \(length) bytes"
         emit(consume record)
     }
 
@@ -147,7 +162,7 @@ extension Session {
         pipes[direction].hasInput = true
     }
 
-    private mutating func endWithoutTLS(_ leg: Leg, _ words: String, directly: Bool) {
+    private mutating func endWithoutTLS(_ leg: Leg, _ words: String, _ alert: Alert?) {
         if facts.ending == nil { facts.ending = .tls(leg: leg, words) }
         if options.clientTLS == .off {
             // It has not asked for TLS, and may have no stream yet.
@@ -155,8 +170,8 @@ extension Session {
         } else if pipes.recv.held != nil || isConsentAwaited {
             pipes.recv.held = nil
             sayFailure()
-        } else if directly {
-            return alert(.internalError)
+        } else if let alert {
+            return self.alert(alert)
         }
         enqueue(.finish(.client))
         enqueue(.finish(.server))

@@ -1,0 +1,44 @@
+import NIOCore
+import TapSecurity
+import TapTestKit
+import Testing
+
+/// Messages of TLS by name and length, where somebody wants to know.
+@Suite(.enabled(if: TestProgram.areInstalled(.openssl), "openssl is missing")) struct TLSMessagesTests {
+    @Test func `of a handshake of TLS 1.3 each message is named, with its direction, and nothing without asking`()
+        async throws
+    {
+        var pair = try await EngineFixture.common.pair()
+        pair.client.keepMessages()
+        pair.pump()
+        let messages = pair.client.takeMessages()
+        let names = messages.map(\.name).filter { $0 != "ChangeCipherSpec" }
+        #expect(
+            Array(names.prefix(6))
+                == [
+                    "ClientHello", "ServerHello", "EncryptedExtensions", "Certificate", "CertificateVerify", "Finished",
+                ]
+        )
+        #expect(names.contains("NewSessionTicket"))
+        #expect(messages.first?.isReceived == false && messages.first { $0.name == "ServerHello" }?.isReceived == true)
+        #expect(messages.allSatisfy { $0.length > 0 } && pair.client.takeMessages().isEmpty)
+        #expect(pair.server.takeMessages().isEmpty)
+        pair.server.finish()
+        pair.pump()
+        #expect(pair.client.takeMessages().map(\.name) == ["Alert close_notify"])
+    }
+
+    @Test func `of TLS 1.2 too, and the alert that ends it`() async throws {
+        var pair = try await EngineFixture.common.pair(domain: "other.example") { $0.maximumVersion = .tls12 }
+        pair.server.keepMessages()
+        pair.pump()
+        let names = pair.server.takeMessages().map(\.name)
+        #expect(
+            names == [
+                "ClientHello", "ServerHello", "Certificate", "ServerKeyExchange", "ServerHelloDone",
+                "Alert bad_certificate",
+            ],
+            "\(names)"
+        )
+    }
+}

@@ -1,0 +1,59 @@
+import Foundation
+import Glibc
+import TapCore
+import TapNetwork
+import TapSecurity
+import TapTestKit
+import Testing
+
+@testable import xmpptap
+
+struct HouseFolderTests {
+    private static let now = Timestamp(nanoseconds: 1_800_000_000_000_000_000)
+
+    @Test func `What a killed program left is removed, and nothing else`() throws {
+        let place = try TemporaryFolder()
+        func make(_ name: String) throws -> String {
+            let path = place.path(of: name)
+            try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+            return path
+        }
+        let left = try make("xmpptap-house-abcdef")
+        chmod(left, 0o700)
+        _ = try AuthorityFolder(left).create(for: CertificateName("localhost"), at: Self.now)
+        let held = try make("xmpptap-house-ghijkl")
+        let lock = HouseFolder.lock(held)
+        let filled = try make("xmpptap-house-mnopqr")
+        try Data("x".utf8).write(to: URL(filePath: filled + "/mine"))
+        let other = try make("xmpptap-house-toolong")
+        // Whoever made one a moment ago may be about to lock it.
+        HouseFolder.sweep(place.path)
+        #expect(FileManager.default.fileExists(atPath: left))
+        HouseFolder.sweep(place.path, olderThan: 0)
+        #expect(!FileManager.default.fileExists(atPath: left))
+        for path in [held, filled + "/mine", other] { #expect(FileManager.default.fileExists(atPath: path), "\(path)") }
+        close(lock)
+        HouseFolder.sweep(place.path, olderThan: 0)
+        #expect(!FileManager.default.fileExists(atPath: held))
+    }
+
+    @Test func `No authority is made unasked for what may be a whole top-level domain`() throws {
+        func isMade(_ name: String) throws -> Bool {
+            InterceptPlan.isOwnOrQualified(try CertificateName(name), host: "Laptop.lan")
+        }
+        for name in ["localhost", "laptop", "example.org", "192.0.2.1", "::1"] { #expect(try isMade(name), "\(name)") }
+        for name in ["com", "lan", "jabber", "xn--p1ai"] { #expect(try !isMade(name), "\(name)") }
+    }
+
+    @Test func `An authority that is in its folder alone is no warning`() throws {
+        let place = try TemporaryFolder()
+        let folder = AuthorityFolder(place.path(of: "ca"))
+        #expect(TrustedEverywhere.warnings(folder).isEmpty)
+        _ = try folder.create(for: CertificateName("example.org"), at: RunClock.now)
+        #expect(TrustedEverywhere.warnings(folder).isEmpty)
+    }
+}
+
+extension RunClock {
+    fileprivate static var now: Timestamp { RunClock().now().time }
+}
