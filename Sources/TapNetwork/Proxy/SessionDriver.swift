@@ -65,7 +65,7 @@ final class SessionDriver {
     private var isDue = false
     private var isAdmitted = false
     /// When bytes came last, in nanoseconds of the run; 0 before the first.
-    private var lastRead: Int64 = 0
+    private(set) var lastRead: Int64 = 0
 
     /// A driver for a client that has just connected; ``accept(_:)`` begins.
     init(
@@ -388,19 +388,6 @@ final class SessionDriver {
         awaitHeader()
     }
 
-    /// Ends a session that takes too long.
-    func checkTime(_ now: Run.Instant) {
-        guard isLive else { return }
-        let limits = loop.context.limits
-        let began = session.facts.began.monotonic
-        if let limit = limits.login, !session.isPastLogin, now.monotonic - began > limit.nanoseconds {
-            return refuse(.tooLong("No session within \(limit.words) (limit login)."))
-        }
-        if let limit = limits.idle, now.monotonic - max(began, lastRead) > limit.nanoseconds {
-            refuse(.tooLong("No byte for \(limit.words) (limit idle)."))
-        }
-    }
-
     /// Ends the session because the proxy stops: both connections end after what has been read is written, without an
     /// end of the stream, so that a client with stream management can resume its session.
     func stop() {
@@ -453,25 +440,9 @@ final class SessionDriver {
     }
 
     /// The session has not been ended.
-    private var isLive: Bool { stage != .closing && stage != .over }
+    var isLive: Bool { stage != .closing && stage != .over }
 
     var now: Run.Instant { loop.context.clock.now() }
 
     func handler(_ leg: Leg) -> LegHandler { leg == .client ? client : server }
-}
-
-extension RelayLoop.Refusal {
-    /// A session that took too long.
-    fileprivate static func tooLong(_ text: String) -> Self { Self(condition: .connectionTimeout, text: text) }
-
-    /// The text without its full stop.
-    fileprivate var clause: String { text.hasSuffix(".") ? String(text.dropLast()) : text }
-}
-
-extension TimeAmount {
-    /// Seconds, as short as they can be told.
-    fileprivate var words: String {
-        let (seconds, rest) = nanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
-        return rest == 0 ? "\(seconds) s" : "\(nanoseconds / 1_000_000) ms"
-    }
 }

@@ -1,0 +1,96 @@
+import XMPPCore
+
+// Sessions that go on without TLS where it is due, or want it where there is none.
+extension Session {
+    /// Says which leg stays in clear because that was wanted.
+    mutating func noteClearLegs() {
+        guard options.holdsProceed else { return }
+        if options.clientTLS == .off {
+            note(.note, .info, code: "client-tls-off", "the client's leg stays in clear (--client-tls off)", part: .tls)
+        }
+        if options.serverTLS == .off {
+            let words = "the server's leg stays in clear, the login too (--server-tls off)"
+            note(.note, .warn, code: "server-tls-off", words, part: .tls)
+        }
+    }
+
+    /// Ends a session that goes on in clear where TLS is required.
+    mutating func refuseClear(_ leg: Leg, _ words: String) {
+        let flag = leg == .client ? "--client-tls \(options.clientTLS)" : "--server-tls \(options.serverTLS)"
+        login?.refusal = "\(words), and \(flag) wants it"
+        note(
+            .error,
+            .error,
+            code: "tls-required",
+            "\(words), and \(flag) wants it; the session is closed",
+            condition: .policyViolation,
+            direction: leg.inbound,
+            part: .tls
+        )
+        refuse(
+            .policyViolation,
+            leg == .client ? "TLS is required here." : "The server offers no TLS, which is required."
+        )
+    }
+
+    /// Refuses a client that begins its stream in clear where TLS is due from the first byte on; whether it did.
+    mutating func refusesClearStream() -> Bool {
+        guard options.holdsProceed, options.clientTLS == .direct, case .none = tls, !isRefusing else { return false }
+        refuseClear(.client, "the client does not begin with TLS")
+        return true
+    }
+
+    /// Refuses an element that a client sends in clear where TLS has to come first; whether it did.
+    mutating func refusesClearElement(_ event: StreamEvent) -> Bool {
+        guard options.holdsProceed, case .none = tls, !isRefusing, case .opening = phase, separate == nil else {
+            return false
+        }
+        let isRequest = event.head.namespace.namespace == .tls && isNamed("starttls", event, .send)
+        if options.clientTLS == .off {
+            guard isRequest else { return false }
+            refuseRequest(event)
+            return true
+        }
+        let leg: Leg? = options.clientTLS == .required ? .client : options.serverTLS == .required ? .server : nil
+        guard let leg, !isRequest, event.head.namespace.namespace != .streams else { return false }
+        refuseClear(leg, "the client goes on without TLS")
+        return true
+    }
+
+    /// The client asks for TLS that it was not offered (--client-tls off).
+    private mutating func refuseRequest(_ event: StreamEvent) {
+        pipes.send.forwarded = event.position + event.length
+        recordItem(event, .send, .element, level: .info, part: .tls)
+        let words = "the client asks for TLS, which --client-tls off does not give it"
+        login?.refusal = words
+        note(.error, .error, code: "tls-off", words, direction: .send, part: .tls)
+        facts.ending = .tap(condition: StreamErrorCondition.policyViolation.rawValue)
+        sayFailure()
+        enqueue(.finish(.client))
+        enqueue(.finish(.server))
+        finish(reset: false)
+    }
+
+    /// Refuses to go on where the server offers no TLS and one leg demands it; whether it did.
+    mutating func refusesOffer(_ offer: StreamFeatures) -> Bool {
+        guard options.holdsProceed, case .none = tls, case .opening = phase, offer.startTLS == .absent else {
+            return false
+        }
+        guard options.clientTLS == .required || options.clientTLS != .off && options.serverTLS == .required else {
+            return false
+        }
+        refuseClear(options.serverTLS == .required ? .server : .client, "the server offers no TLS")
+        return true
+    }
+
+    /// Refuses TLS from the first byte where the client's leg stays in clear; whether it did.
+    mutating func refusesDirectTLS() -> Bool {
+        guard options.holdsProceed, options.clientTLS == .off else { return false }
+        let words = "the client begins with TLS, and --client-tls off keeps its leg in clear"
+        login?.refusal = words
+        note(.error, .error, code: "tls-off", words, direction: .send, part: .tls)
+        facts.ending = .tap(condition: StreamErrorCondition.policyViolation.rawValue)
+        alert(.protocolVersion)
+        return true
+    }
+}
