@@ -12,6 +12,16 @@ public struct SCRAMClient: SASLExchange {
         case bound(ChannelBinding)
     }
 
+    /// How a server's signature of one part of its offer turned out.
+    public enum Signature: String, Hashable, Sendable {
+        /// There is none that was looked at.
+        case absent
+        /// It is of what the client saw.
+        case genuine
+        /// It is of something else: the login was given up.
+        case altered
+    }
+
     /// How often a password may be hashed on the server's word: a lower number makes a stolen exchange easier to crack, a
     /// higher one keeps the client busy.
     public static let allowedIterations = 4096...1_000_000
@@ -37,6 +47,11 @@ public struct SCRAMClient: SASLExchange {
     private let offer: LoginOffer?
     private let cryptography: any Cryptography
     private var state = State.initial
+
+    /// The server's signature of mechanisms and channel bindings (XEP-0474), once its challenge has come.
+    public private(set) var mechanismSignature = Signature.absent
+    /// The server's signature of the version of TLS (XEP-0515), once its challenge has come.
+    public private(set) var versionSignature = Signature.absent
 
     /// - Parameters:
     ///   - mechanism: One the server offers.
@@ -114,7 +129,7 @@ public struct SCRAMClient: SASLExchange {
         return Opening(header: "\(flag),\(authorization),", bare: "n=\(encodeName(name)),r=\(nonce)")
     }
 
-    private func final(
+    private mutating func final(
         _ serverFirst: [UInt8],
         _ opening: Opening
     ) throws(Refusal) -> (verifier: [UInt8], answer: [UInt8]) {
@@ -166,17 +181,19 @@ public struct SCRAMClient: SASLExchange {
 
     /// Compares what the server signs with what it was seen to offer (XEP-0474 §6, XEP-0515 §5.2). The `d` of XEP-0474
     /// before version 0.4.0 is not looked at, as newer clients do.
-    private func check(_ serverFirst: SCRAMAttributes) throws(Refusal) {
+    private mutating func check(_ serverFirst: SCRAMAttributes) throws(Refusal) {
         guard let offer else { return }
         if let signed = serverFirst.value("h", after: 3) {
             let hash: [UInt8]
             do { hash = try cryptography.digest(family.algorithm, of: offer.signedList) } catch {
                 throw .internal(error)
             }
-            guard signed.elementsEqual(Base64.encode(hash).utf8) else { throw .denied(Self.alteredOffer) }
+            mechanismSignature = signed.elementsEqual(Base64.encode(hash).utf8) ? .genuine : .altered
+            guard mechanismSignature == .genuine else { throw .denied(Self.alteredOffer) }
         }
         if let signed = serverFirst.value("t", after: 3), let version = offer.signedVersion {
-            guard signed.elementsEqual(version.utf8) else { throw .denied(Self.alteredVersion) }
+            versionSignature = signed.elementsEqual(version.utf8) ? .genuine : .altered
+            guard versionSignature == .genuine else { throw .denied(Self.alteredVersion) }
         }
     }
 

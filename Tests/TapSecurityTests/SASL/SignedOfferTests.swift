@@ -87,5 +87,8 @@ struct SignedOfferTests {
         case (.failed(.notAuthorized, let text), let refusal?): #expect(text.contains(refusal))
         default: Issue.record("\(answer) after \(attributes)")
         }
+        #expect((client.mechanismSignature == .altered) == (refusal == "mechanisms or channel bindings"))
+        #expect((client.versionSignature == .altered) == (refusal == "version of TLS"))
+        #expect((client.mechanismSignature == .genuine) == attributes.hasPrefix(",h=\(Self.hash)"))
     }
 }
