@@ -13,7 +13,7 @@ public struct DemoClient: Sendable {
 
     /// - Parameters:
     ///   - account: A bare address such as `romeo@localhost`.
-    ///   - password: Its password, in clear; it logs in with SCRAM-SHA-256, so the password is not sent.
+    ///   - password: Its password, in clear; it logs in with SCRAM, so the password is not sent.
     ///   - authority: A file with the one certificate that it trusts, in PEM: it insists on STARTTLS. Without, it stays in
     ///     clear.
     ///   - cryptography: Digests and random bytes.
@@ -36,10 +36,14 @@ public struct DemoClient: Sendable {
         group: any EventLoopGroup,
         timeout: TimeAmount = .seconds(10)
     ) async throws -> [DemoStep] {
-        var tls = ServerLegTLS()
-        tls.trust = authority.map { .file($0) } ?? .system
-        let context = try authority.map { _ in try TLSContext(tls) }
         let nonce = try SCRAMMechanism.makeNonce(cryptography)
+        let context = try authority.map { path in
+            var options = ServerLegTLS()
+            options.trust = .file(path)
+            return try TLSContext(options)
+        }
+        let target = ServerLegTarget(reference: try ServerReference(domain: account.domain))
+        let security: ClientSession.Security = context == nil ? .clear : .startTLS(isRequired: true)
         let loop = group.next()
         let promise = loop.makePromise(of: [DemoStep].self)
         do {
@@ -48,16 +52,19 @@ public struct DemoClient: Sendable {
                 .connectTimeout(timeout)
                 .channelInitializer { channel in
                     channel.eventLoop.makeCompletedFuture {
-                        let session = DemoSession(
+                        let run = DemoConversation(password: password, nonce: nonce, promise: promise)
+                        let session = ClientSession(
                             account: account,
-                            password: password,
-                            wantsTLS: context != nil,
-                            nonce: nonce,
+                            resource: "demo",
+                            security: security,
                             cryptography: cryptography,
                             parser: StanzaParser()
                         )
-                        let handler = DemoHandler(session, context, timeout: timeout, promise: promise)
-                        try channel.pipeline.syncOperations.addHandler(handler)
+                        // Bound to its TLS the login would not get through the proxy, which is what is shown.
+                        let tls = context.map { ClientConnection.TLS(context: $0, target: target, binds: false) }
+                        let connection = ClientConnection(session, security, tls: tls, owner: run)
+                        run.begin(connection, on: channel.eventLoop, timeout: timeout)
+                        try channel.pipeline.syncOperations.addHandler(connection)
                     }
                 }
                 .connect(host: host, port: port).get()
@@ -69,97 +76,95 @@ public struct DemoClient: Sendable {
     }
 }
 
-/// Carries bytes between the channel and the session, and keeps the promise of its outcome.
-private final class DemoHandler: ChannelInboundHandler {
-    typealias InboundIn = ByteBuffer
-    typealias OutboundOut = ByteBuffer
-
-    private var session: DemoSession
-    private let tls: TLSContext?
-    private var handler: TLSHandler?
-    private let timeout: TimeAmount
+/// Goes through the demo's script over one connection, and keeps the promise of its outcome.
+private final class DemoConversation: ClientOwner {
+    private let password: String
+    private let nonce: String
     private var promise: EventLoopPromise<[DemoStep]>?
+    /// Which holds this one until it is over.
+    private weak var connection: ClientConnection?
+    private var script: DemoScript?
+    private var mechanism = ""
+    private var steps: [DemoStep] = []
     private var start = NIODeadline.now()
     private var expiry: Scheduled<Void>?
 
-    init(
-        _ session: consuming DemoSession,
-        _ tls: TLSContext?,
-        timeout: TimeAmount,
-        promise: EventLoopPromise<[DemoStep]>
-    ) {
-        self.session = session
-        self.tls = tls
-        self.timeout = timeout
+    init(password: String, nonce: String, promise: EventLoopPromise<[DemoStep]>) {
+        self.password = password
+        self.nonce = nonce
         self.promise = promise
     }
 
-    func channelActive(context: ChannelHandlerContext) {
+    func begin(_ connection: ClientConnection, on eventLoop: any EventLoop, timeout: TimeAmount) {
+        self.connection = connection
         start = .now()
-        expiry = context.eventLoop.assumeIsolated().scheduleTask(in: timeout) {
-            self.session.expired()
-            self.settle(context)
+        expiry = eventLoop.assumeIsolated().scheduleTask(in: timeout) { [self] in
+            self.connection?.session.expired()
+            self.connection?.perform()
         }
-        send(session.header(), context)
     }
 
-    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        let bytes = unwrapInboundIn(data)
-        send(session.receive(bytes.readableBytesUInt8Span, at: elapsed), context)
-        if session.isTLSDue, handler == nil { secure(context) }
-        settle(context)
+    func happened(_ action: ClientSession.Action) {
+        switch action {
+        case .offered(let features): login(features)
+        case .authenticated: note("login", "\(mechanism), and the server has proven itself")
+        case .bound(let jid, _):
+            note("bind", jid.description)
+            let script = DemoScript(jid)
+            self.script = script
+            connection?.send(script.opening)
+        case .element(let element): take(element)
+        case .ended:
+            note("close", "the server has ended its stream too")
+            settle(.success(steps))
+        case .failed(let fault): settle(.failure(DemoError(step: fault.step.rawValue, reason: fault.reason)))
+        case .send, .beginTLS, .announced: break
+        }
     }
 
-    private var elapsed: Double { Double((NIODeadline.now() - start).nanoseconds) / 1e9 }
+    private func login(_ features: StreamFeatures) {
+        guard let connection else { return }
+        note("stream", "\(connection.session.account.domain) offers \(features.mechanisms.joined(separator: ", "))")
+        guard let choice = LoginChoice.strongest(of: features, on: connection.session.channel) else {
+            return settle(.failure(DemoError(step: "login", reason: "SCRAM is not offered")))
+        }
+        mechanism = choice.mechanism
+        connection.session.authenticate(choice, password: password, nonce: nonce)
+        connection.perform()
+    }
 
-    private func secure(_ context: ChannelHandlerContext) {
-        guard let tls else { return }
-        do {
-            let target = ServerLegTarget(reference: try ServerReference(domain: session.account.domain))
-            let handler = TLSHandler(try TLSEngine(tls, to: target))
-            self.handler = handler
-            try context.pipeline.syncOperations.addHandler(handler, position: .first)
-            handler.start()
+    private func take(_ element: Element) {
+        do throws(DemoError) {
+            guard let (title, detail, next) = try script?.take(element) else { return }
+            note(title, detail)
+            if let next { return connection?.send(next) ?? () }
+            script = nil
+            connection?.session.close()
+            connection?.perform()
         } catch {
-            session.failed("\(error)")
+            settle(.failure(error))
         }
     }
 
-    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        switch event as? TLSHandler.Event {
-        case .opened:
-            let facts = handler?.engine.facts()
-            let words = facts.map { "\($0.version), certificate issued by \($0.certificate?.issuer ?? "nobody")" }
-            send(session.secured(words ?? "TLS", at: elapsed), context)
-        case .failed(let fault):
-            session.failed(fault.words(peer: "the server"))
-            settle(context)
-        default: context.fireUserInboundEventTriggered(event)
-        }
+    func passes(_ direction: Direction, _ bytes: Span<UInt8>) {}
+    func tlsBegins(directly: Bool) {}
+    func tlsFailed(_ fault: TLSFault) {}
+    func closed() {}
+
+    func tlsOpened(_ facts: TLSFacts) -> Bool {
+        note("tls", "\(facts.version), certificate issued by \(facts.certificate?.issuer ?? "nobody")")
+        return true
     }
 
-    func channelInactive(context: ChannelHandlerContext) {
-        session.disconnected()
-        settle(context)
+    private func note(_ title: String, _ detail: String) {
+        let time = Double((NIODeadline.now() - start).nanoseconds) / 1e9
+        steps.append(DemoStep(title: title, detail: detail, time: time))
     }
 
-    func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        promise?.fail(error)
-        promise = nil
-        expiry?.cancel()
-        context.close(promise: nil)
-    }
-
-    private func send(_ bytes: [UInt8], _ context: ChannelHandlerContext) {
-        guard !bytes.isEmpty else { return }
-        context.writeAndFlush(wrapOutboundOut(context.channel.allocator.buffer(bytes: bytes)), promise: nil)
-    }
-
-    private func settle(_ context: ChannelHandlerContext) {
-        guard let outcome = session.outcome else { return }
+    private func settle(_ outcome: Result<[DemoStep], DemoError>) {
         expiry?.cancel()
         promise?.completeWith(outcome.mapError { $0 as any Error })
         promise = nil
-        context.close(promise: nil)
+        connection?.close()
     }
 }

@@ -89,7 +89,7 @@ import Testing
                     group: MultiThreadedEventLoopGroup.singleton
                 )
             }
-            #expect(error?.description == "login: the server says not-authorized")
+            #expect(error?.description == "login: the server says not-authorized: wrong user name or password")
         }
     }
 

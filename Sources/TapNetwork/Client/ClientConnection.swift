@@ -1,0 +1,167 @@
+internal import NIOCore
+internal import TapCore
+internal import TapSecurity
+internal import XMPPCore
+
+/// Who uses a ``ClientConnection`` and hears what becomes of it, on its event loop.
+protocol ClientOwner: AnyObject {
+    /// The session wants this, or this happened to it; sending and TLS the connection has done itself.
+    func happened(_ action: ClientSession.Action)
+    /// Bytes of the streams go or came, as they are inside TLS.
+    func passes(_ direction: Direction, _ bytes: Span<UInt8>)
+    /// A handshake begins.
+    func tlsBegins(directly: Bool)
+    /// A handshake has ended well. Whether the streams may go on; else the connection closes.
+    func tlsOpened(_ facts: TLSFacts) -> Bool
+    /// TLS has failed; the session hears of it next.
+    func tlsFailed(_ fault: TLSFault)
+    /// The connection is over.
+    func closed()
+}
+
+/// Carries bytes between a channel and a ``ClientSession``, and TLS between the two.
+///
+/// Lives in its channel's pipeline. All on the channel's event loop.
+final class ClientConnection: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    /// How TLS is spoken.
+    struct TLS {
+        var context: TLSContext
+        var target: ServerLegTarget
+        /// The login may be bound to the connection.
+        var binds = true
+    }
+
+    var session: ClientSession
+    private let security: ClientSession.Security
+    private let tls: TLS?
+    private var handler: TLSHandler?
+    private var context: ChannelHandlerContext?
+    /// Let go when the connection is over.
+    private var owner: (any ClientOwner)?
+    private var hasStarted = false
+    private var isPerforming = false
+    private var isDirect: Bool { security == .direct }
+
+    /// - Parameters:
+    ///   - security: The session's.
+    ///   - tls: Needed where TLS may begin.
+    init(_ session: consuming ClientSession, _ security: ClientSession.Security, tls: TLS?, owner: any ClientOwner) {
+        self.session = session
+        self.security = security
+        self.tls = tls
+        self.owner = owner
+    }
+
+    // MARK: What its owner wants
+
+    /// Does what the session wants by now; to be called after each of its methods.
+    func perform() {
+        guard !isPerforming else { return }
+        isPerforming = true
+        while let action = session.next() {
+            switch action {
+            case .send(let bytes): send(bytes)
+            case .beginTLS: secure()
+            case .announced, .offered, .authenticated, .bound, .element, .ended, .failed: owner?.happened(action)
+            }
+        }
+        isPerforming = false
+    }
+
+    /// Sends what is the owner's own, after the session is bound.
+    func send(_ bytes: [UInt8]) {
+        guard let context, !bytes.isEmpty else { return }
+        owner?.passes(.send, bytes.span)
+        context.writeAndFlush(wrapOutboundOut(context.channel.allocator.buffer(bytes: bytes)), promise: nil)
+    }
+
+    /// Ends the connection, with the end of TLS told.
+    func close() {
+        handler?.finish()
+        context?.close(promise: nil)
+    }
+
+    // MARK: TLS
+
+    private func secure() {
+        guard let context, let tls, handler == nil else { return lose("TLS cannot begin here") }
+        owner?.tlsBegins(directly: isDirect)
+        do {
+            let handler = TLSHandler(try TLSEngine(tls.context, to: tls.target))
+            self.handler = handler
+            try context.pipeline.syncOperations.addHandler(handler, position: .first)
+            handler.start()
+        } catch {
+            lose("\(error)")
+        }
+    }
+
+    private func opened() {
+        guard let tls, let engine = handler?.engine, let facts = engine.facts() else { return lose("TLS has no facts") }
+        guard owner?.tlsOpened(facts) == true else { return close() }
+        var channel = ClientChannel(engine)
+        if !tls.binds { channel.bindings = [] }
+        if isDirect { session.start(channel) } else { session.secured(channel) }
+        perform()
+    }
+
+    private func lose(_ reason: String) {
+        session.disconnected(reason)
+        perform()
+    }
+
+    // MARK: What NIO tells
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        self.context = context
+        if context.channel.isActive { start() }
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) {
+        self.context = nil
+        owner = nil
+    }
+
+    func channelActive(context: ChannelHandlerContext) { start() }
+
+    private func start() {
+        guard !hasStarted else { return }
+        hasStarted = true
+        if isDirect { return secure() }
+        session.start()
+        perform()
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        let buffer = unwrapInboundIn(data)
+        // What comes in clear behind the consent to TLS is nobody's (CVE-2011-0411 and its kin).
+        if let handler, !handler.engine.isEstablished { return lose("bytes that are not TLS came where TLS was due") }
+        owner?.passes(.recv, buffer.readableBytesUInt8Span)
+        session.receive(buffer.readableBytesUInt8Span)
+        perform()
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        switch event {
+        case TLSHandler.Event.opened: opened()
+        case TLSHandler.Event.failed(let fault):
+            owner?.tlsFailed(fault)
+            lose(fault.words(peer: "the server"))
+        case ChannelEvent.inputClosed: lose("the server has closed the connection")
+        default: context.fireUserInboundEventTriggered(event)
+        }
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        lose("the server has closed the connection")
+        owner?.closed()
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        lose((error as? IOError)?.words ?? "\(error)")
+        context.close(promise: nil)
+    }
+}

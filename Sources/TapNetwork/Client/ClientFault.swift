@@ -1,0 +1,35 @@
+internal import TapCore
+
+/// Why a client could not go on.
+struct ClientFault: Error, Sendable, Hashable {
+    /// The step that failed.
+    enum Step: String, Sendable {
+        case stream
+        case startTLS = "starttls"
+        case tls
+        case mechanisms
+        case login
+        case bind
+        case session
+        case open = "stream-in-use"
+    }
+
+    /// What went wrong, as far as programs want to know.
+    enum Code: Sendable, Hashable {
+        /// The server refused; its condition where it gave one.
+        case refused(String?)
+        /// What the server signs is not what the client saw (XEP-0474, XEP-0515).
+        case altered
+        /// This client does not believe the server, or cannot use the password.
+        case given
+        /// The server broke the rules of the protocol, or ended the connection.
+        case broken
+        /// No answer came.
+        case silent
+    }
+
+    let step: Step
+    let code: Code
+    /// What was wrong, as a clause for people.
+    let reason: String
+}

@@ -1,0 +1,271 @@
+internal import TapCore
+internal import TapSecurity
+internal import XMPPCore
+
+/// An XMPP client, sans-IO: stream headers, features, STARTTLS, SASL or SASL2, binding; what is asked after that is its
+/// owner's.
+///
+/// Bytes go in by ``receive(_:)``; what is to be done comes out by ``next()`` until there is nothing. It goes on by
+/// itself, but for three things: TLS (``Action/beginTLS``, then ``secured(_:)``), the login (``Action/offered(_:)``, then
+/// ``authenticate(_:password:nonce:)``), and the end (``close()``).
+struct ClientSession: ~Copyable {
+    /// What is to be done, or has happened.
+    enum Action {
+        /// Send these bytes.
+        case send([UInt8])
+        /// The server has consented to TLS.
+        case beginTLS
+        /// The server offers this before the login: in clear, inside TLS, or both one after the other.
+        case announced(StreamFeatures)
+        /// All that comes before the login is done, and this is what it may be done by.
+        case offered(StreamFeatures)
+        /// The server has taken the password, and proven that it knows it where the mechanism does that.
+        case authenticated
+        /// A resource is bound; what the server offers now.
+        case bound(JID, StreamFeatures)
+        /// An element has come that is none of the login's.
+        case element(Element)
+        /// Both streams are at their end.
+        case ended
+        /// It cannot go on; the stream's end is on its way.
+        case failed(ClientFault)
+    }
+
+    /// When TLS begins.
+    enum Security: Sendable, Hashable {
+        /// Never.
+        case clear
+        /// By STARTTLS; `isRequired` where the client does not go on without it.
+        case startTLS(isRequired: Bool)
+        /// Before the first stream.
+        case direct
+    }
+
+    enum State {
+        case opening, negotiating, securing, offered
+        case authenticating(Login)
+        case reopening, binding, bindAwaited(StreamFeatures)
+        /// Bound by SASL2, and the features are yet to come.
+        case boundInline(JID)
+        case establishing(JID, StreamFeatures)
+        case open, closing, finished
+    }
+
+    /// A login that is under way.
+    struct Login {
+        var exchange: any SASLExchange
+        let choice: LoginChoice
+        /// The server has proven itself by a challenge, and its success is all that lacks.
+        var isProven = false
+    }
+
+    let account: JID
+    let cryptography: any Cryptography
+    /// The resource asked for; nil leaves it to the server.
+    let resource: String?
+    private let parser: StanzaParser
+    private var security: Security
+    private var decoder = StreamDecoder(limits: .authenticated)
+    var state = State.opening
+    private var queue: [Action] = []
+    /// What the connection is like, for the login.
+    private(set) var channel = ClientChannel()
+    /// What the server signed in its challenge, once it has come.
+    var signatures = (mechanisms: SCRAMClient.Signature.absent, version: SCRAMClient.Signature.absent)
+
+    /// - Parameters:
+    ///   - account: Whose session it is to be.
+    ///   - resource: Asked for; the server may give another.
+    init(
+        account: JID,
+        resource: String?,
+        security: Security,
+        cryptography: any Cryptography,
+        parser: StanzaParser
+    ) {
+        self.account = account.bare
+        self.resource = resource
+        self.security = security
+        self.cryptography = cryptography
+        self.parser = parser
+    }
+
+    // MARK: What its owner tells
+
+    /// The connection is up, and with direct TLS the handshake has ended.
+    mutating func start(_ channel: ClientChannel = ClientChannel()) {
+        self.channel = channel
+        sendHeader()
+    }
+
+    /// TLS is up that ``Action/beginTLS`` wanted.
+    mutating func secured(_ channel: ClientChannel) {
+        guard case .securing = state else { return }
+        self.channel = channel
+        // What was said in clear may have been anybody's.
+        decoder = StreamDecoder(limits: .authenticated)
+        state = .opening
+        sendHeader()
+    }
+
+    /// Takes what the server has sent.
+    mutating func receive(_ bytes: Span<UInt8>) {
+        decoder.append(bytes)
+        while !isOver, let event = decoder.next() {
+            do throws(ClientFault) {
+                try take(event)
+            } catch {
+                fail(error)
+            }
+        }
+    }
+
+    /// The connection has ended, or TLS has; `reason` says how, as a clause.
+    mutating func disconnected(_ reason: String) {
+        guard !isOver else { return }
+        if case .closing = state { return finish() }
+        state = .finished
+        queue.append(.failed(fault(.broken, reason)))
+    }
+
+    /// No answer has come in time.
+    mutating func expired() {
+        guard !isOver else { return }
+        if case .closing = state { return finish() }
+        fail(fault(.silent, "no answer came"))
+    }
+
+    /// Ends the stream, and waits for the server's end.
+    mutating func close() {
+        guard !isOver else { return }
+        if case .closing = state { return }
+        state = .closing
+        send("</stream:stream>")
+    }
+
+    /// The next thing to do; nil when there is nothing until something else happens.
+    mutating func next() -> Action? { queue.isEmpty ? nil : queue.removeFirst() }
+
+    // MARK: Streams
+
+    private var isOver: Bool { if case .finished = state { true } else { false } }
+
+    private mutating func finish() {
+        state = .finished
+        queue.append(.ended)
+    }
+
+    private mutating func fail(_ fault: ClientFault) {
+        state = .finished
+        queue += [.send(Array("</stream:stream>".utf8)), .failed(fault)]
+    }
+
+    mutating func tell(_ action: Action) { queue.append(action) }
+
+    mutating func send(_ text: String) { queue.append(.send(Array(text.utf8))) }
+
+    mutating func send(_ content: (inout XMLWriter) -> Void) { queue.append(.send(XMLWriter.bytes(content))) }
+
+    mutating func sendHeader() {
+        var xml = XMLWriter()
+        xml.verbatim("<?xml version='1.0'?>".utf8)
+        xml.start(
+            "stream:stream",
+            xmlns: Namespace.client.uri.description,
+            ["xmlns:stream": Namespace.streams.uri.description, "to": account.domain, "version": "1.0"]
+        )
+        queue.append(.send(xml.take()))
+    }
+
+    func fault(_ code: ClientFault.Code, _ reason: String) -> ClientFault {
+        ClientFault(step: step, code: code, reason: reason)
+    }
+
+    /// The step that is due.
+    private var step: ClientFault.Step {
+        switch state {
+        case .opening, .reopening, .negotiating: .stream
+        case .securing: .startTLS
+        case .offered: .mechanisms
+        case .authenticating: .login
+        case .binding, .bindAwaited, .boundInline: .bind
+        case .establishing: .session
+        case .open, .closing, .finished: .open
+        }
+    }
+
+    private mutating func take(_ event: StreamEvent) throws(ClientFault) {
+        switch event.kind {
+        case .item(.declaration), .item(.whitespace): break
+        case .item(.header):
+            switch state {
+            case .opening: state = .negotiating
+            case .reopening: state = .binding
+            case .closing: break
+            default: throw fault(.broken, "a stream header came out of turn")
+            }
+        case .item(.element):
+            let element: Element
+            do {
+                element = try parser.parse(decoder)
+            } catch {
+                throw fault(.broken, "\(error)")
+            }
+            try take(element)
+        case .item(.end):
+            guard case .closing = state else { throw fault(.broken, "the server has ended the stream") }
+            finish()
+        case .fault(let fault): throw self.fault(.broken, fault.explanation)
+        case .fragment, .torn: throw fault(.broken, "an item is too long or incomplete")
+        }
+    }
+
+    private mutating func take(_ element: Element) throws(ClientFault) {
+        if element.matches("error", .streams) {
+            if case .closing = state { return finish() }
+            let condition = element.firstChild { $0.namespace == .streamErrors && !$0.isNamed("text") }?.name
+            let words = element.childText("text", .streamErrors).map { ": \($0)" } ?? ""
+            throw fault(.refused(condition), "stream error \(condition ?? "without a condition")\(words)")
+        }
+        switch state {
+        case .negotiating:
+            guard let features = StreamFeatures(element) else { return }
+            try negotiate(features)
+        case .securing:
+            guard element.matches("proceed", .tls) else {
+                throw fault(.refused(element.name), "the server declines TLS")
+            }
+            tell(.beginTLS)
+        case .authenticating(let login): try answer(element, login)
+        case .binding:
+            guard let features = StreamFeatures(element) else { return }
+            try bind(features)
+        case .boundInline(let jid):
+            guard let features = StreamFeatures(element) else { return tell(.element(element)) }
+            establish(jid, features)
+        case .bindAwaited(let features):
+            guard element.matches("iq", .client), element.attribute("id") == "bind" else { return }
+            try bound(element, features)
+        case .establishing(let jid, let features):
+            guard element.matches("iq", .client), element.attribute("id") == "session" else { return }
+            open(jid, features)
+        case .open, .closing: tell(.element(element))
+        case .opening, .offered, .reopening, .finished: break
+        }
+    }
+
+    private mutating func negotiate(_ features: StreamFeatures) throws(ClientFault) {
+        tell(.announced(features))
+        guard case .startTLS(let isRequired) = security, !channel.isSecure else {
+            state = .offered
+            return tell(.offered(features))
+        }
+        if features.startTLS != .absent {
+            state = .securing
+            return send { $0.element("starttls", .tls) }
+        }
+        guard !isRequired else { throw fault(.broken, "the server offers no TLS") }
+        state = .offered
+        tell(.offered(features))
+    }
+}

@@ -1,0 +1,102 @@
+internal import TapCore
+internal import XMPPCore
+
+/// One thing the demo's client has done, for the summary.
+public struct DemoStep: Sendable, Hashable {
+    /// What was done, in a few words.
+    public let title: String
+    /// What came of it.
+    public let detail: String
+    /// Seconds since the client connected.
+    public let time: Double
+}
+
+/// Why the demo's client could not go on.
+public struct DemoError: Error, Sendable, CustomStringConvertible {
+    /// The step that failed.
+    public let step: String
+    /// What was wrong.
+    public let reason: String
+
+    /// One line: the step and what was wrong.
+    public var description: String { "\(step): \(reason)" }
+}
+
+/// What the demo's client does once it is bound, sans-IO: one thing after the other, each when the one before is done.
+struct DemoScript {
+    /// What is asked, in this order.
+    private enum Request: String {
+        case roster, presence, ping, message
+    }
+
+    static let text = "Wherefore art thou? 🌹"
+
+    private let jid: JID
+    private var awaited = Request.roster
+
+    /// The script of a client that is bound to an address.
+    init(_ jid: JID) { self.jid = jid }
+
+    /// What to send first.
+    var opening: [UInt8] { Self.request("get", id: "roster") { $0.element("query", .roster) } }
+
+    /// What came of the step that was due, and what to send next; nothing to send is the end of the script. Nil where
+    /// the element is of no concern.
+    mutating func take(_ element: Element) throws(DemoError) -> (title: String, detail: String, next: [UInt8]?)? {
+        let title = awaited.rawValue
+        switch awaited {
+        case .presence:
+            // Its own presence comes back to it, which shows that the server has spread it.
+            guard element.matches("presence", .client), Address(element.attribute("from") ?? "").jid == jid else {
+                return nil
+            }
+            awaited = .ping
+            return (
+                title, "available, and seen to be",
+                Self.request("get", id: "ping", to: jid.domain) { $0.element("ping", .ping) }
+            )
+        case .message:
+            guard element.matches("message", .client) else { return nil }
+            guard element.childText("body", .client) == Self.text else {
+                throw DemoError(step: title, reason: "it came back as another")
+            }
+            return (title, "“\(Self.text)” has come back to its sender", nil)
+        case .roster, .ping:
+            guard element.matches("iq", .client), element.attribute("id") == title else { return nil }
+            guard element.attribute("type") == "result" else {
+                let condition = element.child("error", .client)?.firstChild?.name ?? "no"
+                throw DemoError(step: title, reason: "the server says \(condition)")
+            }
+            return (title, detail(of: element), goOn())
+        }
+    }
+
+    private func detail(of answer: Element) -> String {
+        guard awaited == .roster else { return "the server has answered" }
+        let items = answer.child("query", .roster)?.children("item", .roster) ?? []
+        return "\(items.count) contacts: \(items.compactMap { $0.attribute("jid") }.joined(separator: ", "))"
+    }
+
+    private mutating func goOn() -> [UInt8] {
+        guard awaited == .ping else {
+            awaited = .presence
+            return XMLWriter.bytes { $0.element("presence") }
+        }
+        awaited = .message
+        let recipient = jid.bare.description
+        return XMLWriter.bytes {
+            $0.element("message", ["type": "chat", "id": "message", "to": recipient]) {
+                $0.element("body", text: Self.text)
+            }
+        }
+    }
+
+    private static func request(
+        _ type: String,
+        id: String,
+        to: String? = nil,
+        _ payload: (inout XMLWriter) -> Void
+    ) -> [UInt8] {
+        XMLWriter.bytes { $0.element("iq", ["type": type, "id": id, "to": to], content: payload) }
+    }
+}
