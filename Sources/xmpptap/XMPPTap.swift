@@ -16,7 +16,8 @@ struct XMPPTap: AsyncParsableCommand {
             """,
         version: Version.text,
         subcommands: [
-            DemoCommand.self, ProxyCommand.self, ReadCommand.self, ExplainCommand.self, AuthorityCommand.self,
+            DemoCommand.self, ProxyCommand.self, ReadCommand.self, ProbeCommand.self, ExplainCommand.self,
+            AuthorityCommand.self,
             DoctorCommand.self,
         ]
     )

@@ -70,7 +70,8 @@ public struct SequenceDiagram: Sendable {
             who = record.domain.map { "\(user) at \($0)" } ?? user
         }
         switch record.code {
-        case "session-began": hasTap = record.message != Session.ownLogBeginning
+        case "session-began":
+            hasTap = ![Session.ownLogBeginning, Session.ownClientBeginning].contains(record.message)
         case Rung.code: return noteRung(record)
         case LoginVerdict.code:
             verdict = LoginVerdict(record)

@@ -49,6 +49,8 @@ public struct Session: ~Copyable {
 
     /// The beginning of a session that is read from a client's own log.
     public static let ownLogBeginning = "a session by the client's own log"
+    /// The beginning of a session whose client is this program.
+    public static let ownClientBeginning = "a session of xmpptap's own"
 
     private var queue: [Command] = []
     private var queueHead = 0

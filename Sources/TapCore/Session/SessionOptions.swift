@@ -30,6 +30,9 @@ public struct SessionOptions: Sendable {
     public var stripsBinding = false
     /// What comes is what TLS carries, as in the log of a client: behind the server's `<proceed/>` the streams go on.
     public var isInsideTLS = false
+    /// The client is this program itself, so that there is no TLS but the server's leg's: behind it both streams begin
+    /// anew. Goes with ``holdsProceed``.
+    public var isOwnClient = false
     /// What becomes of a session one of whose streams cannot be parsed. Default: it goes on.
     public var onUnparsable = UnparsablePolicy.relay
     /// Bytes a direction may keep waiting before its leg is no longer read. Default 256 KiB.

@@ -48,9 +48,3 @@ struct Finding: Hashable {
         return String(decoding: line.bytes, as: UTF8.self)
     }
 }
-
-extension String {
-    fileprivate func padded(to width: Int) -> String {
-        self + String(repeating: " ", count: max(0, width - count))
-    }
-}

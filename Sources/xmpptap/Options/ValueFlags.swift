@@ -7,12 +7,11 @@ enum ValueFlags {
     ]
     /// Those of which one counts.
     static let single: Set = [
-        "--ca-dir", "--capture", "--certificate", "--channel-binding", "--client-tls", "--config", "--domain",
+        "--ca", "--ca-dir", "--capture", "--certificate", "--channel-binding", "--client-tls", "--config", "--domain",
         "--format", "--grace", "--key", "--keylog",
-        "--log", "--on-unparsable", "--port", "--redact", "--resolver", "--rotate-keep", "--rotate-size",
-        "--server-tls", "--subscriptions", "--tls", "--tls-min", "--upstream", "--upstream-ca",
-        "--upstream-certificate",
-        "--upstream-key",
+        "--log", "--on-unparsable", "--password-file", "--port", "--redact", "--resolver", "--rotate-keep",
+        "--rotate-size", "--server-tls", "--subscriptions", "--timeout", "--tls", "--tls-min", "--upstream",
+        "--upstream-ca", "--upstream-certificate", "--upstream-key", "--via", "--with",
     ]
 
     /// The arguments with every value that begins with a hyphen tied to its flag: the parser takes `-` and `-1` for flags,

@@ -16,11 +16,15 @@ enum Console {
         write(escaped(line), to: STDERR_FILENO)
     }
 
-    private static func escaped(_ line: String) -> String {
+    /// The line with what could steer a terminal escaped.
+    static func escaped(_ line: String) -> String {
         var buffer = LineBuffer(capacity: line.utf8.count + 1)
         buffer.appendEscaped(line)
         return String(decoding: buffer.bytes, as: UTF8.self)
     }
+
+    /// Writes a question to standard error, without a newline.
+    static func prompt(_ text: String) { write(Array(escaped(text).utf8)[...], to: STDERR_FILENO) }
 
     /// Writes one line to standard error after the program's name, as every warning and error is.
     static func complain(_ line: String) {

@@ -45,7 +45,8 @@ extension Session {
         )
     }
 
-    /// The handshake on a leg has ended well. After the client's both streams begin anew.
+    /// The handshake on a leg has ended well. After the client's, or where there is none to come (see
+    /// ``SessionOptions/isOwnClient``), both streams begin anew.
     ///
     /// - Parameters:
     ///   - facts: What was agreed on, for the record.
@@ -68,7 +69,11 @@ extension Session {
         record.message = overlooked.map { "\(words); NOT VERIFIED: \($0)" } ?? words
         record.tls = facts
         emit(consume record)
-        if leg == .client { beginInside() } else if options.clientTLS == .off { openInside() }
+        if leg == .client || options.isOwnClient {
+            beginInside()
+        } else if options.clientTLS == .off {
+            openInside()
+        }
     }
 
     /// Gives the client the consent, the server's or this program's: its TLS is to begin.

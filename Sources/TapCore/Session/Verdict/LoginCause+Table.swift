@@ -25,7 +25,8 @@ extension LoginCause {
         case .nameNotFound, .serviceNotOffered, .lookupFailed, .connectionRefused, .connectionTimeout,
             .serverUnreachable:
             connectionEntry
-        case .tlsRequired, .tlsDeclined, .tlsAlertByClient, .tlsAlertByServer, .certificateExpired, .clockSkew,
+        case .tlsRequired, .tlsNotOffered, .tlsDeclined, .tlsAlertByClient, .tlsAlertByServer, .certificateExpired,
+            .clockSkew,
             .certificateWrongName, .certificateUnknownIssuer, .authorityNotTrusted, .certificateRefused, .alpnMismatch,
             .tlsIncompatible,
             .startTLSInjection, .tlsFailed:
@@ -89,6 +90,14 @@ extension LoginCause {
                 rule: "RFC 6120 §5.3.1",
                 advice: "switch TLS on in the client, or let the server do without for a test on this machine "
                     + "(Prosody: c2s_require_encryption = false; ejabberd: starttls_required: false)"
+            )
+        case .tlsNotOffered:
+            Entry(
+                side: .server,
+                rule: "RFC 6120 §13.8.1",
+                advice:
+                    "give the server a certificate and switch TLS on, or let the client do without for a test on this "
+                    + "machine"
             )
         case .tlsDeclined:
             Entry(

@@ -20,6 +20,8 @@ public enum LoginCause: String, Sendable, Hashable, CaseIterable {
 
     /// The server demands TLS, and the client does not begin it.
     case tlsRequired = "tls-required"
+    /// The client demands TLS, and the server offers none.
+    case tlsNotOffered = "tls-not-offered"
     /// The server declines the TLS that it offered.
     case tlsDeclined = "tls-declined"
     /// The client ended TLS by an alert of which no other cause is known.
@@ -149,7 +151,8 @@ public enum ConnectionFault: Sendable, Hashable {
     case timeout
     case unreachable
 
-    var cause: LoginCause {
+    /// The cause of a login that fails by it.
+    public var cause: LoginCause {
         switch self {
         case .nameNotFound: .nameNotFound
         case .notOffered: .serviceNotOffered

@@ -9,13 +9,9 @@ extension LoginJudge {
             return LoginVerdict(cause, at: .tls, words ?? "TLS\(leg) failed", condition: code, side: side)
         }
         switch code {
-        case "certificate-expired": return verdict(.certificateExpired)
-        case "certificate-not-yet-valid": return verdict(.clockSkew)
-        case "certificate-wrong-name": return verdict(.certificateWrongName)
-        case "certificate-self-signed", "certificate-unknown-issuer": return verdict(.certificateUnknownIssuer)
         // The certificate that this program was given is not the server's, or it could make none.
         case "certificate-differs", "no-certificate": return verdict(.endedByTap)
-        case .some(let code) where code.hasPrefix("certificate-"): return verdict(.certificateRefused)
+        case .some(let code) where code.hasPrefix("certificate-"): return verdict(LoginCause(certificateFault: code))
         case "tls-no-shared-protocol": return verdict(.alpnMismatch, side: side)
         case "tls-version", "tls-no-shared-cipher": return verdict(.tlsIncompatible, side: side)
         case "starttls-injection": return verdict(.startTLSInjection, side: side)
@@ -47,5 +43,19 @@ extension LoginJudge {
     private static func alert(in words: String) -> String {
         guard let start = words.firstRange(of: "(alert ") else { return "" }
         return String(words[start.upperBound...].prefix { $0 != ")" })
+    }
+}
+
+extension LoginCause {
+    /// The cause of a login that fails by a server's certificate, by the code of what is wrong with that.
+    public init(certificateFault code: String) {
+        self =
+            switch code {
+            case "certificate-expired": .certificateExpired
+            case "certificate-not-yet-valid": .clockSkew
+            case "certificate-wrong-name": .certificateWrongName
+            case "certificate-self-signed", "certificate-unknown-issuer": .certificateUnknownIssuer
+            default: .certificateRefused
+            }
     }
 }

@@ -1,0 +1,82 @@
+public import NIOCore
+public import TapCore
+internal import TapSecurity
+internal import XMPPCore
+
+/// Asks a server itself, as a client would: finds it, begins TLS, looks at its certificate and at what it offers, logs in
+/// and binds, enables stream management and pings. It sends no presence and writes to nobody.
+public struct Probe: Sendable {
+    /// What is probed, and how.
+    public let plan: ProbePlan
+
+    private let run: Run
+    private let clock: RunClock
+    private let recorder: Recorder
+    private let cryptography: any Cryptography
+
+    /// A probe whose session is recorded like any other.
+    ///
+    /// - Parameters:
+    ///   - run: What numbers records and sessions.
+    ///   - clock: The clock of that run.
+    ///   - recorder: Where the records go.
+    ///   - cryptography: Digests and random bytes.
+    public init(_ plan: ProbePlan, run: Run, clock: RunClock, recorder: Recorder, cryptography: any Cryptography) {
+        self.plan = plan
+        self.run = run
+        self.clock = clock
+        self.recorder = recorder
+        self.cryptography = cryptography
+    }
+
+    /// Runs it to its end; a server that fails is a report, and no error.
+    ///
+    /// - Throws: ``TLSContextError`` where the trusted certificates cannot be read, ``EndpointError`` and ``JIDError``
+    ///   where the account's domain is none, ``ProbeError`` where the name server to be asked is not known, and what the
+    ///   cryptographic library reports.
+    public func report(on group: any EventLoopGroup) async throws -> ProbeReport {
+        var options = plan.tls
+        // Whether the certificate is refused is judged here: what else there is to see is seen all the same.
+        options.isInsecure = true
+        let tls = try TLSContext(options)
+        let reference = try ServerReference(domain: plan.account.domain)
+        let domain = try Upstream.Domain(plan.account.domain)
+        let nonce = try SCRAMMechanism.makeNonce(cryptography)
+        let resolver = try plan.resolver.map { endpoint throws(ProbeError) in
+            let address =
+                (try? SocketAddress(ipAddress: endpoint.host, port: endpoint.port))
+                ?? ListenerAddresses.resolve(endpoint).first
+            guard let address else { throw ProbeError(description: "the name server \(endpoint) is not known") }
+            return address
+        }
+        let loop = group.next()
+        return try await loop.flatSubmit {
+            let driver = ProbeDriver(
+                plan,
+                ProbeDriver.Tools(
+                    tls: tls,
+                    reference: reference,
+                    domain: domain,
+                    names: NameDesk(ServiceResolver(server: resolver)),
+                    nonce: nonce,
+                    cryptography: cryptography
+                ),
+                ProbeWatch(
+                    run: run,
+                    clock: clock,
+                    recorder: recorder,
+                    redaction: plan.redaction,
+                    upstream: plan.via?.description ?? plan.account.domain
+                ),
+                on: loop
+            )
+            return driver.begin()
+        }.get()
+    }
+}
+
+/// Why there is nothing to probe.
+public struct ProbeError: Error, Sendable, CustomStringConvertible {
+    /// One line for people.
+    public let description: String
+}

@@ -1,0 +1,236 @@
+internal import NIOCore
+internal import TapCore
+internal import TapSecurity
+internal import XMPPCore
+
+/// Runs one probe on one event loop: from the first question to a report.
+///
+/// Whatever calls it back holds it; with the promise kept it lets go of all.
+final class ProbeDriver: ClientOwner {
+    /// What it works with.
+    struct Tools {
+        let tls: TLSContext
+        let reference: ServerReference
+        let domain: Upstream.Domain
+        let names: NameDesk
+        let nonce: String
+        let cryptography: any Cryptography
+    }
+
+    let plan: ProbePlan
+    let tools: Tools
+    let watch: ProbeWatch
+    private let loop: any EventLoop
+    private let promise: EventLoopPromise<ProbeReport>
+    var report: ProbeReport
+    /// Which holds this one until it is over.
+    private(set) weak var connection: ClientConnection?
+    /// The other end is this machine.
+    private(set) var isLoopback = false
+    private var search: ServerSearch?
+    private var lookups = ProbeLookups()
+    private var expiry: Scheduled<Void>?
+    var choice: LoginChoice?
+    let began: Run.Instant
+    /// When the step that is under way began.
+    var stepBegan: Run.Instant
+    private var isSettled = false
+    /// What is asked of a session that is ready.
+    var questions = ProbeQuestions()
+
+    init(_ plan: ProbePlan, _ tools: Tools, _ watch: ProbeWatch, on loop: any EventLoop) {
+        self.plan = plan
+        self.tools = tools
+        self.watch = watch
+        self.loop = loop
+        promise = loop.makePromise(of: ProbeReport.self)
+        report = ProbeReport(account: plan.account)
+        began = watch.now
+        stepBegan = began
+        report.began = began.time
+    }
+
+    // MARK: Finding the server
+
+    func begin() -> EventLoopFuture<ProbeReport> {
+        if let via = plan.via {
+            let dialer = Dialer(via, timeout: plan.timeout)
+            dialer.connect(on: loop).assumeIsolated().whenComplete { [self] result in
+                switch result {
+                case .success(let channel): connected(channel, directly: plan.isDirect)
+                case .failure(let error): unreachable(dialer.words(for: error), Dialer.fault(of: error))
+                }
+            }
+        } else {
+            find()
+        }
+        return promise.futureResult
+    }
+
+    private func find() {
+        let dialer = DomainDialer(
+            domains: [tools.domain],
+            names: tools.names,
+            timeout: plan.timeout,
+            own: OwnAddresses()
+        )
+        let wish: ServerSearch.Wish = plan.isDirect ? .mirroring(isTLS: true) : .any
+        let search = ServerSearch(dialer, domain: tools.domain, wish, on: loop) { [self] step in
+            watch.made(step)
+            report.note(step, &lookups)
+        } done: { [self] result in
+            let isDirect = self.search?.beginsWithTLS == true
+            self.search = nil
+            switch result {
+            case .success(let channel): connected(channel, directly: isDirect)
+            case .failure(let failure): unreachable(failure.words, failure.fault)
+            }
+        }
+        self.search = search
+        search.start()
+    }
+
+    private func unreachable(_ words: String, _ fault: ConnectionFault) {
+        let isAboutNames = !lookups.lines.isEmpty
+        report.note(.failed, &lookups)
+        if !isAboutNames { report.add(.connection, .failed, [words], took: elapsed()) }
+        watch.failed(words, fault)
+        settle(by: .client)
+    }
+
+    // MARK: The connection
+
+    private func connected(_ channel: any Channel, directly: Bool) {
+        let address = channel.remoteAddress?.endpoint?.description ?? "the server"
+        isLoopback = channel.remoteAddress?.isLoopback ?? false
+        if !report.steps.contains(where: { $0.name == .connection && $0.outcome == .ok }) {
+            report.add(.connection, .ok, [address], took: elapsed(), ["address": .string(address)])
+        }
+        watch.connected(address, since: plan.via == nil ? nil : began)
+        report.isDirect = directly
+        stepBegan = watch.now
+        let security: ClientSession.Security = directly ? .direct : .startTLS(isRequired: false)
+        let session = ClientSession(
+            account: plan.account,
+            resource: nil,
+            security: security,
+            cryptography: tools.cryptography,
+            parser: StanzaParser()
+        )
+        var target = ServerLegTarget(reference: tools.reference)
+        // XEP-0368 §3: with it a server can tell XMPP from what else it serves on this port.
+        if directly { target.protocols = ["xmpp-client"] }
+        let tls = ClientConnection.TLS(context: tools.tls, target: target, binds: plan.bindsChannel)
+        let connection = ClientConnection(session, security, tls: tls, owner: self)
+        self.connection = connection
+        arm()
+        do {
+            try channel.pipeline.syncOperations.addHandler(connection)
+            try channel.syncOptions?.setOption(.autoRead, value: true)
+        } catch {
+            fail(.stream, "the connection was closed at once")
+            settle(by: .server)
+        }
+    }
+
+    func passes(_ direction: Direction, _ bytes: Span<UInt8>) {
+        watch.passes(direction, bytes)
+        if direction == .recv { arm() }
+    }
+
+    func tlsBegins(directly: Bool) {
+        if !directly {
+            let demand = report.clearFeatures?.startTLS == .required ? "offered and required" : "offered, not required"
+            report.add(.startTLS, .ok, [demand], took: elapsed())
+        }
+        stepBegan = watch.now
+        watch.tlsBegins(directly: directly)
+    }
+
+    func tlsOpened(_ facts: TLSFacts) -> Bool {
+        watch.tlsOpened(facts)
+        report.tls = facts
+        var words = "\(facts.version), \(facts.suite)"
+        if let name = facts.applicationProtocol { words += ", ALPN \(name)" }
+        if report.isDirect { words += ", from the first byte on" }
+        report.add(.tls, .ok, [words], took: elapsed(), facts.facts)
+        report.noteCertificate(facts, at: watch.now.time)
+        if let fault = facts.overlooked.first {
+            let words = facts.overlooked.map(\.words).joined(separator: "; ")
+            watch.blame(
+                LoginCause(certificateFault: fault.name),
+                at: .tls,
+                "the server's certificate is refused: \(words)"
+            )
+        }
+        stepBegan = watch.now
+        return true
+    }
+
+    func tlsFailed(_ fault: TLSFault) {
+        fail(.tls, fault.words(peer: "the server"))
+        watch.tlsFailed(fault)
+    }
+
+    func closed() { settle(by: .server) }
+
+    // MARK: The session
+
+    func happened(_ action: ClientSession.Action) {
+        switch action {
+        case .announced(let features):
+            if report.tls == nil { report.clearFeatures = features }
+            report.features = features
+        case .offered(let features): offered(features)
+        case .authenticated: authenticated()
+        case .bound(let jid, let features): bound(jid, features)
+        case .element(let element): take(element)
+        case .ended: settle(by: .client)
+        case .failed(let fault): failed(fault)
+        case .send, .beginTLS: break
+        }
+    }
+
+    // MARK: Ending
+
+    /// Notes a step that failed, unless its failure is noted.
+    func fail(_ step: ProbeReport.Step.Name, _ words: String) {
+        guard !report.steps.contains(where: { $0.outcome == .failed && $0.name != .certificate }) else { return }
+        report.add(step, .failed, [words], took: elapsed())
+    }
+
+    /// Ends the stream in order.
+    func leave() {
+        connection?.session.close()
+        connection?.perform()
+    }
+
+    func settle(by leg: Leg) {
+        guard !isSettled else { return }
+        isSettled = true
+        expiry?.cancel()
+        connection?.close()
+        watch.end(by: leg)
+        report.rungs = watch.rungs
+        report.verdict = watch.verdict
+        promise.succeed(report)
+    }
+
+    /// Nanoseconds since the step that is under way began; the next begins here.
+    func elapsed() -> Int64 {
+        let now = watch.now
+        defer { stepBegan = now }
+        return now.monotonic - stepBegan.monotonic
+    }
+
+    /// Waits no longer than this for the next bytes.
+    private func arm() {
+        expiry?.cancel()
+        expiry = loop.assumeIsolated().scheduleTask(in: plan.timeout) { [self] in
+            guard !isSettled else { return }
+            connection?.session.expired()
+            connection?.perform()
+            settle(by: .client)
+        }
+    }
+}

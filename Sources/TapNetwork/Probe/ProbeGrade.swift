@@ -1,0 +1,227 @@
+internal import TapCore
+internal import TapSecurity
+internal import XMPPCore
+
+/// How a server does in one subject, and why.
+public struct ProbeGrade: Sendable, Hashable {
+    /// What is graded. The raw value is stable.
+    public enum Subject: String, Sendable, Hashable, CaseIterable {
+        case tlsVersion = "tls-version"
+        case certificate
+        case requiredTLS = "required-tls"
+        case directTLS = "direct-tls"
+        case mechanisms
+        case channelBinding = "channel-binding"
+        case downgradeProtection = "downgrade-protection"
+        case streamManagement = "stream-management"
+    }
+
+    /// The grade; lower is better.
+    public enum Letter: String, Sendable, Hashable, Comparable {
+        /// As it should be.
+        case a = "A"
+        /// Good enough, and could be better.
+        case b = "B"
+        /// Weak.
+        case c = "C"
+        /// Broken, or not safe.
+        case f = "F"
+
+        /// The better one is less.
+        public static func < (left: Letter, right: Letter) -> Bool { left.rawValue < right.rawValue }
+    }
+
+    /// What is graded.
+    public let subject: Subject
+    /// The grade; nil where it cannot be told from what was seen.
+    public let letter: Letter?
+    /// Why, as a clause for people.
+    public let reason: String
+    /// The RFC or XEP that says what should be.
+    public let rule: String
+
+    init(_ subject: Subject, _ letter: Letter?, _ reason: String, _ rule: String) {
+        self.subject = subject
+        self.letter = letter
+        self.reason = reason
+        self.rule = rule
+    }
+}
+
+extension ProbeReport {
+    /// The grades of what was reached, in the order of the subjects; none where the server was not.
+    public var grades: [ProbeGrade] {
+        guard features != nil || tls != nil || clearFeatures != nil else { return [] }
+        return ProbeGrade.Subject.allCases.compactMap { subject in
+            switch subject {
+            case .tlsVersion: tlsVersionGrade
+            case .certificate: certificateGrade
+            case .requiredTLS: requiredTLSGrade
+            case .directTLS: directTLSGrade
+            case .mechanisms: mechanismsGrade
+            case .channelBinding: channelBindingGrade
+            case .downgradeProtection: downgradeGrade
+            case .streamManagement: streamManagementGrade
+            }
+        }
+    }
+
+    /// The worst of the grades: a chain is as strong as its weakest link. Nil where there are none.
+    public var grade: ProbeGrade.Letter? { grades.compactMap(\.letter).max() }
+
+    // MARK: TLS
+
+    private var tlsVersionGrade: ProbeGrade {
+        func grade(_ letter: ProbeGrade.Letter, _ reason: String, _ rule: String) -> ProbeGrade {
+            ProbeGrade(.tlsVersion, letter, reason, rule)
+        }
+        guard let tls, let version = tls.versionNumber else {
+            return grade(.f, "there is no TLS: everybody on the way reads along", "RFC 6120 §13.8.1")
+        }
+        switch version {
+        case .tls13: return grade(.a, "TLS 1.3", "RFC 8446")
+        case .tls12:
+            // Suites without an ephemeral key begin so.
+            guard !tls.suite.hasPrefix("TLS_RSA_") else {
+                return grade(.c, "TLS 1.2 with \(tls.suite): no forward secrecy", "RFC 9325 §4.1")
+            }
+            return grade(.b, "TLS 1.2; TLS 1.3 is not spoken", "RFC 9325 §3.1.1")
+        case .tls10, .tls11: return grade(.f, "\(version) is obsolete and must not be used", "RFC 8996")
+        }
+    }
+
+    private var certificateGrade: ProbeGrade? {
+        guard let tls, let certificate = tls.certificate else { return nil }
+        func grade(_ letter: ProbeGrade.Letter, _ reason: String, _ rule: String) -> ProbeGrade {
+            ProbeGrade(.certificate, letter, reason, rule)
+        }
+        guard tls.overlooked.isEmpty else {
+            return grade(.f, tls.overlooked.map(\.words).joined(separator: "; "), "RFC 6120 §13.7.2")
+        }
+        let days = certificate.daysLeft(at: began)
+        if days < Self.fewDays {
+            let words = days < 1 ? "today" : "in \(days) day\(days == 1 ? "" : "s")"
+            return grade(.c, "expires \(words): renew it now", "RFC 5280 §4.1.2.5")
+        }
+        return grade(.a, "for \(account.domain), from an issuer that is trusted, \(days) days left", "RFC 6120 §13.7.2")
+    }
+
+    private var requiredTLSGrade: ProbeGrade {
+        func grade(_ letter: ProbeGrade.Letter, _ reason: String) -> ProbeGrade {
+            ProbeGrade(.requiredTLS, letter, reason, "RFC 6120 §5.3.1")
+        }
+        guard let clearFeatures else { return grade(.a, "TLS begins with the first byte") }
+        let mechanisms = clearFeatures.allMechanisms
+        switch clearFeatures.startTLS {
+        case .absent:
+            let shows = mechanisms.contains("PLAIN") ? ", and takes passwords in clear" : ""
+            return grade(.f, "STARTTLS is not offered\(shows)")
+        case .required where mechanisms.isEmpty:
+            return grade(.a, "STARTTLS is required, nothing goes before it")
+        case .required: return grade(.b, "STARTTLS is required, yet mechanisms stand beside it")
+        case .optional where mechanisms.contains("PLAIN"):
+            return grade(.f, "STARTTLS is optional, and PLAIN is offered in clear")
+        case .optional where mechanisms.isEmpty:
+            return grade(.b, "STARTTLS is not marked as required, though it is")
+        case .optional: return grade(.c, "STARTTLS is optional: a login in clear is possible")
+        }
+    }
+
+    private var directTLSGrade: ProbeGrade {
+        func grade(_ letter: ProbeGrade.Letter?, _ reason: String) -> ProbeGrade {
+            ProbeGrade(.directTLS, letter, reason, "XEP-0368 §3")
+        }
+        if isDirect { return grade(.a, "spoken here\(tls?.applicationProtocol.map { ", with ALPN \($0)" } ?? "")") }
+        switch directService {
+        case .announced(let servers): return grade(.a, "announced: \(servers)")
+        case .none, .refused:
+            return grade(.b, "no _xmpps-client records: every login begins in clear")
+        case .unasked, .unknown: return grade(nil, "not known: no records were asked for")
+        }
+    }
+
+    // MARK: Authentication
+
+    private var mechanismsGrade: ProbeGrade? {
+        guard let features else { return nil }
+        let mechanisms = features.allMechanisms
+        func grade(_ letter: ProbeGrade.Letter, _ reason: String, _ rule: String) -> ProbeGrade {
+            ProbeGrade(.mechanisms, letter, reason, rule)
+        }
+        let strong = mechanisms.filter { $0.hasPrefix("SCRAM-SHA-256") || $0.hasPrefix("SCRAM-SHA-512") }
+        let obsolete = mechanisms.filter { $0 == "DIGEST-MD5" || $0 == "CRAM-MD5" }
+        if !obsolete.isEmpty, !mechanisms.contains(where: { $0.hasPrefix("SCRAM-") }) {
+            return grade(.c, "\(obsolete.joined(separator: ", ")) is obsolete, and SCRAM is not offered", "RFC 6331")
+        }
+        if !strong.isEmpty {
+            guard obsolete.isEmpty else {
+                return grade(.b, "SCRAM with SHA-2, and the obsolete \(obsolete.joined(separator: ", "))", "RFC 6331")
+            }
+            return grade(.a, "SCRAM with SHA-2: the password is never shown", "RFC 7677")
+        }
+        if mechanisms.contains(where: { $0.hasPrefix("SCRAM-SHA-1") }) {
+            return grade(.b, "SCRAM, but with SHA-1 alone", "RFC 7677")
+        }
+        if mechanisms.contains("PLAIN") {
+            let place = tls == nil ? "without TLS" : "inside TLS"
+            return grade(
+                tls == nil ? .f : .c,
+                "PLAIN alone: the server is shown the password, \(place)",
+                "RFC 6120 §13.8.1"
+            )
+        }
+        return grade(.f, "no mechanism for a password is offered", "RFC 6120 §13.8.1")
+    }
+
+    private var channelBindingGrade: ProbeGrade? {
+        guard let features, let tls else { return nil }
+        func grade(_ letter: ProbeGrade.Letter, _ reason: String) -> ProbeGrade {
+            ProbeGrade(.channelBinding, letter, reason, "XEP-0440")
+        }
+        let isOffered = features.allMechanisms.contains { $0.hasSuffix("-PLUS") }
+        switch (isOffered, features.channelBindings) {
+        case (true, .some(let types)):
+            let common = types.filter(bindings.contains)
+            guard !common.isEmpty else {
+                let list = types.joined(separator: ", ")
+                return grade(.c, "offered as \(list.isEmpty ? "nothing" : list), none of which \(tls.version) has here")
+            }
+            return grade(.a, "\(common.joined(separator: ", ")): whoever stands between is found out")
+        case (true, nil) where tls.versionNumber == .tls13:
+            return grade(.c, "-PLUS is offered and no list of types: on TLS 1.3 clients have to guess, or leave it")
+        case (true, nil): return grade(.b, "-PLUS is offered without a list of types: tls-unique, by custom")
+        case (false, .some(let types)) where !types.isEmpty:
+            return grade(.c, "types are listed, and no -PLUS mechanism to use them")
+        case (false, _):
+            return grade(.b, "not offered: who has a certificate for the domain can stand between unseen")
+        }
+    }
+
+    private var downgradeGrade: ProbeGrade? {
+        guard features != nil else { return nil }
+        func grade(_ letter: ProbeGrade.Letter?, _ reason: String) -> ProbeGrade {
+            ProbeGrade(.downgradeProtection, letter, reason, "XEP-0474")
+        }
+        switch mechanismSignature {
+        case .genuine:
+            let version = versionSignature == .genuine ? ", and so is the version of TLS (XEP-0515)" : ""
+            return grade(.a, "mechanisms are signed\(version)")
+        case .altered: return grade(.f, "the list of mechanisms is not the one that the server signs")
+        case .absent: return grade(.b, "mechanisms are not signed: they can be cut short unseen")
+        case nil: return grade(nil, "not known before a login")
+        }
+    }
+
+    private var streamManagementGrade: ProbeGrade? {
+        func grade(_ letter: ProbeGrade.Letter, _ reason: String) -> ProbeGrade {
+            ProbeGrade(.streamManagement, letter, reason, "XEP-0198")
+        }
+        switch streamManagement {
+        case .enabled(isResumable: true, _): return grade(.a, "sessions survive a lost connection")
+        case .enabled(isResumable: false, _): return grade(.b, "stanzas are acknowledged, sessions cannot be resumed")
+        case .refused(let condition): return grade(.c, "offered and refused (\(condition))")
+        case .notOffered: return grade(.c, "not offered: what is sent into a dead connection is lost")
+        case nil: return nil
+        }
+    }
+}

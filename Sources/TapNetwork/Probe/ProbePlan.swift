@@ -1,0 +1,29 @@
+public import NIOCore
+public import TapCore
+public import TapSecurity
+public import XMPPCore
+
+/// What is to be probed, and how.
+public struct ProbePlan: Sendable {
+    /// Whose server it is, a bare address; logged in to where there is a ``password``.
+    public var account: JID
+    /// Its password in clear; nil looks at what the server offers, and goes no further.
+    public var password: String?
+    /// Connected to instead of the servers that the domain's records name.
+    public var via: Endpoint?
+    /// Who is asked for names; nil is the system's name servers.
+    public var resolver: Endpoint?
+    /// TLS from the first byte on, and no STARTTLS. Default: what the domain's records say; STARTTLS with ``via``.
+    public var isDirect = false
+    /// Whether the login is bound to the connection where both ends can; default yes.
+    public var bindsChannel = true
+    /// How TLS is spoken. A certificate that is refused never gets the password, but is looked at all the same.
+    public var tls = ServerLegTLS()
+    /// How long each step may take; default 10 seconds.
+    public var timeout = TimeAmount.seconds(10)
+    /// What is hidden from the logs.
+    public var redaction = RedactionPolicy.secrets
+
+    /// A probe of an account's server without a password, with the defaults of each.
+    public init(account: JID) { self.account = account.bare }
+}

@@ -1,0 +1,124 @@
+internal import TapCore
+internal import TapSecurity
+internal import XMPPCore
+
+/// The probe's session as the tap sees every session: its records go to the logs, its ladder and verdict to the report.
+///
+/// A class, since a ``Session`` is not to be copied. On one event loop.
+final class ProbeWatch {
+    private var session: Session
+    private let clock: RunClock
+    private let recorder: Recorder
+    /// Records of the ladder.
+    private(set) var rungs: [Record] = []
+    private(set) var verdict: LoginVerdict?
+
+    init(run: Run, clock: RunClock, recorder: Recorder, redaction: RedactionPolicy, upstream: String) {
+        self.clock = clock
+        self.recorder = recorder
+        // The ladder is told at verbose, whatever the logs want.
+        var options = SessionOptions(level: max(recorder.level, .verbose), redaction: redaction)
+        options.holdsProceed = true
+        options.isOwnClient = true
+        session = Session(
+            run: run,
+            options: options,
+            tools: SessionTools(run: run, redaction: redaction),
+            remote: nil,
+            upstream: upstream,
+            beginning: Session.ownClientBeginning,
+            at: clock.now()
+        )
+        drain()
+    }
+
+    var now: Run.Instant { clock.now() }
+
+    func made(_ step: FindingStep) {
+        session.made(step, at: now)
+        drain()
+    }
+
+    func connected(_ address: String, since: Run.Instant?) {
+        session.serverConnected(address, since: since, at: now)
+        drain()
+    }
+
+    func failed(_ words: String, _ fault: ConnectionFault) {
+        session.serverFailed(words, fault, at: now)
+        session.blame(fault.cause, at: fault.isAboutNames ? .nameLookup : .connect, words)
+        drain()
+    }
+
+    func passes(_ direction: Direction, _ bytes: Span<UInt8>) {
+        _ = session.receive(direction, bytes, at: now)
+        drain()
+    }
+
+    func tlsBegins(directly: Bool) {
+        // What came too early is refused by the client itself.
+        if !directly { _ = session.mayBeginTLS(at: now) }
+        session.tlsBegins(.server, directly: directly, at: now)
+        drain()
+    }
+
+    func tlsOpened(_ facts: TLSFacts) {
+        let overlooked = facts.overlooked.map(\.words).joined(separator: "; ")
+        session.tlsOpened(
+            .server,
+            facts.facts,
+            facts.words(peer: "the server"),
+            overlooked: overlooked.isEmpty ? nil : overlooked,
+            at: now
+        )
+        drain()
+    }
+
+    func tlsFailed(_ fault: TLSFault) {
+        session.tlsFailed(.server, code: fault.name, fault.words(peer: "the server"), at: now)
+        drain()
+    }
+
+    /// Why the probe goes no further, where the streams do not show it.
+    func blame(_ cause: LoginCause, at rung: Rung.Name, _ finding: String, side: LoginCause.Side? = nil) {
+        session.blame(cause, at: rung, finding, side: side)
+    }
+
+    /// The probe has seen all that it wanted; that it goes no further is no failure.
+    func leave() {
+        session.stop(at: now)
+        drain()
+    }
+
+    /// The connection is over; the session's last records are made.
+    func end(by leg: Leg) {
+        session.ended(leg, .finished, at: now)
+        drain()
+        session.ended(leg.other, .finished, at: now)
+        drain()
+        session.closed(at: now)
+        drain()
+    }
+
+    private func drain() {
+        while let command = session.next() {
+            guard case .record(let record) = command else { continue }
+            session.withContent { recorder.write(record, content: $0) }
+            switch record.code {
+            case Rung.code: rungs.append(record)
+            case LoginVerdict.code: verdict = LoginVerdict(record)
+            default: break
+            }
+        }
+    }
+}
+
+extension ConnectionFault {
+    /// Whether no address was found at all.
+    fileprivate var isAboutNames: Bool {
+        switch self {
+        case .nameNotFound, .notOffered, .lookupFailed: true
+        case .refused, .timeout, .unreachable: false
+        }
+    }
+}

@@ -1,0 +1,44 @@
+internal import TapCore
+
+extension LoginVerdict {
+    /// What to try, in the terms of `probe`: its flags are not those of the proxy.
+    var probeAdvice: String {
+        var words = advice
+        for (theirs, ours) in Self.terms { words = words.replacing(theirs, with: ours) }
+        return words
+    }
+
+    private static let terms = [
+        ("--upstream-ca FILE", "--ca FILE"), ("--upstream HOST:PORT", "--via HOST:PORT"),
+        (", or, for a test alone, use --upstream-insecure", ""), (", or lower the least version by --tls-min", ""),
+    ]
+
+    /// The rung that failed, as people call it.
+    var step: String {
+        switch rung {
+        case .tls, .sasl, .sasl2, .startTLS: rung.rawValue.uppercased()
+        case .nameLookup: "the look-up of names"
+        default: rung.rawValue.replacing("-", with: " ")
+        }
+    }
+
+    /// Where the cause lies, seen from the probe, which is the client.
+    var place: String {
+        switch side {
+        case .client: "it lies with the account or this machine, not with the server"
+        case .server: "it lies with the server"
+        case .network: "it lies between this machine and the server"
+        case .tap: "it lies with what stands between: a proxy that ends TLS"
+        }
+    }
+
+    /// Whether no server was reached at all.
+    var isOfNetwork: Bool {
+        switch cause {
+        case .nameNotFound, .serviceNotOffered, .lookupFailed, .connectionRefused, .connectionTimeout,
+            .serverUnreachable:
+            true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,100 @@
+internal import TapCore
+internal import TapNetwork
+internal import XMPPCore
+
+/// What a probe has found, for programs: JSON, one object a line, told apart by `kind`.
+///
+/// | kind | fields |
+/// |---|---|
+/// | `probe` | first: `account`, `tool`, `time` |
+/// | `step` | `step`, `outcome` (`ok`, `note`, `failed`, `skipped`), `text`, `duration` (seconds), `details` |
+/// | `grade` | `subject`, `grade` (`A`, `B`, `C`, `F`; absent where it cannot be told), `text`, `rule` |
+/// | `rung` | of a comparison: `probe`, `client`, `differs` |
+/// | `comparison` | `session`, `ready`, `text` |
+/// | `verdict` | last: `outcome` (`ready`, `offered`, `failed`), `grade`, `jid`, `duration`, and where it failed `cause`, `rung`, `side`, `rule`, `text`, `try` |
+struct ProbeJSON {
+    let report: ProbeReport
+    /// What the client of a recording did, where there is one.
+    var comparison: ProbeComparison?
+
+    /// The lines.
+    var lines: [String] {
+        [header] + report.steps.map(Self.line) + report.grades.map(Self.line) + (comparison?.json ?? []) + [verdict]
+    }
+
+    private var header: String {
+        Self.object("probe") {
+            $0.field("account", report.account.description)
+            $0.field("tool", "xmpptap \(Version.program)")
+            $0.field("time")
+            $0.append(0x22)
+            var timestamps = TimestampWriter()
+            timestamps.append(report.began, to: &$0)
+            $0.append(0x22)
+        }
+    }
+
+    private static func line(_ step: ProbeReport.Step) -> String {
+        object("step") {
+            $0.field("step", step.name.rawValue)
+            $0.field("outcome", step.outcome.rawValue)
+            $0.field("text", step.lines.map { $0.drop { $0 == " " } }.joined(separator: "; "))
+            if let duration = step.duration { $0.field("duration", seconds: duration) }
+            guard !step.details.isEmpty else { return }
+            $0.field("details")
+            $0.openObject()
+            for entry in step.details.entries { append(entry, to: &$0) }
+            $0.closeObject()
+        }
+    }
+
+    private static func append(_ entry: Facts.Entry, to line: inout LineBuffer) {
+        line.field(named: entry.name)
+        switch entry.value {
+        case .string(let text): line.appendJSONString(text)
+        case .integer(let number): line.append(string: String(number))
+        case .boolean(let flag): line.append(flag ? "true" : "false")
+        case .strings(let list):
+            line.openArray()
+            for text in list {
+                line.separate()
+                line.appendJSONString(text)
+            }
+            line.closeArray()
+        }
+    }
+
+    private static func line(_ grade: ProbeGrade) -> String {
+        object("grade") {
+            $0.field("subject", grade.subject.rawValue)
+            if let letter = grade.letter { $0.field("grade", letter.rawValue) }
+            $0.field("text", grade.reason)
+            $0.field("rule", grade.rule)
+        }
+    }
+
+    private var verdict: String {
+        Self.object("verdict") {
+            $0.field("outcome", "\(report.outcome)")
+            if let grade = report.grade { $0.field("grade", grade.rawValue) }
+            if let jid = report.jid { $0.field("jid", jid) }
+            if let time = report.timeToReady { $0.field("duration", seconds: time) }
+            guard let verdict = report.verdict else { return }
+            $0.field("cause", verdict.cause.rawValue)
+            $0.field("rung", verdict.rung.rawValue)
+            $0.field("side", verdict.side.rawValue)
+            if let rule = verdict.rule { $0.field("rule", rule) }
+            $0.field("text", verdict.finding)
+            $0.field("try", verdict.probeAdvice)
+        }
+    }
+
+    static func object(_ kind: String, _ content: (inout LineBuffer) -> Void) -> String {
+        var line = LineBuffer()
+        line.openObject()
+        line.field("kind", kind)
+        content(&line)
+        line.closeObject()
+        return String(decoding: line.bytes, as: UTF8.self)
+    }
+}

@@ -1,0 +1,66 @@
+internal import TapCapture
+internal import TapCore
+
+/// The ladders of the sessions in a file, to hold one of them against a probe's.
+struct RecordedPaths {
+    /// One session.
+    struct Path {
+        let number: UInt64
+        var who: String?
+        var rungs: [Record] = []
+        var isReady = false
+        var verdict: LoginVerdict?
+    }
+
+    private struct Key: Hashable {
+        let run: String
+        let number: UInt64
+    }
+
+    private var run = ""
+    private var order: [Key] = []
+    private var paths: [Key: Path] = [:]
+
+    /// Reads files; what is damaged is told and passed over.
+    init(_ files: [String]) throws(Failure) {
+        do throws(ReaderFault) {
+            let reader = try RecordReader(files)
+            while let entry = try reader.next() {
+                switch entry {
+                case .header(let header): run = header.run
+                case .record(let line): note(line.record)
+                case .damage(let line): Console.complain("\(line)")
+                case .gap(let gap): Console.complain("\(gap)")
+                }
+            }
+        } catch {
+            throw Failure.file(error.description)
+        }
+    }
+
+    private mutating func note(_ record: Record) {
+        guard record.session > 0 else { return }
+        let key = Key(run: run, number: record.session)
+        if paths[key] == nil {
+            order.append(key)
+            paths[key] = Path(number: record.session)
+        }
+        if let who = record.jid ?? record.user { paths[key]?.who = who }
+        switch record.code {
+        case Rung.code: paths[key]?.rungs.append(record)
+        case "session-ready": paths[key]?.isReady = true
+        case LoginVerdict.code: paths[key]?.verdict = LoginVerdict(record)
+        default: break
+        }
+    }
+
+    /// The session that was asked for by its number; else the first that failed, else the first.
+    func path(_ number: UInt64?) -> Path? {
+        let all = order.compactMap { paths[$0] }.filter { !$0.rungs.isEmpty }
+        if let number { return all.first { $0.number == number } }
+        return all.first { !$0.isReady } ?? all.first
+    }
+
+    /// Whether there is any session.
+    var isEmpty: Bool { order.isEmpty }
+}
