@@ -17,6 +17,9 @@ final class ProbeDriver: ClientOwner {
         let cryptography: any Cryptography
     }
 
+    /// How long the server may take to end its stream.
+    private static let farewell = TimeAmount.seconds(1)
+
     let plan: ProbePlan
     let tools: Tools
     let watch: ProbeWatch
@@ -202,6 +205,8 @@ final class ProbeDriver: ClientOwner {
     /// Ends the stream in order.
     func leave() {
         connection?.session.close()
+        // What is asked has been answered: a server that does not end its stream is not waited for as long.
+        arm(within: min(plan.timeout, Self.farewell))
         connection?.perform()
     }
 
@@ -224,9 +229,9 @@ final class ProbeDriver: ClientOwner {
     }
 
     /// Waits no longer than this for the next bytes.
-    private func arm() {
+    private func arm(within time: TimeAmount? = nil) {
         expiry?.cancel()
-        expiry = loop.assumeIsolated().scheduleTask(in: plan.timeout) { [self] in
+        expiry = loop.assumeIsolated().scheduleTask(in: time ?? plan.timeout) { [self] in
             guard !isSettled else { return }
             connection?.session.expired()
             connection?.perform()

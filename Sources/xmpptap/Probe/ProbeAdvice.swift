@@ -10,6 +10,7 @@ extension LoginVerdict {
 
     private static let terms = [
         ("--upstream-ca FILE", "--ca FILE"), ("--upstream HOST:PORT", "--via HOST:PORT"),
+        ("switch channel binding off in the client", "do without by --no-binding"),
         (", or, for a test alone, use --upstream-insecure", ""), (", or lower the least version by --tls-min", ""),
     ]
 

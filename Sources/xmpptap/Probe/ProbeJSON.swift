@@ -38,13 +38,20 @@ struct ProbeJSON {
         object("step") {
             $0.field("step", step.name.rawValue)
             $0.field("outcome", step.outcome.rawValue)
-            $0.field("text", step.lines.map { $0.drop { $0 == " " } }.joined(separator: "; "))
+            $0.field("text", text(of: step))
             if let duration = step.duration { $0.field("duration", seconds: duration) }
             guard !step.details.isEmpty else { return }
             $0.field("details")
             $0.openObject()
             for entry in step.details.entries { append(entry, to: &$0) }
             $0.closeObject()
+        }
+    }
+
+    /// The lines in one; what is set in goes on with the line before.
+    private static func text(of step: ProbeReport.Step) -> String {
+        step.lines.dropFirst().reduce(step.lines.first ?? "") { text, line in
+            line.hasPrefix(" ") ? text + line.drop { $0 == " " } : "\(text); \(line)"
         }
     }
 

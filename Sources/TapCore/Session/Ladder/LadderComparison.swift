@@ -56,6 +56,7 @@ public struct LadderComparison: Sendable, Hashable {
         case "name-lookup", "connect": return nil
         // The tap's own with its client is no step of the client's.
         case "tls" where detail("leg") == "client" && outcome == "ok": return nil
+        case "tls" where detail("leg") == "client": label = "with xmpptap"
         case "mechanism": label = detail("mechanism")
         case "sasl", "sasl2": label = detail("step")
         default: break
@@ -78,6 +79,11 @@ public struct LadderComparison: Sendable, Hashable {
         }
         // What a log of what TLS carries cannot show is no difference.
         if working.key == other.key, other.outcome == "skipped", other.name == "tls" { return nil }
+        let reason = other.reason.map { " (\($0))" } ?? ""
+        if other.outcome == "failed", working.outcome != "failed" {
+            let place = other.words.hasPrefix("sasl") ? other.name.uppercased() : other.words
+            return "the client fails at \(place)\(reason), the path that works goes on with \(working.words)"
+        }
         guard working.key == other.key else {
             if working.name == "mechanism", other.name == "mechanism" {
                 return "the client takes \(other.words), the path that works \(working.words)"
@@ -85,11 +91,8 @@ public struct LadderComparison: Sendable, Hashable {
             return "the client goes on with \(other.words), the path that works with \(working.words)"
         }
         guard working.outcome != other.outcome else { return nil }
-        let reason = other.reason.map { " (\($0))" } ?? ""
-        return switch other.outcome {
-        case "failed": "at \(other.words) the client fails\(reason), and the path that works goes on"
-        case "skipped": "the client does not take \(other.words)\(reason)"
-        default: "at \(other.words) the client goes on, and the probe did not"
-        }
+        return other.outcome == "skipped"
+            ? "the client does not take \(other.words)\(reason)"
+            : "at \(other.words) the client goes on, and the probe did not"
     }
 }

@@ -137,6 +137,9 @@ extension LoginJudge {
         case "channel-binding-not-supported", "unsupported-channel-binding-type":
             let type = attempt.binding ?? "of a type"
             return (.bindingMismatch, "the server does not support the channel binding \(type)", .client)
+        case nil where attempt.tells == .bindingMismatch && attempt.bindingFlag == "p":
+            let side: LoginCause.Side = forecast == .bindingMismatch ? .tap : .network
+            return (.bindingMismatch, "the login is bound to another TLS connection than the server has", side)
         default: break
         }
         guard ["not-authorized", "malformed-request", "aborted"].contains(condition) else { return nil }

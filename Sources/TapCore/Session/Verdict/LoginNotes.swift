@@ -29,7 +29,7 @@ final class LoginNotes {
         var condition: String?
         /// The server's words, as they may be told.
         var words: String?
-        /// The words say that the name is unknown, or that the password is wrong.
+        /// The words say that the name is unknown, that the password is wrong, or the channel binding.
         var tells: LoginCause?
         var hasSucceeded = false
         var isAborted = false
@@ -114,6 +114,8 @@ final class LoginNotes {
         let words = words.lowercased()
         let ofName = ["unknown user", "no such user", "user not found", "does not exist", "not registered"]
         if ofName.contains(where: { words.contains($0) }) { return .unknownUser }
+        // Prosody and ejabberd.
+        if words.contains("invalid channel binding") { return .bindingMismatch }
         let ofPassword =
             ["wrong password", "invalid password", "incorrect password", "bad password"]
             // Prosody, of a proof.

@@ -1,0 +1,154 @@
+import TapCore
+import TapSecurity
+import XMPPCore
+
+@testable import TapNetwork
+
+/// A client without a socket, and what it has said and told so far.
+final class ClientHarness {
+    private var session: ClientSession
+    /// What it has sent since it was asked last.
+    private var sent = ""
+    private(set) var offered: StreamFeatures?
+    private(set) var bound: String?
+    private(set) var fault: ClientFault?
+    private(set) var wantsTLS = false
+    private(set) var isAuthenticated = false
+    private(set) var hasEnded = false
+
+    static let header =
+        "<?xml version='1.0'?><stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' "
+        + "id='1' from='example.org' version='1.0'>"
+    static let startTLS = "<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'><required/></starttls>"
+    static let bind = "<bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/>"
+    static let cryptography = OpenSSLCryptography()
+
+    init(_ security: ClientSession.Security, channel: ClientChannel = ClientChannel()) throws {
+        session = ClientSession(
+            account: try JID(parsing: "juliet@example.org"),
+            resource: "balcony",
+            security: security,
+            cryptography: Self.cryptography,
+            parser: StanzaParser()
+        )
+        session.start(channel)
+        drain()
+    }
+
+    static func features(_ content: String) -> String { "<stream:features>\(content)</stream:features>" }
+
+    static func mechanisms(_ names: String...) -> String {
+        "<mechanisms xmlns='urn:ietf:params:xml:ns:xmpp-sasl'>"
+            + names.map { "<mechanism>\($0)</mechanism>" }.joined() + "</mechanisms>"
+    }
+
+    static func mechanisms2(_ names: String..., inline: String = "") -> String {
+        "<authentication xmlns='urn:xmpp:sasl:2'>" + names.map { "<mechanism>\($0)</mechanism>" }.joined()
+            + (inline.isEmpty ? "" : "<inline>\(inline)</inline>") + "</authentication>"
+    }
+
+    static func bindings(_ types: String...) -> String {
+        "<sasl-channel-binding xmlns='urn:xmpp:sasl-cb:0'>"
+            + types.map { "<channel-binding type='\($0)'/>" }.joined() + "</sasl-channel-binding>"
+    }
+
+    /// A connection by TLS 1.3 with a binding of each type that it has.
+    static var secure: ClientChannel {
+        var channel = ClientChannel()
+        channel.tlsVersion = 0x0304
+        channel.bindings = [
+            ChannelBinding(type: "tls-exporter", data: [1, 2, 3]),
+            ChannelBinding(type: "tls-server-end-point", data: [4, 5, 6]),
+        ]
+        return channel
+    }
+
+    /// What a server says, and what the client answers.
+    @discardableResult
+    func hear(_ xml: String) -> String {
+        session.receive(Array(xml.utf8).span)
+        return drain()
+    }
+
+    @discardableResult
+    func secured(_ channel: ClientChannel = ClientHarness.secure) -> String {
+        session.secured(channel)
+        return drain()
+    }
+
+    /// Logs in by the strongest that is offered.
+    @discardableResult
+    func login(password: String = "wherefore") -> String {
+        guard let offered, let choice = LoginChoice.strongest(of: offered, on: session.channel) else {
+            return "nothing"
+        }
+        session.authenticate(choice, password: password, nonce: "client")
+        return drain()
+    }
+
+    @discardableResult
+    func expire() -> String {
+        session.expired()
+        return drain()
+    }
+
+    @discardableResult
+    func lose() -> String {
+        session.disconnected("the connection is gone")
+        return drain()
+    }
+
+    @discardableResult
+    func close() -> String {
+        session.close()
+        return drain()
+    }
+
+    @discardableResult
+    private func drain() -> String {
+        while let action = session.next() {
+            switch action {
+            case .send(let bytes): sent += String(decoding: bytes, as: UTF8.self)
+            case .beginTLS: wantsTLS = true
+            case .offered(let features): offered = features
+            case .authenticated: isAuthenticated = true
+            case .bound(let jid, _): bound = jid.description
+            case .failed(let fault): self.fault = fault
+            case .ended: hasEnded = true
+            case .announced, .element: break
+            }
+        }
+        defer { sent = "" }
+        return sent
+    }
+
+    // MARK: A server's half of SASL
+
+    /// A server that knows the password.
+    static func server(
+        _ mechanism: SCRAMMechanism,
+        bindings: [ChannelBinding] = [],
+        password: String = "wherefore"
+    ) throws -> SCRAMServer {
+        let kept = try SCRAMCredentials(
+            mechanism.algorithm,
+            password: password,
+            salt: Array("0123456789abcdef".utf8),
+            cryptography: cryptography
+        )
+        return SCRAMServer(
+            mechanism,
+            settings: .init(nonce: "server", channelBindings: bindings, decoyKey: [1]) { $0 == "juliet" ? kept : nil },
+            cryptography: cryptography
+        )
+    }
+
+    /// The base64 text of the element in what a client has said.
+    static func message(in xml: String, _ element: String) -> [UInt8] {
+        guard let start = xml.firstRange(of: "<\(element)"),
+            let open = xml[start.upperBound...].firstIndex(of: ">"),
+            let end = xml[open...].firstIndex(of: "<")
+        else { return [] }
+        return Base64.decode(String(xml[xml.index(after: open)..<end])) ?? []
+    }
+}

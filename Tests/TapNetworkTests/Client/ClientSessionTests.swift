@@ -1,0 +1,167 @@
+import TapCore
+import TapSecurity
+import Testing
+import XMPPCore
+
+@testable import TapNetwork
+
+/// The client of demo and probe, against what servers say.
+@Suite struct ClientSessionTests {
+    private typealias Client = ClientHarness
+
+    private static let sasl = "xmlns='urn:ietf:params:xml:ns:xmpp-sasl'"
+    private static let sasl2 = "xmlns='urn:xmpp:sasl:2'"
+
+    private func challenge(_ server: inout SCRAMServer, _ message: [UInt8], more: String = "") -> String {
+        guard case .send(let bytes) = server.step(message) else { return "" }
+        return Base64.encode(bytes + Array(more.utf8))
+    }
+
+    private func success(_ server: inout SCRAMServer, _ message: [UInt8]) -> String {
+        guard case .done(let bytes?) = server.step(message) else { return "" }
+        return Base64.encode(bytes)
+    }
+
+    @Test func `STARTTLS, SASL bound to the connection, and a resource`() throws {
+        let client = try Client(.startTLS(isRequired: true))
+        #expect(client.hear(Client.header + Client.features(Client.startTLS)).contains("<starttls"))
+        client.hear("<proceed xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>")
+        #expect(client.wantsTLS && client.offered == nil)
+        #expect(client.secured().contains("to='example.org'"))
+        let offer =
+            Client.mechanisms("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-256-PLUS")
+            + Client.bindings("tls-server-end-point", "tls-exporter")
+        client.hear(Client.header + Client.features(offer))
+        let begin = client.login()
+        #expect(begin.contains("mechanism='SCRAM-SHA-256-PLUS'"))
+        var server = try Client.server(
+            SCRAMMechanism(.sha256, isPlus: true),
+            bindings: Client.secure.bindings
+        )
+        let first = Client.message(in: begin, "auth")
+        #expect(String(decoding: first, as: UTF8.self).hasPrefix("p=tls-exporter,,n=juliet,r="))
+        let final = client.hear("<challenge \(Self.sasl)>\(challenge(&server, first))</challenge>")
+        let proof = Client.message(in: final, "response")
+        let restart = client.hear("<success \(Self.sasl)>\(success(&server, proof))</success>")
+        #expect(client.isAuthenticated && restart.contains("<stream:stream "))
+        let bind = client.hear(Client.header + Client.features(Client.bind))
+        #expect(bind.contains("<resource>balcony</resource>"))
+        client.hear(
+            "<iq type='result' id='bind'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'>"
+                + "<jid>juliet@example.org/balcony</jid></bind></iq>"
+        )
+        #expect(client.bound == "juliet@example.org/balcony")
+        #expect(client.close() == "</stream:stream>")
+        client.hear("</stream:stream>")
+        #expect(client.hasEnded && client.fault == nil)
+    }
+
+    @Test(arguments: [true, false]) func `SASL2 comes first, and binds along with it where it can`(isInline: Bool)
+        throws
+    {
+        let client = try Client(.direct, channel: Client.secure)
+        let inline = isInline ? "<bind xmlns='urn:xmpp:bind:0'/>" : ""
+        client.hear(
+            Client.header
+                + Client.features(
+                    Client.mechanisms("SCRAM-SHA-512") + Client.mechanisms2("SCRAM-SHA-1", inline: inline)
+                )
+        )
+        let begin = client.login()
+        #expect(begin.hasPrefix("<authenticate xmlns='urn:xmpp:sasl:2' mechanism='SCRAM-SHA-1'>"))
+        #expect(begin.contains("<bind xmlns='urn:xmpp:bind:0'>") == isInline)
+        var server = try Client.server(SCRAMMechanism(.sha1))
+        let first = Client.message(in: begin, "initial-response")
+        let final = client.hear("<challenge \(Self.sasl2)>\(challenge(&server, first))</challenge>")
+        let proof = Client.message(in: final, "response")
+        let bound = isInline ? "<bound xmlns='urn:xmpp:bind:0'/>" : ""
+        let jid = isInline ? "juliet@example.org/xmpptap.1" : "juliet@example.org"
+        let next = client.hear(
+            "<success \(Self.sasl2)><additional-data>\(success(&server, proof))</additional-data>"
+                + "<authorization-identifier>\(jid)</authorization-identifier>\(bound)</success>"
+                + Client.features(Client.bind)
+        )
+        #expect(!next.contains("<stream:stream"))
+        if isInline {
+            #expect(client.bound == jid)
+        } else {
+            #expect(next.contains("<resource>balcony</resource>"))
+        }
+    }
+
+    @Test func `A refusal is told with its condition and its words`() throws {
+        let client = try Client(.direct, channel: Client.secure)
+        client.hear(Client.header + Client.features(Client.mechanisms("PLAIN")))
+        #expect(client.login().contains("mechanism='PLAIN'"))
+        let rest = client.hear(
+            "<failure \(Self.sasl)><not-authorized/><text xml:lang='en'>Go away</text></failure>"
+        )
+        #expect(rest == "</stream:stream>")
+        let fault = try #require(client.fault)
+        #expect(fault.step == .login && fault.code == .refused("not-authorized"))
+        #expect(fault.reason == "the server says not-authorized: Go away")
+    }
+
+    @Test func `Mechanisms that the server did not sign end the login before the proof`() throws {
+        let client = try Client(.direct, channel: Client.secure)
+        client.hear(Client.header + Client.features(Client.mechanisms("SCRAM-SHA-1")))
+        var server = try Client.server(SCRAMMechanism(.sha1))
+        let first = Client.message(in: client.login(), "auth")
+        let rest = client.hear(
+            "<challenge \(Self.sasl)>\(challenge(&server, first, more: ",h=AAAA"))</challenge>"
+        )
+        #expect(rest == "<abort xmlns='urn:ietf:params:xml:ns:xmpp-sasl'/></stream:stream>")
+        #expect(client.fault?.code == .altered && !client.isAuthenticated)
+    }
+
+    @Test func `A server that does not prove itself is not believed`() throws {
+        let client = try Client(.direct, channel: Client.secure)
+        client.hear(Client.header + Client.features(Client.mechanisms("SCRAM-SHA-1")))
+        var server = try Client.server(SCRAMMechanism(.sha1))
+        let first = Client.message(in: client.login(), "auth")
+        client.hear("<challenge \(Self.sasl)>\(challenge(&server, first))</challenge>")
+        client.hear("<success \(Self.sasl)/>")
+        #expect(client.fault?.code == .given && !client.isAuthenticated)
+    }
+
+    @Test func `TLS that is demanded and not offered is the end; else the offer stands in clear`() throws {
+        let strict = try Client(.startTLS(isRequired: true))
+        strict.hear(Client.header + Client.features(Client.mechanisms("PLAIN")))
+        #expect(strict.fault?.reason == "the server offers no TLS")
+        let lenient = try Client(.startTLS(isRequired: false))
+        lenient.hear(Client.header + Client.features(Client.mechanisms("PLAIN")))
+        #expect(lenient.offered?.mechanisms == ["PLAIN"])
+        // A password is not shown in clear.
+        #expect(lenient.login() == "nothing")
+    }
+
+    @Test func `Stream errors, silence, and a connection that is gone`() throws {
+        let refused = try Client(.direct, channel: Client.secure)
+        refused.hear(
+            Client.header
+                + "<stream:error><host-unknown xmlns='urn:ietf:params:xml:ns:xmpp-streams'/></stream:error></stream:stream>"
+        )
+        #expect(refused.fault?.code == .refused("host-unknown") && refused.fault?.step == .stream)
+        let silent = try Client(.direct, channel: Client.secure)
+        #expect(silent.expire() == "</stream:stream>")
+        #expect(silent.fault?.code == .silent)
+        let gone = try Client(.direct, channel: Client.secure)
+        #expect(gone.lose().isEmpty)
+        #expect(gone.fault?.code == .broken && gone.fault?.reason == "the connection is gone")
+        // The end that was asked for is no fault, however it comes.
+        for end in [Client.expire, Client.lose] {
+            let leaving = try Client(.direct, channel: Client.secure)
+            leaving.close()
+            #expect(end(leaving)().isEmpty)
+            #expect(leaving.hasEnded && leaving.fault == nil)
+        }
+    }
+
+    @Test func `Bytes that are no stream, and headers out of turn, are faults`() throws {
+        for bytes in ["HTTP/1.1 400 Bad Request\r\n\r\n", Client.header + Client.header] {
+            let client = try Client(.direct, channel: Client.secure)
+            client.hear(bytes)
+            #expect(client.fault?.code == .broken, "\(bytes)")
+        }
+    }
+}

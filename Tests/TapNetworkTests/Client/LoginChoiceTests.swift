@@ -1,0 +1,79 @@
+import TapCore
+import TapSecurity
+import Testing
+import XMPPCore
+
+@testable import TapNetwork
+
+/// Which login is taken of those that are offered.
+@Suite struct LoginChoiceTests {
+    private typealias Client = ClientHarness
+
+    private func choice(_ features: String, _ channel: ClientChannel = ClientHarness.secure) throws -> LoginChoice? {
+        let client = try Client(.direct, channel: channel)
+        client.hear(Client.header + Client.features(features))
+        let offered = try #require(client.offered)
+        return LoginChoice.strongest(of: offered, on: channel)
+    }
+
+    private static var tls12: ClientChannel {
+        var channel = ClientChannel()
+        channel.tlsVersion = 0x0303
+        channel.bindings = [
+            ChannelBinding(type: "tls-exporter", data: [1]), ChannelBinding(type: "tls-unique", data: [2]),
+            ChannelBinding(type: "tls-server-end-point", data: [3]),
+        ]
+        return channel
+    }
+
+    private func words(_ choice: LoginChoice?) -> String {
+        guard let choice else { return "none" }
+        return switch choice.binding {
+        case .unsupported: "\(choice.mechanism) n"
+        case .notOffered: "\(choice.mechanism) y"
+        case .bound(let binding): "\(choice.mechanism) \(binding.type)"
+        }
+    }
+
+    @Test func `The strongest hash counts, and to be bound counts more`() throws {
+        let offer = Client.mechanisms("PLAIN", "SCRAM-SHA-1-PLUS", "SCRAM-SHA-512", "SCRAM-SHA-256")
+        #expect(
+            words(try choice(offer + Client.bindings("tls-server-end-point")))
+                == "SCRAM-SHA-1-PLUS tls-server-end-point"
+        )
+        #expect(words(try choice(Client.mechanisms("PLAIN", "SCRAM-SHA-1", "SCRAM-SHA-256"))) == "SCRAM-SHA-256 y")
+        #expect(words(try choice(Client.mechanisms("X-OAUTH2", "PLAIN"))) == "PLAIN n")
+        #expect(words(try choice(Client.mechanisms("DIGEST-MD5"))) == "none")
+    }
+
+    @Test func `Without a list of types it is tls-unique, where that is defined`() throws {
+        let offer = Client.mechanisms("SCRAM-SHA-256-PLUS", "SCRAM-SHA-256")
+        #expect(words(try choice(offer, Self.tls12)) == "SCRAM-SHA-256-PLUS tls-unique")
+        // On TLS 1.3 it is not; "y" would be a lie, for which the server would have to refuse.
+        let unbound = try choice(offer)
+        #expect(words(unbound) == "SCRAM-SHA-256 n")
+        #expect(unbound?.remark?.contains("XEP-0440") == true)
+    }
+
+    @Test func `Types that this connection has not are told`() throws {
+        let offer = Client.mechanisms("SCRAM-SHA-256-PLUS", "SCRAM-SHA-256") + Client.bindings("tls-unique")
+        let unbound = try choice(offer)
+        #expect(words(unbound) == "SCRAM-SHA-256 n")
+        #expect(
+            unbound?.remark
+                == "the server has the bindings tls-unique, this connection has tls-exporter, tls-server-end-point"
+        )
+    }
+
+    @Test func `Who cannot bind says so`() throws {
+        #expect(words(try choice(Client.mechanisms("SCRAM-SHA-1"), ClientChannel())) == "SCRAM-SHA-1 n")
+        #expect(words(try choice(Client.mechanisms("PLAIN"), ClientChannel())) == "none")
+    }
+
+    @Test func `What may be signed is the list of the profile in use`() throws {
+        let both = Client.mechanisms("PLAIN") + Client.mechanisms2("SCRAM-SHA-1") + Client.bindings()
+        let choice = try choice(both)
+        #expect(choice?.profile == .sasl2(bindsInline: false))
+        #expect(choice?.offer == LoginOffer(mechanisms: ["SCRAM-SHA-1"], bindingTypes: [], tlsVersion: 0x0304))
+    }
+}
