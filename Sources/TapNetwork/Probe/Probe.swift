@@ -31,10 +31,16 @@ public struct Probe: Sendable {
 
     /// Runs it to its end; a server that fails is a report, and no error.
     ///
+    /// - Parameters:
+    ///   - group: It runs on one of its loops.
+    ///   - tell: Told each step as soon as it is made, on that loop.
     /// - Throws: ``TLSContextError`` where the trusted certificates cannot be read, ``EndpointError`` and ``JIDError``
     ///   where the account's domain is none, ``ProbeError`` where the name server to be asked is not known, and what the
     ///   cryptographic library reports.
-    public func report(on group: any EventLoopGroup) async throws -> ProbeReport {
+    public func report(
+        on group: any EventLoopGroup,
+        tell: @escaping @Sendable (ProbeReport.Step) -> Void = { _ in }
+    ) async throws -> ProbeReport {
         var options = plan.tls
         // Whether the certificate is refused is judged here: what else there is to see is seen all the same.
         options.isInsecure = true
@@ -59,7 +65,8 @@ public struct Probe: Sendable {
                     domain: domain,
                     names: NameDesk(ServiceResolver(server: resolver)),
                     nonce: nonce,
-                    cryptography: cryptography
+                    cryptography: cryptography,
+                    tell: tell
                 ),
                 ProbeWatch(
                     run: run,

@@ -15,6 +15,7 @@ final class ProbeDriver: ClientOwner {
         let names: NameDesk
         let nonce: String
         let cryptography: any Cryptography
+        let tell: @Sendable (ProbeReport.Step) -> Void
     }
 
     /// How long the server may take to end its stream.
@@ -25,7 +26,16 @@ final class ProbeDriver: ClientOwner {
     let watch: ProbeWatch
     private let loop: any EventLoop
     private let promise: EventLoopPromise<ProbeReport>
-    var report: ProbeReport
+    var report: ProbeReport {
+        didSet {
+            while told < report.steps.count {
+                tools.tell(report.steps[told])
+                told += 1
+            }
+        }
+    }
+    /// Steps that were told.
+    private var told = 0
     /// Which holds this one until it is over.
     private(set) weak var connection: ClientConnection?
     /// The other end is this machine.

@@ -15,7 +15,8 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
             Finds the server as a client would, begins TLS, looks at its certificate, its mechanisms and channel \
             bindings, logs in by the strongest of them, binds, enables stream management and pings; then grades what it \
             saw, from A to F. It sends no presence and writes to nobody. Without a password it looks at what the server \
-            offers. A password is never sent without TLS, or to a server whose certificate is refused.
+            offers. Nothing of a password leaves this machine without TLS, or goes to a server whose certificate is \
+            refused.
 
             With a log or capture as second argument it shows where the client in it left the path that works.
 
@@ -117,21 +118,32 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
         }
         let plan = try LogPlan(logs.request, in: .current, defaultSpec: Usual.spec)
         let tap = try TapRun(plan)
-        let report = try await tap.finishing { try await probe(password, plan, tap) }
+        let story = json ? nil : ProbeStory(paint: Paint.forOutput)
+        // A log on standard output would be torn apart by what is told meanwhile.
+        let isLive = story != nil && !plan.logs.contains { $0.path == nil }
+        let head = Once()
+        let report = try await tap.finishing {
+            try await probe(password, plan, tap) { [account] step in
+                guard isLive, let story else { return }
+                if head.isFirst() { Self.show(story.head(account)) }
+                Self.show(story.lines(step))
+            }
+        }
         tap.logs.close(within: .seconds(10))
         let comparison = path.map { ProbeComparison(report, $0) }
-        if json {
-            for line in ProbeJSON(report: report, comparison: comparison).lines { Console.print(line) }
+        if let story {
+            Self.show(isLive ? story.rest(report) : story.lines(report))
+            Self.show(comparison?.lines(story.paint) ?? [])
         } else {
-            let paint = Paint.forOutput
-            for line in ProbeStory(report: report, paint: paint).lines { Console.print(line) }
-            for line in comparison?.lines(paint) ?? [] { Console.print(line) }
+            Self.show(ProbeJSON(report: report, comparison: comparison).lines)
         }
         guard report.outcome != .failed else {
             throw Failure.told(report.verdict?.isOfNetwork == true ? .network : .checkFailed)
         }
         guard path?.isReady ?? true else { throw Failure.told(.checkFailed) }
     }
+
+    private static func show(_ lines: [String]) { for line in lines { Console.print(line) } }
 
     private func check() throws(Failure) {
         if account.local == nil, passwordFile != nil {
@@ -156,7 +168,12 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
         return path
     }
 
-    private func probe(_ password: String?, _ logPlan: LogPlan, _ tap: TapRun) async throws -> ProbeReport {
+    private func probe(
+        _ password: String?,
+        _ logPlan: LogPlan,
+        _ tap: TapRun,
+        tell: @escaping @Sendable (ProbeReport.Step) -> Void
+    ) async throws -> ProbeReport {
         var plan = ProbePlan(account: account)
         plan.password = password
         plan.via = via
@@ -174,7 +191,7 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
             cryptography: tap.cryptography
         )
         do {
-            return try await probe.report(on: MultiThreadedEventLoopGroup.singleton)
+            return try await probe.report(on: MultiThreadedEventLoopGroup.singleton, tell: tell)
         } catch let error as TLSContextError {
             throw Failure.file("--ca: \(error)")
         } catch let error as ProbeError {

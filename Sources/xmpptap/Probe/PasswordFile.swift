@@ -41,7 +41,8 @@ enum PasswordFile {
             throw .file("the terminal cannot be asked for a password")
         }
         var silent = settings
-        silent.c_lflag &= ~tcflag_t(ECHO)
+        // As getpass does: who breaks it off would be left with a terminal that stays silent.
+        silent.c_lflag &= ~tcflag_t(ECHO | ISIG)
         tcsetattr(STDIN_FILENO, TCSAFLUSH, &silent)
         defer {
             tcsetattr(STDIN_FILENO, TCSAFLUSH, &settings)

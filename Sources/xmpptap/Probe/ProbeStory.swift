@@ -3,7 +3,7 @@ internal import TapNetwork
 internal import XMPPCore
 
 /// What a probe has found, for people: the ladder, the grades, the verdict.
-struct ProbeStory {
+struct ProbeStory: Sendable {
     /// Columns of a line; what is longer goes on in the next.
     private static let width = 100
     /// Where the words begin.
@@ -11,24 +11,27 @@ struct ProbeStory {
     /// The same of the grades.
     private static let gradeIndent = 27
 
-    let report: ProbeReport
     let paint: Paint
 
-    /// The story, a line each, ready for a terminal.
-    var lines: [String] {
-        var lines = [paint(Console.escaped(report.account.description), .bold), ""]
-        for step in report.steps { lines += row(step) }
+    /// What comes first.
+    func head(_ account: JID) -> [String] { [paint(Console.escaped(account.description), .bold), ""] }
+
+    /// What comes behind the steps: grades and verdict.
+    func rest(_ report: ProbeReport) -> [String] {
         let grades = report.grades
-        if !grades.isEmpty {
-            lines.append("")
-            for grade in grades { lines += row(grade) }
-        }
-        return lines + [""] + verdict
+        let rows = grades.isEmpty ? [] : [""] + grades.flatMap(row)
+        return rows + [""] + verdict(report)
+    }
+
+    /// The whole story, a line each, ready for a terminal.
+    func lines(_ report: ProbeReport) -> [String] {
+        head(report.account) + report.steps.flatMap(lines) + rest(report)
     }
 
     // MARK: Ladder
 
-    private func row(_ step: ProbeReport.Step) -> [String] {
+    /// The lines of one step.
+    func lines(_ step: ProbeReport.Step) -> [String] {
         let (mark, colour) = Self.mark(step.outcome)
         let name = step.name.rawValue.replacing("-", with: " ").padded(to: 17)
         let time = step.duration.map(Self.words) ?? ""
@@ -86,16 +89,16 @@ struct ProbeStory {
 
     // MARK: Verdict
 
-    private var verdict: [String] {
+    private func verdict(_ report: ProbeReport) -> [String] {
         let who = Console.escaped(report.account.description)
         switch report.outcome {
         case .ready:
             let time = report.timeToReady.map { ", ready \(Self.words($0)) after the first question" } ?? ""
-            return ["\(paint("✓", .green)) \(paint("\(who) can log in", .bold))\(time)"] + weakest
+            return ["\(paint("✓", .green)) \(paint("\(who) can log in", .bold))\(time)"] + weakest(report)
         case .offered:
             let words = "the server is there and says what it should"
             return ["\(paint("✓", .green)) \(paint(words, .bold)); with --password-file the login is tried too"]
-                + weakest
+                + weakest(report)
         case .failed:
             guard let verdict = report.verdict else {
                 return ["\(paint("✗", .red)) \(paint("the probe went no further", .bold))"]
@@ -113,7 +116,7 @@ struct ProbeStory {
     }
 
     /// The grade as a whole, and what it comes from.
-    private var weakest: [String] {
+    private func weakest(_ report: ProbeReport) -> [String] {
         guard let worst = report.grade else { return [] }
         let subjects = report.grades.filter { $0.letter == worst }.map { Self.name(of: $0.subject) }
         let because = worst == .a ? "in all that could be seen" : "for \(subjects.joined(separator: ", "))"

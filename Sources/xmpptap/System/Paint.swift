@@ -1,5 +1,5 @@
 /// Colours of a terminal, where they are wanted.
-struct Paint {
+struct Paint: Sendable {
     /// A way to show a text.
     enum Colour: String {
         case green = "32"

@@ -16,17 +16,17 @@ import Testing
 
     @Test func `Colours stand where they are wanted, and nowhere else`() throws {
         let report = try report()
-        let plain = ProbeStory(report: report, paint: Paint(isOn: false)).lines
+        let plain = ProbeStory(paint: Paint(isOn: false)).lines(report)
         #expect(plain.first == "juliet@example.org")
         #expect(plain.contains("  ✓ connection           12 ms  192.0.2.7:5222"))
-        let painted = ProbeStory(report: report, paint: Paint(isOn: true)).lines
+        let painted = ProbeStory(paint: Paint(isOn: true)).lines(report)
         #expect(painted.first == "\u{1B}[1mjuliet@example.org\u{1B}[0m")
         #expect(painted.contains { $0.hasPrefix("  \u{1B}[32m✓\u{1B}[0m connection") })
     }
 
     @Test func `What a server says cannot steer the terminal`() throws {
         let report = try report { $0.add(.server, .ok, ["Evil\u{1B}[2J\u{9B}5n"]) }
-        let lines = ProbeStory(report: report, paint: Paint(isOn: false)).lines
+        let lines = ProbeStory(paint: Paint(isOn: false)).lines(report)
         #expect(lines.contains { $0.contains("Evil") })
         #expect(!lines.contains { $0.contains("\u{1B}") || $0.contains("\u{9B}") })
     }
@@ -42,7 +42,7 @@ import Testing
     @Test func `Nothing is graded of a server that was not reached`() throws {
         let report = try report()
         #expect(report.grades.isEmpty && report.grade == nil)
-        #expect(ProbeStory(report: report, paint: Paint(isOn: false)).lines.last?.contains("no further") == true)
+        #expect(ProbeStory(paint: Paint(isOn: false)).lines(report).last?.contains("no further") == true)
     }
 
     @Test func `JSON is one object a line, and what is set in goes on with the line before`() throws {

@@ -64,6 +64,8 @@ public struct LadderComparison: Sendable, Hashable {
         let words = label.map { "\(name) \($0)" } ?? name
         var reason = record.message ?? ""
         for prefix in ["\(name): ", "\(outcome), "] where reason.hasPrefix(prefix) { reason.removeFirst(prefix.count) }
+        // A condition says it in a word; what was said besides is the verdict's.
+        if let condition = record.condition { reason = condition }
         let isReason = outcome != "ok" && !reason.isEmpty && reason != outcome
         return Rung(words: words, outcome: outcome, reason: isReason ? reason : nil, key: words, name: name)
     }
