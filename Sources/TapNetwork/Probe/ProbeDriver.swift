@@ -16,6 +16,14 @@ final class ProbeDriver: ClientOwner {
         let nonce: String
         let cryptography: any Cryptography
         let tell: @Sendable (ProbeReport.Step) -> Void
+
+        /// Whom the server has to be.
+        func target(isDirect: Bool) -> ServerLegTarget {
+            var target = ServerLegTarget(reference: reference)
+            // XEP-0368 §3: with it a server can tell XMPP from what else it serves on this port.
+            if isDirect { target.protocols = ["xmpp-client"] }
+            return target
+        }
     }
 
     /// How long the server may take to end its stream.
@@ -80,13 +88,11 @@ final class ProbeDriver: ClientOwner {
         return promise.futureResult
     }
 
+    private var dialer: DomainDialer {
+        DomainDialer(domains: [tools.domain], names: tools.names, timeout: plan.timeout, own: OwnAddresses())
+    }
+
     private func find() {
-        let dialer = DomainDialer(
-            domains: [tools.domain],
-            names: tools.names,
-            timeout: plan.timeout,
-            own: OwnAddresses()
-        )
         let wish: ServerSearch.Wish = plan.isDirect ? .mirroring(isTLS: true) : .any
         let search = ServerSearch(dialer, domain: tools.domain, wish, on: loop) { [self] step in
             watch.made(step)
@@ -130,9 +136,7 @@ final class ProbeDriver: ClientOwner {
             cryptography: tools.cryptography,
             parser: StanzaParser()
         )
-        var target = ServerLegTarget(reference: tools.reference)
-        // XEP-0368 §3: with it a server can tell XMPP from what else it serves on this port.
-        if directly { target.protocols = ["xmpp-client"] }
+        let target = tools.target(isDirect: directly)
         let tls = ClientConnection.TLS(context: tools.tls, target: target, binds: plan.bindsChannel)
         let connection = ClientConnection(session, security, tls: tls, owner: self)
         self.connection = connection
@@ -228,7 +232,13 @@ final class ProbeDriver: ClientOwner {
         watch.end(by: leg)
         report.rungs = watch.rungs
         report.verdict = watch.verdict
-        promise.succeed(report)
+        let other = report.isDirect ? report.clearService : report.directService
+        guard report.isOfferSeen, !plan.isDirect, case .announced = other else { return promise.succeed(report) }
+        ProbeGlance(plan, tools, isDirect: !report.isDirect, on: loop) { [self] sight in
+            report.note(sight)
+            promise.succeed(report)
+        }
+        .start(dialer)
     }
 
     /// Nanoseconds since the step that is under way began; the next begins here.

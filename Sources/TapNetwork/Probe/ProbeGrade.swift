@@ -51,7 +51,7 @@ public struct ProbeGrade: Sendable, Hashable {
 extension ProbeReport {
     /// The grades of what was reached, in the order of the subjects; none where the server was not.
     public var grades: [ProbeGrade] {
-        guard features != nil || tls != nil || clearFeatures != nil else { return [] }
+        guard isOfferSeen else { return [] }
         return ProbeGrade.Subject.allCases.compactMap { subject in
             switch subject {
             case .tlsVersion: tlsVersionGrade
@@ -133,6 +133,8 @@ extension ProbeReport {
         }
         if isDirect { return grade(.a, "spoken here\(tls?.applicationProtocol.map { ", with ALPN \($0)" } ?? "")") }
         switch directService {
+        case .announced where isAlternativeSound == false:
+            return grade(.f, "announced, and broken: clients that take it are locked out")
         case .announced(let servers): return grade(.a, "announced: \(servers)")
         case .none, .refused:
             return grade(.b, "no _xmpps-client records: every login begins in clear")

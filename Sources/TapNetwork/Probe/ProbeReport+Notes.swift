@@ -42,6 +42,7 @@ extension ProbeReport {
 
     /// What the login may be done by.
     mutating func noteOffer(_ features: StreamFeatures, took duration: Int64) {
+        isOfferSeen = true
         if tls == nil {
             add(.startTLS, .failed, ["the server offers no TLS: what follows is in clear"])
         }
@@ -66,6 +67,28 @@ extension ProbeReport {
         details["own_bindings"] = .strings(bindings)
         if lines.isEmpty { lines = ["no mechanism"] }
         add(.offer, features.allMechanisms.isEmpty ? .failed : .ok, lines, took: duration, details)
+    }
+
+    /// The other service of the domain.
+    mutating func note(_ sight: ProbeGlance.Sight) {
+        let kind = isDirect ? "STARTTLS" : "direct TLS"
+        let place = sight.address.map { "\(kind) at \($0)" } ?? kind
+        guard let facts = sight.facts else {
+            isAlternativeSound = false
+            let why = sight.trouble ?? "TLS does not begin"
+            return add(.alternative, .failed, ["\(place): \(why)"], took: sight.duration)
+        }
+        var words = "\(place): \(facts.version)"
+        let isSame = facts.certificate?.fingerprint == tls?.certificate?.fingerprint
+        words += isSame ? ", the same certificate" : ", another certificate"
+        if !isSame, let certificate = facts.certificate {
+            words +=
+                ", valid until \(certificate.notAfter.text.prefix(10)), \(Self.left(certificate.daysLeft(at: began)))"
+        }
+        let faults = facts.overlooked.map(\.words)
+        if !faults.isEmpty, !isSame { words += "; refused: \(faults.joined(separator: "; "))" }
+        isAlternativeSound = faults.isEmpty
+        add(.alternative, faults.isEmpty ? .ok : .failed, [words], took: sight.duration, facts.facts)
     }
 
     mutating func noteLogin(

@@ -34,6 +34,8 @@ public struct ProbeReport: Sendable {
             case ping
             /// What the server says of itself (XEP-0030, XEP-0092).
             case server
+            /// The other of the two services that the domain's records name.
+            case alternative
         }
 
         /// How it went.
@@ -116,6 +118,10 @@ public struct ProbeReport: Sendable {
     public internal(set) var timeToReady: Int64?
     /// When it was made.
     public internal(set) var began = Timestamp(nanoseconds: 0)
+    /// What the login may be done by has been seen.
+    var isOfferSeen = false
+    /// Whether the other service, where there is one, was found in order; nil where it was not looked at.
+    public internal(set) var isAlternativeSound: Bool?
     /// The ladder of the probe's session, as its records tell it.
     public internal(set) var rungs: [Record] = []
 

@@ -12,8 +12,8 @@ enum PasswordFile {
     ///   - account: Whose it is, for the question.
     static func read(_ path: String, of account: String) throws(Failure) -> String {
         if path == "-", isatty(STDIN_FILENO) == 1 { return try ask(for: account) }
-        if let rights = rights(of: path), rights & 0o077 != 0 {
-            Console.complain("warning: others can read --password-file \(path); take that away: chmod 600 \(path)")
+        guard rights(of: path) & 0o077 == 0 else {
+            throw .file("others can read --password-file \(path); take that away: chmod 600 \(path)")
         }
         let text: String
         do throws(Failure) {
@@ -28,10 +28,10 @@ enum PasswordFile {
         return String(line)
     }
 
-    /// The rights of a file; nil of what is none.
-    private static func rights(of path: String) -> mode_t? {
+    /// The rights of a file; none where it is a pipe, a device, or not there.
+    private static func rights(of path: String) -> mode_t {
         var status = stat()
-        guard path != "-", stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
+        guard path != "-", stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return 0 }
         return status.st_mode
     }
 

@@ -1,0 +1,74 @@
+import TapTestKit
+import Testing
+
+@testable import TapCore
+
+/// Sessions whose client is this program: one leg, and one handshake.
+@Suite struct OwnClientTests {
+    private static let request = "<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>"
+    private static let consent = "<proceed xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>"
+
+    private static var options: SessionOptions {
+        var options = SessionOptions(level: .trace)
+        options.holdsProceed = true
+        options.isOwnClient = true
+        return options
+    }
+
+    private func rungs(_ harness: borrowing SessionHarness) -> [String] {
+        harness.told(code: Rung.code).compactMap { $0.record.details?[Rung.code]?.text }
+    }
+
+    @Test func `behind the server's TLS both streams begin anew`() {
+        var harness = FailedLogin.opened(FailedLogin.startTLS, options: Self.options)
+        harness.send(Self.request)
+        harness.recv(Self.consent)
+        let may = harness.session.mayBeginTLS(at: harness.now)
+        #expect(may)
+        harness.session.tlsBegins(.server, directly: false, at: harness.now)
+        harness.session.tlsOpened(.server, ["version": "TLS 1.3"], "TLS 1.3 with the server", at: harness.now)
+        harness.send(FailedLogin.header)
+        harness.recv(FailedLogin.answer + FailedLogin.features(FailedLogin.mechanisms("PLAIN")))
+        harness.leave(.server)
+        #expect(
+            rungs(harness) == [
+                "connect", "stream-open", "features", "starttls", "tls", "stream-open", "features", "mechanism",
+            ]
+        )
+        #expect(harness.told(code: "unexpected-restart").isEmpty)
+        #expect(harness.told(code: "tls-opened").count == 1)
+    }
+
+    @Test func `with direct TLS the first stream is inside`() {
+        var harness = SessionHarness(options: Self.options)
+        harness.session.tlsBegins(.server, directly: true, at: harness.now)
+        harness.session.tlsOpened(.server, ["version": "TLS 1.3"], "TLS 1.3 with the server", at: harness.now)
+        harness.send(FailedLogin.header)
+        harness.recv(FailedLogin.answer + FailedLogin.features(FailedLogin.mechanisms("PLAIN")))
+        harness.leave(.server)
+        #expect(rungs(harness) == ["connect", "tls", "stream-open", "features", "mechanism"])
+    }
+
+    @Test func `a server's word for a wrong channel binding is believed`() {
+        for words in ["Invalid channel binding", "Invalid channel binding value."] {
+            var harness = FailedLogin.opened(FailedLogin.mechanisms("SCRAM-SHA-1-PLUS"))
+            harness.send(FailedLogin.auth("SCRAM-SHA-1-PLUS", "p=tls-unique,,\(FailedLogin.scramFirst)"))
+            harness.recv(FailedLogin.sasl("challenge", FailedLogin.challenge))
+            harness.send(FailedLogin.sasl("response", FailedLogin.final))
+            harness.recv(FailedLogin.failure("not-authorized", words))
+            harness.leave()
+            #expect(harness.verdicts.map(\.cause) == [.bindingMismatch])
+            #expect(harness.verdicts.map(\.side) == [.network])
+        }
+    }
+
+    @Test func `certificates have causes of their own`() {
+        let codes = ["expired", "not-yet-valid", "wrong-name", "self-signed", "unknown-issuer", "too-weak"]
+        #expect(
+            codes.map { LoginCause(certificateFault: "certificate-\($0)") } == [
+                .certificateExpired, .clockSkew, .certificateWrongName, .certificateUnknownIssuer,
+                .certificateUnknownIssuer, .certificateRefused,
+            ]
+        )
+    }
+}
