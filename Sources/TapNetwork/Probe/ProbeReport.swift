@@ -133,6 +133,9 @@ public struct ProbeReport: Sendable {
         case enabled(isResumable: Bool, seconds: Int?)
     }
 
+    private static let mostLines = 20
+    private static let longestLine = 600
+
     init(account: JID) { self.account = account }
 
     mutating func add(
@@ -142,6 +145,10 @@ public struct ProbeReport: Sendable {
         took duration: Int64? = nil,
         _ details: Facts = [:]
     ) {
-        steps.append(Step(name: name, outcome: outcome, lines: lines, duration: duration, details: details))
+        // A server can say more than anybody wants to read.
+        let shown = lines.prefix(Self.mostLines).map { line in
+            line.count > Self.longestLine ? "\(line.prefix(Self.longestLine))…" : line
+        }
+        steps.append(Step(name: name, outcome: outcome, lines: shown, duration: duration, details: details))
     }
 }

@@ -1,0 +1,143 @@
+import TapCore
+import Testing
+import XMPPCore
+
+@testable import TapNetwork
+@testable import TapSecurity
+
+/// What is graded how.
+@Suite struct ProbeGradeTests {
+    private typealias Client = ClientHarness
+
+    /// What a probe has found of a server that offers this inside TLS, having offered the other in clear.
+    private func report(
+        _ offer: String,
+        clear: String? = ClientHarness.startTLS,
+        version: TLSVersion? = .tls13,
+        suite: String = "TLS_AES_128_GCM_SHA256",
+        _ change: (inout ProbeReport) -> Void = { _ in }
+    ) throws -> ProbeReport {
+        var report = ProbeReport(account: try JID(parsing: "juliet@example.org"))
+        report.clearFeatures = try clear.map { try features($0) }
+        if let version {
+            report.tls = TLSFacts(
+                version: "\(version)",
+                versionNumber: version,
+                suite: suite,
+                isResumed: false,
+                overlooked: [],
+                alertsReceived: []
+            )
+            report.bindings = version == .tls13 ? ["tls-exporter", "tls-server-end-point"] : ["tls-unique"]
+        }
+        report.features = try features(offer)
+        report.isOfferSeen = true
+        change(&report)
+        return report
+    }
+
+    private func features(_ content: String) throws -> StreamFeatures {
+        let client = try Client(.clear)
+        client.hear(Client.header + Client.features(content))
+        return try #require(client.offered)
+    }
+
+    private func letter(_ subject: ProbeGrade.Subject, _ report: ProbeReport) -> String? {
+        report.grades.first { $0.subject == subject }.map { $0.letter?.rawValue ?? "?" }
+    }
+
+    @Test func `Versions of TLS, and suites without forward secrecy`() throws {
+        let offer = Client.mechanisms("SCRAM-SHA-256")
+        #expect(letter(.tlsVersion, try report(offer)) == "A")
+        #expect(letter(.tlsVersion, try report(offer, version: .tls12)) == "B")
+        #expect(letter(.tlsVersion, try report(offer, version: .tls12, suite: "TLS_RSA_WITH_AES_128_CBC_SHA")) == "C")
+        #expect(letter(.tlsVersion, try report(offer, version: .tls11)) == "F")
+        #expect(letter(.tlsVersion, try report(offer, version: nil)) == "F")
+    }
+
+    @Test func `What is said in clear`() throws {
+        let optional = "<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>"
+        let offer = Client.mechanisms("PLAIN")
+        for (clear, expected) in [
+            (nil, "A"), (Client.startTLS, "A"), (Client.startTLS + Client.mechanisms("SCRAM-SHA-1"), "B"),
+            (optional, "B"), (optional + Client.mechanisms("SCRAM-SHA-1"), "C"), (optional + offer, "F"), (offer, "F"),
+        ] {
+            #expect(letter(.requiredTLS, try report(offer, clear: clear)) == expected, "\(clear ?? "nothing")")
+        }
+    }
+
+    @Test func `Mechanisms, the strongest of which counts`() throws {
+        for (offer, expected) in [
+            (Client.mechanisms("SCRAM-SHA-1", "SCRAM-SHA-512"), "A"), (Client.mechanisms2("SCRAM-SHA-256-PLUS"), "A"),
+            (Client.mechanisms("SCRAM-SHA-256", "DIGEST-MD5"), "B"), (Client.mechanisms("SCRAM-SHA-1", "PLAIN"), "B"),
+            (Client.mechanisms("PLAIN"), "C"), (Client.mechanisms("CRAM-MD5", "PLAIN"), "C"),
+            (Client.mechanisms("EXTERNAL"), "F"), ("", "F"),
+        ] {
+            #expect(letter(.mechanisms, try report(offer)) == expected, "\(offer)")
+        }
+        #expect(letter(.mechanisms, try report(Client.mechanisms("PLAIN"), version: nil)) == "F")
+    }
+
+    @Test func `Channel binding, by the types that the connection has`() throws {
+        let plus = Client.mechanisms("SCRAM-SHA-256-PLUS")
+        for (offer, version, expected) in [
+            (plus + Client.bindings("tls-exporter", "tls-unique"), TLSVersion.tls13, "A"),
+            (plus + Client.bindings("tls-unique"), .tls13, "C"), (plus + Client.bindings(), .tls13, "C"),
+            (plus, .tls13, "C"), (plus, .tls12, "B"),
+            (Client.mechanisms("SCRAM-SHA-256") + Client.bindings("tls-exporter"), .tls13, "C"),
+            (Client.mechanisms("SCRAM-SHA-256"), .tls13, "B"),
+        ] {
+            #expect(letter(.channelBinding, try report(offer, version: version)) == expected, "\(offer) \(version)")
+        }
+        #expect(letter(.channelBinding, try report(plus, version: nil)) == nil)
+    }
+
+    @Test func `Downgrade protection is known behind the server's challenge`() throws {
+        let offer = Client.mechanisms("SCRAM-SHA-256")
+        #expect(letter(.downgradeProtection, try report(offer)) == "?")
+        for (signature, expected) in [(SCRAMClient.Signature.genuine, "A"), (.absent, "B"), (.altered, "F")] {
+            let report = try report(offer) { $0.mechanismSignature = signature }
+            #expect(letter(.downgradeProtection, report) == expected)
+        }
+    }
+
+    @Test func `Direct TLS by what the records say and what was found there`() throws {
+        let offer = Client.mechanisms("SCRAM-SHA-256")
+        for (service, isSound, expected) in [
+            (ProbeReport.Service.unasked, nil as Bool?, "?"), (.unknown, nil, "?"), (.none, nil, "B"),
+            (.refused, nil, "B"),
+            (.announced("xmpp.example.org:5223 (1 1)"), true, "A"), (.announced("x:1 (1 1)"), false, "F"),
+        ] {
+            let report = try report(offer) {
+                $0.directService = service
+                $0.isAlternativeSound = isSound
+            }
+            #expect(letter(.directTLS, report) == expected, "\(service)")
+        }
+        #expect(letter(.directTLS, try report(offer) { $0.isDirect = true }) == "A")
+    }
+
+    @Test func `Stream management, where a session got as far`() throws {
+        let offer = Client.mechanisms("SCRAM-SHA-256")
+        #expect(letter(.streamManagement, try report(offer)) == nil)
+        for (management, expected) in [
+            (ProbeReport.StreamManagement.enabled(isResumable: true, seconds: 300), "A"),
+            (.enabled(isResumable: false, seconds: nil), "B"), (.refused("not-allowed"), "C"), (.notOffered, "C"),
+        ] {
+            #expect(letter(.streamManagement, try report(offer) { $0.streamManagement = management }) == expected)
+        }
+    }
+
+    @Test func `The worst grade counts, and what was not reached is not graded`() throws {
+        let report = try report(Client.mechanisms("PLAIN"))
+        #expect(report.grade == .c)
+        #expect(try self.report("") { $0.isOfferSeen = false }.grades.isEmpty)
+    }
+
+    @Test func `More than anybody wants to read is cut`() throws {
+        var report = ProbeReport(account: try JID(parsing: "juliet@example.org"))
+        report.add(.server, .ok, Array(repeating: String(repeating: "x", count: 10_000), count: 100))
+        #expect(report.steps[0].lines.count == 20)
+        #expect(report.steps[0].lines.allSatisfy { $0.count == 601 })
+    }
+}
