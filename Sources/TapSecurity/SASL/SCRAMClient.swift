@@ -34,6 +34,7 @@ public struct SCRAMClient: SASLExchange {
     private let password: String
     private let nonce: String
     private let binding: Binding
+    private let offer: LoginOffer?
     private let cryptography: any Cryptography
     private var state = State.initial
 
@@ -43,6 +44,7 @@ public struct SCRAMClient: SASLExchange {
     ///   - password: In clear; it is hashed for the proof and never sent.
     ///   - nonce: Printable ASCII without a comma, never used before.
     ///   - binding: What to say of channel binding.
+    ///   - offer: What the server was seen to offer: a server that signs another offer is refused. Nil compares nothing.
     ///   - cryptography: Does the hashing.
     public init(
         _ mechanism: SCRAMMechanism,
@@ -50,6 +52,7 @@ public struct SCRAMClient: SASLExchange {
         password: String,
         nonce: String,
         binding: Binding = .unsupported,
+        offer: LoginOffer? = nil,
         cryptography: any Cryptography
     ) {
         family = mechanism
@@ -57,6 +60,7 @@ public struct SCRAMClient: SASLExchange {
         self.password = password
         self.nonce = nonce
         self.binding = binding
+        self.offer = offer
         self.cryptography = cryptography
     }
 
@@ -134,6 +138,7 @@ public struct SCRAMClient: SASLExchange {
             let allowed = Self.allowedIterations
             throw .denied("\(iterations) iterations, \(allowed.lowerBound) to \(allowed.upperBound) are allowed")
         }
+        try check(attributes)
 
         let password = SASLprep.prepare(self.password) ?? self.password
         let algorithm = family.algorithm
@@ -158,6 +163,26 @@ public struct SCRAMClient: SASLExchange {
             throw .internal(error)
         }
     }
+
+    /// Compares what the server signs with what it was seen to offer (XEP-0474 §6, XEP-0515 §5.2). The `d` of XEP-0474
+    /// before version 0.4.0 is not looked at, as newer clients do.
+    private func check(_ serverFirst: SCRAMAttributes) throws(Refusal) {
+        guard let offer else { return }
+        if let signed = serverFirst.value("h", after: 3) {
+            let hash: [UInt8]
+            do { hash = try cryptography.digest(family.algorithm, of: offer.signedList) } catch {
+                throw .internal(error)
+            }
+            guard signed.elementsEqual(Base64.encode(hash).utf8) else { throw .denied(Self.alteredOffer) }
+        }
+        if let signed = serverFirst.value("t", after: 3), let version = offer.signedVersion {
+            guard signed.elementsEqual(version.utf8) else { throw .denied(Self.alteredVersion) }
+        }
+    }
+
+    private static let alteredOffer =
+        "the mechanisms or channel bindings that the server signs are not those it was seen to offer"
+    private static let alteredVersion = "the version of TLS that the server signs is not that of this connection"
 
     private func check(_ serverFinal: [UInt8], _ verifier: [UInt8]) throws(Refusal) {
         guard !serverFinal.isEmpty else { throw .denied("success before the server has proven itself") }

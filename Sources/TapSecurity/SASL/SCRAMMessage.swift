@@ -31,6 +31,11 @@ struct SCRAMAttributes {
         guard zip(first, names).allSatisfy({ $0.name == $1 }) else { return nil }
         return first.map(\.value)
     }
+
+    /// The value of the first attribute of this name behind the first `count`.
+    func value(_ name: Unicode.Scalar, after count: Int) -> ArraySlice<UInt8>? {
+        attributes.dropFirst(count).first { $0.name == UInt8(ascii: name) }?.value
+    }
 }
 
 /// The GS2 header a client's first message begins with: what it says of channel binding, and the name to act as.

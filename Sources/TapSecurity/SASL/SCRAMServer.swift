@@ -15,6 +15,8 @@ public struct SCRAMServer: SASLExchange {
         public var decoyKey: [UInt8]
         /// What an unknown account is said to iterate: as often as the known ones do.
         public var decoyIterations: Int
+        /// What the client was offered, which is signed then; nil signs nothing.
+        public var offer: LoginOffer?
 
         /// Puts the settings together.
         public init(
@@ -22,6 +24,7 @@ public struct SCRAMServer: SASLExchange {
             channelBindings: [ChannelBinding] = [],
             decoyKey: [UInt8],
             decoyIterations: Int = 4096,
+            offer: LoginOffer? = nil,
             credentials: @escaping @Sendable (_ name: String) -> SCRAMCredentials?
         ) {
             self.credentials = credentials
@@ -29,6 +32,7 @@ public struct SCRAMServer: SASLExchange {
             self.channelBindings = channelBindings
             self.decoyKey = decoyKey
             self.decoyIterations = decoyIterations
+            self.offer = offer
         }
     }
 
@@ -113,7 +117,7 @@ public struct SCRAMServer: SASLExchange {
         let nonce = Array(values[1]) + Array(settings.nonce.utf8)
         let answer =
             Array("r=".utf8) + nonce
-            + Array(",s=\(Base64.encode(credentials.salt)),i=\(credentials.iterations)".utf8)
+            + Array(",s=\(Base64.encode(credentials.salt)),i=\(credentials.iterations)".utf8) + (try signature())
         let agreement = Agreement(
             names: SASLIdentity(authentication: name, authorization: header.authorization),
             credentials: credentials,
@@ -123,6 +127,14 @@ public struct SCRAMServer: SASLExchange {
             transcript: Array(bare) + Array(",".utf8) + answer
         )
         return (agreement, answer)
+    }
+
+    /// The attributes that sign what was offered (XEP-0474, XEP-0515).
+    private func signature() throws(Refusal) -> [UInt8] {
+        guard let offer = settings.offer else { return [] }
+        let algorithm = family.algorithm
+        let hash = try compute { try $0.digest(algorithm, of: offer.signedList) }
+        return Array(",h=\(Base64.encode(hash))\(offer.signedVersion.map { ",t=\($0)" } ?? "")".utf8)
     }
 
     /// RFC 5802 §6: what each flag means depends on what the server offered.
