@@ -23,7 +23,11 @@ extension Session {
         }
         emit(consume record)
         climb(step, element)
-        guard direction == .recv, step.kind == .success else { return }
+        if direction == .recv, step.kind == .success { authenticated(element, event) }
+    }
+
+    /// The server has said that authentication has succeeded.
+    mutating func authenticated(_ element: Element, _ event: StreamEvent) {
         facts.authentication = .succeeded
         // Before authentication a stranger had little room; from here on the session has its own.
         for direction in Direction.allCases { pipes[direction].decoder.limits = options.limits }

@@ -30,6 +30,8 @@ public struct SessionOptions: Sendable {
     public var stripsBinding = false
     /// What comes is what TLS carries, as in the log of a client: behind the server's `<proceed/>` the streams go on.
     public var isInsideTLS = false
+    /// Ends the logins of clients whose accounts it has; nil ends none.
+    public var desk: (any LoginDesk)?
     /// What becomes of a session one of whose streams cannot be parsed. Default: it goes on.
     public var onUnparsable = UnparsablePolicy.relay
     /// Bytes a direction may keep waiting before its leg is no longer read. Default 256 KiB.

@@ -227,6 +227,14 @@ extension LoginCause {
 
     private var authenticationEntry: Entry {
         switch self {
+        case .ownLoginRefused:
+            Entry(
+                side: .tap,
+                rule: "RFC 6120 §6.5",
+                advice:
+                    "compare the password in --accounts with the server's: the client has proven to xmpptap that it has "
+                    + "the one in the file"
+            )
         case .noCommonMechanism:
             Entry(
                 side: .client,
@@ -310,26 +318,31 @@ extension LoginCause {
                 side: .client,
                 rule: "RFC 5802 §6",
                 advice: "let the client see and use the server's -PLUS mechanisms, or let it say n; "
-                    + "behind a proxy that takes them out this login cannot work"
+                    + "behind a proxy that takes them out this login cannot work, unless the proxy has the account's "
+                    + "password (--accounts)"
             )
         case .bindingMismatch:
             Entry(
                 side: .tap,
                 rule: "RFC 5802 §6, RFC 5056 §2",
-                advice: "give the proxy the server's certificate and key for tls-server-end-point (--certificate, "
-                    + "--key), pass TLS through (--tls passthrough), or switch channel binding off in the client"
+                advice:
+                    "give the proxy the account's password (--accounts), so that it logs in on each leg by itself, or for "
+                    + "tls-server-end-point the server's certificate and key (--certificate, --key), pass TLS through "
+                    + "(--tls passthrough), or switch channel binding off in the client"
             )
         case .mechanismsAltered:
             Entry(
                 side: .tap,
                 rule: "XEP-0474",
-                advice: "leave the mechanisms as the server offers them, or pass TLS through (--tls passthrough)"
+                advice: "leave the mechanisms as the server offers them, give the proxy the account's password "
+                    + "(--accounts), or pass TLS through (--tls passthrough)"
             )
         default:
             Entry(
                 side: .tap,
                 rule: "XEP-0515",
-                advice: "let client and server use the same version of TLS, or pass TLS through (--tls passthrough)"
+                advice: "let client and server use the same version of TLS, give the proxy the account's password "
+                    + "(--accounts), or pass TLS through (--tls passthrough)"
             )
         }
     }
