@@ -225,6 +225,9 @@ extension SessionDriver {
             )
         }
         forecastBinding(securing.agreed?.versionNumber, facts.versionNumber)
+        if loop.context.options.desk != nil {
+            session.secured(client: client.tls?.engine.securedLeg, server: server.tls?.engine.securedLeg)
+        }
         self.securing = nil
         stage = .relaying
         perform()
