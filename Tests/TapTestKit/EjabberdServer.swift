@@ -1,6 +1,7 @@
 import Foundation
 
-/// An ejabberd of the test's own: a temporary folder, a free port of 127.0.0.1, anybody may log in with any password.
+/// An ejabberd of the test's own: a temporary folder, a free port of 127.0.0.1; anybody may log in with any password, or
+/// with TLS the accounts given and nobody else.
 ///
 /// It takes no part in Erlang's distribution, so that nothing else is started with it. It ends with `stop()`, or when the
 /// last reference goes.
@@ -13,25 +14,49 @@ public final class EjabberdServer: Sendable {
 
     /// Starts a server for the domain localhost and waits until it accepts connections.
     ///
-    /// - Parameter usesProxyProtocol: whether each connection has to begin with a PROXY header.
-    public init(usesProxyProtocol: Bool) async throws {
+    /// - Parameters:
+    ///   - usesProxyProtocol: whether each connection has to begin with a PROXY header.
+    ///   - secured: its certificate, with which it demands STARTTLS, and who can log in; nil is a server without TLS.
+    ///   - withoutTLS13: whether TLS 1.2 is the highest version it speaks.
+    public init(
+        usesProxyProtocol: Bool = false,
+        secured: (certificate: TestCertificate, accounts: [Account])? = nil,
+        withoutTLS13: Bool = false
+    ) async throws {
         folder = try TemporaryFolder()
         port = try FreePort.next()
         let libraries = try Self.libraries()
+        var authentication = """
+            auth_method: [anonymous]
+            anonymous_protocol: login_anon
+            allow_multiple_connections: true
+            """
+        var encryption = "starttls: false"
+        if let (certificate, _) = secured {
+            // It wants both in one file.
+            let pair = try [certificate.certificate, certificate.key].map {
+                try String(contentsOfFile: $0, encoding: .utf8)
+            }
+            authentication =
+                "auth_method: [internal]\ncertfiles: [\"\(try folder.write(pair.joined(), to: "pair.pem"))\"]"
+            encryption =
+                "starttls_required: true\n    protocol_options: [\(withoutTLS13 ? "no_tlsv1_3" : "no_sslv3")]"
+        }
+        let registrations = (secured?.accounts ?? []).map {
+            "ok = ejabberd_auth:try_register(<<\"\($0.user)\">>, <<\"localhost\">>, <<\"\($0.password)\">>)"
+        }
         let configuration = try folder.write(
             """
             hosts: [localhost]
             loglevel: info
-            auth_method: [anonymous]
-            anonymous_protocol: login_anon
-            allow_multiple_connections: true
+            \(authentication)
             listen:
               -
                 port: \(port)
                 ip: "127.0.0.1"
                 module: ejabberd_c2s
                 use_proxy_protocol: \(usesProxyProtocol)
-                starttls: false
+                \(encryption)
             modules:
               mod_roster: {}
               mod_disco: {}
@@ -48,11 +73,15 @@ public final class EjabberdServer: Sendable {
                 "-ejabberd", "config", "\"\(configuration)\"",
                 "-ejabberd", "log_path", "\"\(folder.path(of: "ejabberd.log"))\"",
                 "-s", "ejabberd",
+                // An empty evaluation is none.
+                "-eval", (registrations + ["io:format(\"accounts are there~n\")"]).joined(separator: ", ") + ".",
             ],
             environment: ["HOME": folder.path, "ERL_LIBS": libraries.folder]
         )
         let end = ContinuousClock.now + .seconds(60)
-        while !log.contains("Start accepting TCP connections") {
+        while !log.contains("Start accepting TCP connections")
+            || !process.lines(of: .standardOutput).contains("accounts are there")
+        {
             guard process.isRunning, ContinuousClock.now < end else {
                 throw process.failure("does not accept on port \(port)\n\(log.suffix(4000))")
             }
