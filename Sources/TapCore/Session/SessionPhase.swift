@@ -160,6 +160,7 @@ extension Session {
             pipes[direction].hasRestartedUncalled = true
         }
         pipes[direction].mayRestart = false
+        awaitFeatures(event, direction)
         climbHeader(event, direction)
         if case .refusing = phase, direction == .send { answerRefused() }
     }

@@ -42,7 +42,8 @@ final class TerminatedLogin {
     private var seenByClient: Int
     private var seenByServer: Int
 
-    init(_ setting: Setting = Setting()) throws {
+    /// A session whose logins are ended, before anything has come.
+    static func harness(_ setting: Setting) throws -> SessionHarness {
         var options = SessionOptions(level: .trace, redaction: setting.redaction)
         options.desk = try AccountDesk(
             [
@@ -59,6 +60,11 @@ final class TerminatedLogin {
         if setting.isSecure {
             harness.session.secured(client: Self.leg("C", setting.version), server: Self.leg("S", setting.version))
         }
+        return harness
+    }
+
+    init(_ setting: Setting = Setting()) throws {
+        var harness = try Self.harness(setting)
         harness.send(Self.header)
         harness.recv(Self.answer)
         let before = harness.toClient.count
@@ -92,7 +98,7 @@ final class TerminatedLogin {
         )
     }
 
-    private static func features(_ setting: Setting) -> String {
+    static func features(_ setting: Setting) -> String {
         let names = setting.mechanisms.map { "<mechanism>\($0)</mechanism>" }.joined()
         let types = setting.types.map { types in
             "<sasl-channel-binding xmlns='urn:xmpp:sasl-cb:0'>"
@@ -103,6 +109,12 @@ final class TerminatedLogin {
             ? "<authentication xmlns='urn:xmpp:sasl:2'>\(names)<inline>\(setting.inline)</inline></authentication>"
             : "<mechanisms xmlns='urn:ietf:params:xml:ns:xmpp-sasl'>\(names)</mechanisms>"
         return "<stream:features>\(list)\(types ?? "")</stream:features>"
+    }
+
+    /// The client begins; nil is without a first message.
+    func begin(_ mechanism: String, _ message: [UInt8]?) {
+        let text = message.map { $0.isEmpty ? "=" : Base64.encode($0) } ?? ""
+        harness.send("<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='\(mechanism)'>\(text)</auth>")
     }
 
     // MARK: What comes

@@ -14,8 +14,29 @@ extension Session {
         return TerminatedOffer(offer, termination.desk, client: termination.client)
     }
 
+    /// Keeps a client that does not wait for the features until they have come (XEP-0388 §2.2 lets it know them from before):
+    /// what it may use is known then.
+    mutating func awaitFeatures(_ event: StreamEvent, _ direction: Direction) {
+        guard case .opening = phase, let login, login.termination != nil, facts.kind == .client else { return }
+        // Streams of before version 1.0 have none (RFC 6120 §4.7.5).
+        switch direction {
+        case .send where event.head.version != nil:
+            login.awaitsFeatures = true
+            hold(.send)
+        case .recv where event.head.version == nil: stopAwaiting()
+        default: break
+        }
+    }
+
+    private mutating func stopAwaiting() {
+        guard let login, login.awaitsFeatures else { return }
+        login.awaitsFeatures = false
+        if pipes.send.isHeld { release(.send) }
+    }
+
     /// Takes the offer that has come, and tells what the client is not offered of it.
     mutating func terminate(_ offer: StreamFeatures) {
+        stopAwaiting()
         guard case .opening = phase, let login, login.termination != nil else { return }
         let terminated = terminatedOffer(offer)
         login.termination?.offer = terminated
@@ -25,7 +46,6 @@ extension Session {
             .warn,
             code: "login-not-ended",
             "the server offers no mechanism that xmpptap can end (--accounts): the login passes as it is",
-            direction: .recv,
             part: .sasl
         )
     }
@@ -48,7 +68,7 @@ extension Session {
             return false
         }
         pipes[direction].forwarded = event.position + event.length
-        if direction == .send { handleSASL(event, .send) } else { recordOwn(event, element, acts) }
+        if direction == .send { handleSASL(event, .send, isTaken: true) } else { recordOwn(event, element, acts) }
         for act in acts { perform(act, element, event) }
         if login.termination?.isLoggingIn == true { hold(.send) } else if pipes.send.isHeld { release(.send) }
         return true

@@ -1,5 +1,10 @@
 import XMPPCore
 
+extension Record {
+    /// The verdict on an item that was for this program and went no further.
+    static let taken = "taken"
+}
+
 // What is told of a login that is ended here: all four directions, each on its leg.
 extension Session {
     /// The key of the rungs of the proxy's own login.
@@ -41,6 +46,7 @@ extension Session {
         let step = decodeOwn(element, .recv)
         var record = makeRecord(event, .recv, .element, level: .info, part: .sasl)
         record.sasl = step?.facts
+        if !acts.contains(.fail) { record.verdict = Record.taken }
         let words = step?.text.map { tools.redactor.disclose(text: $0) }
         // The answer to a login that was given up is no failure.
         if let step, step.kind == .failure, !acts.isEmpty {
@@ -126,7 +132,6 @@ extension Session {
                 code: "account-missing",
                 "\(account(user)) is not in --accounts, and its login is bound to the TLS connection that ends here: it is "
                     + "refused; add the account to the file, or switch channel binding off in the client",
-                direction: .send,
                 part: .sasl
             )
         case .unknownAccount(let user, isBound: false):
@@ -135,7 +140,6 @@ extension Session {
                 .info,
                 code: "login-not-ended",
                 "\(account(user)) is not in --accounts: its login passes to the server as it is",
-                direction: .send,
                 part: .sasl
             )
         case .foreignMechanism(let mechanism):
@@ -144,7 +148,6 @@ extension Session {
                 .warn,
                 code: "login-not-ended",
                 "the client uses \(mechanism), which it was not offered: its login passes to the server as it is",
-                direction: .send,
                 part: .sasl
             )
         case .ownLogin(let choice, let user):
@@ -156,7 +159,6 @@ extension Session {
                 code: "own-login",
                 "the client has proven to be \(account(user)); xmpptap logs in to the server for it by "
                     + "\(choice.mechanism)\(binding)",
-                direction: .send,
                 part: .sasl
             )
         case .ownLoginRefused(let user):
@@ -166,7 +168,6 @@ extension Session {
                 code: "own-login-refused",
                 "the server refused the login that xmpptap made for \(account(user)), not the client's: compare the "
                     + "password in --accounts with the server's",
-                direction: .recv,
                 part: .sasl
             )
         case .ownLoginFailed(let words, let user):
@@ -175,7 +176,6 @@ extension Session {
                 .error,
                 code: "own-login-failed",
                 "xmpptap gives up the login that it makes for \(account(user)): \(words)",
-                direction: .recv,
                 part: .sasl
             )
         case .noMechanism(let list):
@@ -185,7 +185,6 @@ extension Session {
                 code: "own-login-failed",
                 "the server offers nothing by which xmpptap can log in (\(list.joined(separator: ", "))): PLAIN wants TLS, "
                     + "EXTERNAL wants --upstream-certificate",
-                direction: .recv,
                 part: .sasl
             )
         case .clientRefused(let words, let user):
@@ -195,7 +194,6 @@ extension Session {
                 code: "client-login-refused",
                 "xmpptap, which ends the login of the client itself (--accounts), refuses it"
                     + "\(user.map { " for \(account($0))" } ?? ""): \(words)",
-                direction: .send,
                 part: .sasl
             )
         }
@@ -211,7 +209,6 @@ extension Session {
             .info,
             code: "inline-refused",
             "not passed on, since the server would tie it to the login of xmpptap: \(names)",
-            direction: .send,
             part: .sasl
         )
     }

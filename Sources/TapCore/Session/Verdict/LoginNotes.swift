@@ -60,6 +60,8 @@ final class LoginNotes {
     var legs: BindingForecast.Legs?
     /// Ends the login here, where that is to be done.
     var termination: Termination?
+    /// The client waits for the features so that its login can be ended.
+    var awaitsFeatures = false
     /// Reads the login that this program makes then.
     var ownLogin = SASLDecoder()
     /// What the client of SASL2 asks for beside its login, as it goes on to the server.
