@@ -13,12 +13,12 @@ import Testing
         let folder: TemporaryFolder
 
         /// - Parameter passwords: What the tap has of the accounts; nil gives it none.
-        init(passwords: [Account]?) async throws {
+        init(passwords: [Account]?, arguments more: [String] = []) async throws {
             let certificate = try await TestCertificate()
             folder = try TemporaryFolder()
             authority = try await InterceptAuthority()
             server = try await EjabberdServer(secured: (certificate, [.juliet, .romeo]), withoutTLS13: true)
-            var arguments = authority.arguments + ["--upstream-ca", certificate.certificate]
+            var arguments = authority.arguments + ["--upstream-ca", certificate.certificate] + more
             if let passwords { arguments += ["--accounts", try Self.file(passwords, in: folder)] }
             tap = try await Tap(upstream: server.port, arguments: arguments)
         }
@@ -97,6 +97,23 @@ import Testing
     }
 
     @Test(.enabled(if: isInstalled, "ejabberd or slixmpp is missing"))
+    func `a client without TLS is logged in bound to the server's`() async throws {
+        let scene = try await Scene(passwords: [.juliet], arguments: ["--client-tls", "off"])
+        let client = try ScriptedClient(
+            .slixmpp,
+            as: .juliet,
+            port: scene.tap.port,
+            options: ["--mechanism", "SCRAM-SHA-1", "--timeout", "20"]
+        )
+        #expect(try await client.finish().contains { $0.event == "ready" })
+        try await scene.stop()
+        let records = try scene.tap.records().filter { $0.session == 1 }
+        let auths = records.filter { $0.name == "auth" && $0.kind == "element" }.compactMap(\.xml)
+        #expect(auths.count == 2 && auths[0].contains("SCRAM-SHA-1\"") && auths[1].contains("-PLUS'"), "\(auths)")
+        #expect(records.contains { $0.message?.hasSuffix("-PLUS, bound by tls-unique") == true })
+    }
+
+    @Test(.enabled(if: isInstalled, "ejabberd or slixmpp is missing"))
     func `where the file has another password than the server, or lacks the account, the log says whose login failed`()
         async throws
     {
@@ -133,7 +150,10 @@ import Testing
         try folder.write("juliet@example.org", to: "accounts")
         let bad = try await XMPPTapBinary.run(["proxy", "--upstream", "127.0.0.1:1", "--accounts", file])
         #expect(bad.ending == .exited(3) && bad.error.contains("\(file):1: juliet@example.org lacks the file"))
-        for arguments in [["--tls", "passthrough", "--upstream", "127.0.0.1:1"], []] {
+        for arguments in [
+            ["--tls", "passthrough", "--upstream", "127.0.0.1:1"], [],
+            ["--channel-binding", "strip", "--upstream", "127.0.0.1:1"],
+        ] {
             let vain = try await XMPPTapBinary.run(["proxy", "--accounts", file] + arguments)
             #expect(vain.ending == .exited(2) && vain.error.contains("--accounts"), "\(vain.error)")
         }

@@ -7,7 +7,8 @@ enum ValueFlags {
     ]
     /// Those of which one counts.
     static let single: Set = [
-        "--accounts", "--ca-dir", "--capture", "--certificate", "--channel-binding", "--client-tls", "--config", "--domain",
+        "--accounts", "--ca-dir", "--capture", "--certificate", "--channel-binding", "--client-tls", "--config",
+        "--domain",
         "--format", "--grace", "--key", "--keylog",
         "--log", "--on-unparsable", "--port", "--redact", "--resolver", "--rotate-keep", "--rotate-size",
         "--server-tls", "--subscriptions", "--tls", "--tls-min", "--upstream", "--upstream-ca",

@@ -17,7 +17,9 @@ extension Session {
     /// Keeps a client that does not wait for the features until they have come (XEP-0388 §2.2 lets it know them from before):
     /// what it may use is known then.
     mutating func awaitFeatures(_ event: StreamEvent, _ direction: Direction) {
-        guard case .opening = phase, let login, login.termination != nil, facts.kind == .client else { return }
+        guard case .opening = phase, separate == nil, let login, login.termination != nil, facts.kind == .client else {
+            return
+        }
         // Streams of before version 1.0 have none (RFC 6120 §4.7.5).
         switch direction {
         case .send where event.head.version != nil:

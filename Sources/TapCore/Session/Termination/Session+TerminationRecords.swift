@@ -97,13 +97,7 @@ extension Session {
 
     /// Puts an item of this program's own beside what waits to be recorded already.
     private mutating func show(_ bytes: [UInt8], in record: inout Record) {
-        switch contentSource {
-        case .composed: break
-        case .none: composed.removeAll(keepingCapacity: true)
-        case .send: showItem(.send)
-        case .recv: showItem(.recv)
-        }
-        contentSource = .composed
+        compose()
         let start = composed.count
         switch tools.redactor.disclose(item: bytes.span) {
         case .verbatim: composed += bytes
@@ -113,11 +107,6 @@ extension Session {
         record.xml = ByteRange(start, composed.count)
         let name = composed[start...].dropFirst().prefix { $0 != 0x20 && $0 != 0x3E && $0 != 0x2F }
         record.name = ByteRange(name.startIndex, name.endIndex)
-    }
-
-    private mutating func showItem(_ direction: Direction) {
-        composed.removeAll(keepingCapacity: true)
-        composed.append(pipes.bytes(direction))
     }
 
     // MARK: Remarks
