@@ -22,6 +22,7 @@ extension Session {
     mutating func passFeatures(_ event: StreamEvent) {
         guard let element = parse(.recv), let offer = StreamFeatures(element) else {
             forward(event, .recv)
+            stopAwaiting()
             return recordItem(event, .recv, .element, level: .info)
         }
         if refusesOffer(offer) { return recordItem(event, .recv, .element, level: .info) }

@@ -30,7 +30,8 @@ extension Session {
         }
     }
 
-    private mutating func stopAwaiting() {
+    /// Goes on with a client that waited for features.
+    mutating func stopAwaiting() {
         guard let login, login.awaitsFeatures else { return }
         login.awaitsFeatures = false
         if pipes.send.isHeld { release(.send) }
