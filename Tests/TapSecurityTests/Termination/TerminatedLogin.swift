@@ -25,6 +25,8 @@ final class TerminatedLogin {
         /// Both legs have TLS.
         var isSecure = true
         var redaction = RedactionPolicy.secrets
+        /// All comes byte by byte.
+        var drips = false
         /// What the server signs is not what it offers.
         var lies = false
     }
@@ -190,6 +192,11 @@ final class TerminatedLogin {
         )
     }
 
+    private func say(_ direction: Direction, _ text: String) {
+        guard setting.drips else { return harness.receive(direction, Array(text.utf8)) }
+        for byte in text.utf8 { harness.receive(direction, [byte]) }
+    }
+
     // MARK: A whole login
 
     /// What came of a login.
@@ -215,7 +222,7 @@ final class TerminatedLogin {
         let uri = setting.isSASL2 ? "urn:xmpp:sasl:2" : "urn:ietf:params:xml:ns:xmpp-sasl"
         let text = Base64.encode(first)
         let content = setting.isSASL2 ? "<initial-response>\(text)</initial-response>\(inline)" : text
-        harness.send("<\(name) xmlns='\(uri)' mechanism='\(client.mechanism)'>\(content)</\(name)>")
+        say(.send, "<\(name) xmlns='\(uri)' mechanism='\(client.mechanism)'>\(content)</\(name)>")
         var server: (any SASLExchange)?
         for _ in 0..<10 {
             if let element = toClient() {
@@ -226,7 +233,7 @@ final class TerminatedLogin {
                     guard case .send(let response) = client.step(message) else {
                         throw KitError("the client does not go on from \(String(decoding: message, as: UTF8.self))")
                     }
-                    harness.send("<response xmlns='\(uri)'>\(Base64.encode(response))</response>")
+                    say(.send, "<response xmlns='\(uri)'>\(Base64.encode(response))</response>")
                 case "success":
                     let data = setting.isSASL2 ? element.child("additional-data", .sasl2)?.text : element.text
                     outcome.succeeded = client.step(data.flatMap { Base64.decode($0) }) == .done(nil)
@@ -262,22 +269,24 @@ final class TerminatedLogin {
             if setting.isSASL2 { text = try #require(element.childText("initial-response", .sasl2)) }
         case "response": break
         case "abort":
-            return harness.recv("<failure xmlns='\(uri)'><aborted xmlns='urn:ietf:params:xml:ns:xmpp-sasl'/></failure>")
+            return say(.recv, "<failure xmlns='\(uri)'><aborted xmlns='urn:ietf:params:xml:ns:xmpp-sasl'/></failure>")
         default: throw KitError("the server got <\(element.name)>")
         }
         let message = text == "=" ? [] : try #require(Base64.decode(text))
         switch server?.step(message) ?? .done(nil) {
         case .send(let challenge):
-            harness.recv("<challenge xmlns='\(uri)'>\(Base64.encode(challenge))</challenge>")
+            say(.recv, "<challenge xmlns='\(uri)'>\(Base64.encode(challenge))</challenge>")
         case .done(let data):
             let proof = data.map { Base64.encode($0) } ?? ""
-            harness.recv(
+            say(
+                .recv,
                 setting.isSASL2
                     ? "<success xmlns='\(uri)'>\(data == nil ? "" : "<additional-data>\(proof)</additional-data>")\(extra)</success>"
                     : "<success xmlns='\(uri)'>\(proof)</success>"
             )
         case .failed(let condition, _):
-            harness.recv(
+            say(
+                .recv,
                 "<failure xmlns='\(uri)'><\(condition) xmlns='urn:ietf:params:xml:ns:xmpp-sasl'/></failure>"
             )
         }

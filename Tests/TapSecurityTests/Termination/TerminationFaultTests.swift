@@ -74,6 +74,37 @@ struct TerminationFaultTests {
         #expect(login.harness.toClient.count == before)
     }
 
+    /// Every order of what the two may say, whether it is their turn or not.
+    @Test func `whatever the two say in whatever order, no client is told of a success that the server has not proven`()
+        throws
+    {
+        let uri = "urn:ietf:params:xml:ns:xmpp-sasl"
+        let words: [(Direction, String)] = [
+            (.send, "<auth xmlns='\(uri)' mechanism='PLAIN'>AGp1bGlldAByMG0zMA==</auth>"),
+            (.send, "<auth xmlns='\(uri)' mechanism='PLAIN'/>"),
+            (.send, "<response xmlns='\(uri)'>AGp1bGlldAByMG0zMA==</response>"), (.send, "<abort xmlns='\(uri)'/>"),
+            (.recv, "<challenge xmlns='\(uri)'>cj14</challenge>"), (.recv, "<success xmlns='\(uri)'>dj14</success>"),
+            (.recv, "<failure xmlns='\(uri)'><not-authorized/></failure>"),
+        ]
+        let count = words.count
+        for number in 0..<(count * count * count) {
+            let login = try TerminatedLogin()
+            // Who has begun nothing is told nothing: the first is always the client's.
+            let order = [number % 2, number / count % count, number / count / count, number % count]
+            for index in order where login.harness.closed == nil {
+                login.harness.receive(words[index].0, Array(words[index].1.utf8))
+            }
+            let said = String(decoding: login.harness.toClient, as: UTF8.self)
+            #expect(!said.contains("<success"), "\(order)")
+            #expect(
+                !String(decoding: login.harness.toServer, as: UTF8.self).contains("AGp1bGlldAByMG0zMA=="),
+                "\(order)"
+            )
+            login.harness.end(.client, .reset)
+            login.harness.close()
+        }
+    }
+
     @Test func `a server that would keep the event loop busy for seconds is not served`() throws {
         let login = try TerminatedLogin()
         login.begin("PLAIN", Array("\0juliet\0r0m30".utf8))

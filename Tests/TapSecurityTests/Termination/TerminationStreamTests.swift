@@ -84,6 +84,16 @@ struct TerminationStreamTests {
         #expect(said.contains("mechanism='SCRAM-SHA-256-PLUS'") && !said.contains("PLAIN"))
     }
 
+    @Test(arguments: [false, true])
+    func `a login that comes byte by byte is the same`(isSASL2: Bool) throws {
+        var setting = TerminatedLogin.Setting()
+        setting.drips = true
+        setting.isSASL2 = isSASL2
+        let login = try TerminatedLogin(setting)
+        let outcome = try login.logIn(try login.client("SCRAM-SHA-256-PLUS", type: "tls-exporter"))
+        #expect(outcome.succeeded && outcome.mechanism == "SCRAM-SHA-256-PLUS")
+    }
+
     @Test func `a stream of before version 1.0 waits for no features`() throws {
         var harness = try TerminatedLogin.harness(TerminatedLogin.Setting())
         let query = "<iq type='get' id='a'><query xmlns='jabber:iq:auth'/></iq>"

@@ -164,7 +164,7 @@ extension Session {
                 .error,
                 .error,
                 code: "own-login-failed",
-                "xmpptap gives up the login that it makes for \(account(user)): \(words)",
+                "xmpptap gives up the login for \(user.isEmpty ? "the client" : account(user)): \(words)",
                 part: .sasl
             )
         case .noMechanism(let list):

@@ -37,6 +37,7 @@ extension Termination {
 
     /// The server challenges; nil where that is for the client.
     mutating func serverSays(_ message: SASLMessage.Text) -> [Act]? {
+        if let acts = outOfTurn() { return acts }
         guard case .server(var exchange, let login, let data, let isProven) = state else { return nil }
         guard !isProven, let bytes = Self.bytes(message) else {
             return giveUp(login, "the server's challenge is no base64, or one too many")
@@ -56,13 +57,14 @@ extension Termination {
     /// The server says that the login has succeeded, or that something else is to be done first; nil where that is for the
     /// client.
     mutating func serverSucceeds(_ message: SASLMessage.Text, isOver: Bool = true) -> [Act]? {
+        if let acts = outOfTurn() { return acts }
         guard case .server(var exchange, let login, let data, let isProven) = state else {
             guard owedFailures > 0 else { return nil }
-            return distrust("it takes a login that was given up", nil)
+            return distrust("the server takes a login that was given up", nil)
         }
         if !isProven {
             guard message != .malformed, case .done = exchange.step(Self.bytes(message)) else {
-                return distrust("it does not prove that it knows the password", login.user)
+                return distrust("the server does not prove that it knows the password", login.user)
             }
         }
         state = isOver ? .idle : .passing
@@ -76,6 +78,7 @@ extension Termination {
             owedFailures -= 1
             return []
         }
+        if let acts = outOfTurn() { return acts }
         guard case .server(_, let login, _, _) = state else {
             if case .passing = state { state = .idle }
             return nil
@@ -93,6 +96,16 @@ extension Termination {
             .abort, .remark(.ownLoginFailed(words, user: login.user ?? "")),
             .refuse(.temporaryAuthFailure, "xmpptap could not log in to the server"),
         ]
+    }
+
+    /// The server speaks of a login of which it has not been told: a client would take it for the answer to its own, which
+    /// is under way here. Nil where it may speak.
+    private mutating func outOfTurn() -> [Act]? {
+        switch state {
+        case .asked(let login), .client(_, let login): distrust("the server answers what nobody has asked", login.user)
+        case .idle where offer != nil: distrust("the server answers what nobody has asked", nil)
+        case .idle, .passing, .server: nil
+        }
     }
 
     private mutating func distrust(_ words: String, _ user: String?) -> [Act] {
