@@ -75,7 +75,7 @@ struct ProbeElsewhereTests {
     @Test(.enabled(if: TestProgram.areInstalled(.ejabberd, .openssl), "ejabberd or openssl is missing"))
     func `ejabberd's binding by tls-unique is used, and without it the login is not bound`() async throws {
         let certificate = try await TestCertificate()
-        let server = try await EjabberdServer(.juliet, certificate: certificate)
+        let server = try await EjabberdServer(secured: (certificate, [.juliet]), withoutTLS13: true)
         let folder = try TemporaryFolder()
         let password = try folder.write(Account.juliet.password, to: "password")
         let flags = [
@@ -85,12 +85,12 @@ struct ProbeElsewhereTests {
         let bound = try await Probed(flags)
         #expect(bound.ending == .exited(0), "\(bound.output)\(server.log.suffix(2000))")
         #expect(bound.tells("✓ tls", "TLS 1.2"))
-        #expect(bound.tells("✓ login", "SCRAM-SHA-256-PLUS, bound by tls-unique"))
+        #expect(bound.tells("✓ login", "SCRAM-SHA-512-PLUS, bound by tls-unique"))
         #expect(bound.tells("B  channel binding", "tls-unique, by custom"))
         #expect(bound.tells("✓ stream management", "resumable for 5 min"))
         let unbound = try await Probed(flags + ["--no-binding"])
         #expect(unbound.ending == .exited(0), "\(unbound.output)")
-        #expect(unbound.tells("! login", "SCRAM-SHA-256;"))
+        #expect(unbound.tells("! login", "SCRAM-SHA-512;"))
 
         // A proxy that ends TLS is what the binding is there to find out.
         let own = try await InterceptAuthority()
@@ -102,7 +102,7 @@ struct ProbeElsewhereTests {
             "juliet@localhost", "--via", "127.0.0.1:\(tap.port)", "--ca", own.certificate, "--password-file", password,
         ])
         #expect(between.ending == .exited(1), "\(between.output)")
-        #expect(between.tells("✗ login", "SCRAM-SHA-256-PLUS, bound by tls-unique: the server says"))
+        #expect(between.tells("✗ login", "SCRAM-SHA-512-PLUS, bound by tls-unique: the server says"))
         #expect(between.tells("the login is bound to another TLS connection than the server has"), "\(between.output)")
         #expect(between.tells("it lies between this machine and the server"))
         #expect(between.output.contains("--no-binding"))

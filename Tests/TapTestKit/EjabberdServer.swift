@@ -1,7 +1,7 @@
 import Foundation
 
-/// An ejabberd of the test's own: a temporary folder, a free port of 127.0.0.1; anybody may log in with any password, or one
-/// account alone.
+/// An ejabberd of the test's own: a temporary folder, a free port of 127.0.0.1; anybody may log in with any password, or
+/// with TLS the accounts given and nobody else.
 ///
 /// It takes no part in Erlang's distribution, so that nothing else is started with it. It ends with `stop()`, or when the
 /// last reference goes.
@@ -12,59 +12,51 @@ public final class EjabberdServer: Sendable {
     private let folder: TemporaryFolder
     private let process: ToolProcess
 
-    /// Starts a server for the domain localhost, without TLS and for anybody, and waits until it accepts connections.
+    /// Starts a server for the domain localhost and waits until it accepts connections.
     ///
-    /// - Parameter usesProxyProtocol: whether each connection has to begin with a PROXY header.
-    public convenience init(usesProxyProtocol: Bool) async throws {
-        try await self.init(
-            """
-            auth_method: [anonymous]
-            anonymous_protocol: login_anon
-            allow_multiple_connections: true
-            """,
-            listener: "use_proxy_protocol: \(usesProxyProtocol)"
-        )
-    }
-
-    /// Starts a server for one account, which demands STARTTLS, speaks TLS 1.2 alone and keeps SCRAM-SHA-256: there it
-    /// binds logins by tls-unique.
-    public convenience init(_ account: Account, certificate: TestCertificate) async throws {
-        let both = try TemporaryFolder()
-        let pair = try both.write(
-            String(contentsOfFile: certificate.certificate, encoding: .utf8)
-                + String(contentsOfFile: certificate.key, encoding: .utf8),
-            to: "pair.pem"
-        )
-        try await self.init(
-            """
-            auth_method: [internal]
-            auth_password_format: scram
-            auth_scram_hash: sha256
-            certfiles: ["\(pair)"]
-            c2s_protocol_options: [no_sslv3, no_tlsv1, no_tlsv1_1, no_tlsv1_3]
-            """,
-            listener: "starttls_required: true",
-            account: account
-        )
-        withExtendedLifetime(both) {}
-    }
-
-    private init(_ settings: String, listener: String, account: Account? = nil) async throws {
+    /// - Parameters:
+    ///   - usesProxyProtocol: whether each connection has to begin with a PROXY header.
+    ///   - secured: its certificate, with which it demands STARTTLS, and who can log in; nil is a server without TLS.
+    ///   - withoutTLS13: whether TLS 1.2 is the highest version it speaks.
+    public init(
+        usesProxyProtocol: Bool = false,
+        secured: (certificate: TestCertificate, accounts: [Account])? = nil,
+        withoutTLS13: Bool = false
+    ) async throws {
         folder = try TemporaryFolder()
         port = try FreePort.next()
         let libraries = try Self.libraries()
+        var authentication = """
+            auth_method: [anonymous]
+            anonymous_protocol: login_anon
+            allow_multiple_connections: true
+            """
+        var encryption = "starttls: false"
+        if let (certificate, _) = secured {
+            // It wants both in one file.
+            let pair = try [certificate.certificate, certificate.key].map {
+                try String(contentsOfFile: $0, encoding: .utf8)
+            }
+            authentication =
+                "auth_method: [internal]\ncertfiles: [\"\(try folder.write(pair.joined(), to: "pair.pem"))\"]"
+            encryption =
+                "starttls_required: true\n    protocol_options: [\(withoutTLS13 ? "no_tlsv1_3" : "no_sslv3")]"
+        }
+        let registrations = (secured?.accounts ?? []).map {
+            "ok = ejabberd_auth:try_register(<<\"\($0.user)\">>, <<\"localhost\">>, <<\"\($0.password)\">>)"
+        }
         let configuration = try folder.write(
             """
             hosts: [localhost]
             loglevel: info
-            \(settings)
+            \(authentication)
             listen:
               -
                 port: \(port)
                 ip: "127.0.0.1"
                 module: ejabberd_c2s
-                starttls: \(account != nil)
-                \(listener)
+                use_proxy_protocol: \(usesProxyProtocol)
+                \(encryption)
             modules:
               mod_roster: {}
               mod_disco: {}
@@ -74,14 +66,6 @@ public final class EjabberdServer: Sendable {
             """,
             to: "ejabberd.yml"
         )
-        let registered = folder.path(of: "registered")
-        let register = account.map { account in
-            """
-            F = fun G() -> case catch ejabberd_auth:try_register(<<"\(account.user)">>, <<"\(account.domain)">>, \
-            <<"\(account.password)">>) of ok -> file:write_file("\(registered)", "ok"); \
-            _ -> timer:sleep(100), G() end end, F().
-            """
-        }
         process = try ToolProcess(
             "/usr/bin/erl",
             [
@@ -90,11 +74,15 @@ public final class EjabberdServer: Sendable {
                 "-ejabberd", "config", "\"\(configuration)\"",
                 "-ejabberd", "log_path", "\"\(folder.path(of: "ejabberd.log"))\"",
                 "-s", "ejabberd",
-            ] + (register.map { ["-eval", $0] } ?? []),
+                // An empty evaluation is none.
+                "-eval", (registrations + ["io:format(\"accounts are there~n\")"]).joined(separator: ", ") + ".",
+            ],
             environment: ["HOME": folder.path, "ERL_LIBS": libraries.folder]
         )
         let end = ContinuousClock.now + .seconds(60)
-        while !log.contains("Start accepting TCP connections") || account != nil && folder.read("registered").isEmpty {
+        while !log.contains("Start accepting TCP connections")
+            || !process.lines(of: .standardOutput).contains("accounts are there")
+        {
             guard process.isRunning, ContinuousClock.now < end else {
                 throw process.failure("does not accept on port \(port)\n\(log.suffix(4000))")
             }

@@ -14,14 +14,15 @@ public struct TestCertificate: Sendable {
         try folder.write(key, to: "key.pem")
     }
 
-    /// Asks openssl for a P-256 key and a certificate for the domain, valid for two days.
-    public init(domain: String = "localhost") async throws {
+    /// Asks openssl for a key, P-256 or RSA, and a certificate for the domain, valid for two days.
+    public init(domain: String = "localhost", isRSA: Bool = false) async throws {
         folder = try TemporaryFolder()
         let openssl = try ToolProcess(
             TestProgram.openssl.rawValue,
             [
-                "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc", "-days", "2",
-                "-subj", "/CN=\(domain)", "-addext", "subjectAltName=DNS:\(domain)",
+                "req", "-x509", "-newkey", isRSA ? "rsa" : "ec", "-pkeyopt",
+                isRSA ? "rsa_keygen_bits:2048" : "ec_paramgen_curve:P-256", "-noenc", "-days", "2", "-subj",
+                "/CN=\(domain)", "-addext", "subjectAltName=DNS:\(domain)",
                 "-keyout", folder.path(of: "key.pem"), "-out", folder.path(of: "certificate.pem"),
             ]
         )

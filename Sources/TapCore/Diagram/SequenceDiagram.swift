@@ -134,6 +134,8 @@ public struct SequenceDiagram: Sendable {
             item.from = .tap
             item.to = record.leg.map { Lane($0) } ?? item.to
             item.mark = "xmpptap"
+        } else if record.verdict == Record.taken {
+            item.to = .tap
         } else if let verdict = record.verdict {
             item.mark = record.rule.map { "\(verdict) \($0)" } ?? verdict
             item.isStopped = ["dropped", "bounced", "blackholed"].contains { verdict.hasPrefix($0) }

@@ -2,12 +2,14 @@ import XMPPCore
 
 // SASL (RFC 6120 §6) and SASL2 (XEP-0388), as far as relaying and telling them goes.
 extension Session {
-    mutating func handleSASL(_ event: StreamEvent, _ direction: Direction) {
+    /// - Parameter isTaken: Whether the element stays here, since the login is ended here.
+    mutating func handleSASL(_ event: StreamEvent, _ direction: Direction, isTaken: Bool = false) {
         guard let element = parse(direction), let step = decodeStep(element, direction) else {
             return recordItem(event, direction, .element, level: .info, part: .sasl)
         }
         var record = makeRecord(event, direction, .element, level: .info, part: .sasl)
         record.sasl = step.facts
+        if isTaken { record.verdict = Record.taken }
         switch step.kind {
         case .begin:
             facts.authentication = .none
@@ -23,7 +25,11 @@ extension Session {
         }
         emit(consume record)
         climb(step, element)
-        guard direction == .recv, step.kind == .success else { return }
+        if direction == .recv, step.kind == .success { authenticated(element, event) }
+    }
+
+    /// The server has said that authentication has succeeded.
+    mutating func authenticated(_ element: Element, _ event: StreamEvent) {
         facts.authentication = .succeeded
         // Before authentication a stranger had little room; from here on the session has its own.
         for direction in Direction.allCases { pipes[direction].decoder.limits = options.limits }

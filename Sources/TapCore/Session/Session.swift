@@ -87,6 +87,7 @@ public struct Session: ~Copyable {
         facts = SessionFacts(began: now)
         liveness = Liveness(at: now.monotonic)
         ladder = Ladder(at: now.monotonic)
+        login?.termination = options.desk.map { Termination($0) }
         pipes = PipePair(
             limits: options.unauthenticatedLimits,
             outline: options.level >= .info ? tools.outline : nil

@@ -33,6 +33,8 @@ public struct SessionOptions: Sendable {
     /// The client is this program itself, so that there is no TLS but the server's leg's: behind it both streams begin
     /// anew. Goes with ``holdsProceed``.
     public var isOwnClient = false
+    /// Ends the logins of clients whose accounts it has; nil ends none.
+    public var desk: (any LoginDesk)?
     /// What becomes of a session one of whose streams cannot be parsed. Default: it goes on.
     public var onUnparsable = UnparsablePolicy.relay
     /// Bytes a direction may keep waiting before its leg is no longer read. Default 256 KiB.

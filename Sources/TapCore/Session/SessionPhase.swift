@@ -50,6 +50,7 @@ extension Session {
             if kind == .element, direction == .send, refusesClearElement(event) { return }
             if separate != nil, takesAside(event, kind, direction) { return }
             if kind == .element, direction == .recv, isFeatures(event) { return passFeatures(event) }
+            if kind == .element, terminates(event, direction) { return }
             if shouldHold(event, direction) { holdItem(event, direction) } else { forward(event, direction) }
             switch kind {
             case .declaration: recordItem(event, direction, .declaration, level: .verbose)
@@ -159,6 +160,7 @@ extension Session {
             pipes[direction].hasRestartedUncalled = true
         }
         pipes[direction].mayRestart = false
+        awaitFeatures(event, direction)
         climbHeader(event, direction)
         if case .refusing = phase, direction == .send { answerRefused() }
     }

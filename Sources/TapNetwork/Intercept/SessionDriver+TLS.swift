@@ -144,6 +144,7 @@ extension SessionDriver {
             at: now
         )
         guard securing.secures(.client) else {
+            tellBindings()
             self.securing = nil
             stage = .relaying
             return perform()
@@ -225,9 +226,16 @@ extension SessionDriver {
             )
         }
         forecastBinding(securing.agreed?.versionNumber, facts.versionNumber)
+        tellBindings()
         self.securing = nil
         stage = .relaying
         perform()
+    }
+
+    /// Tells a session whose logins are ended here what they may be bound to.
+    private func tellBindings() {
+        guard loop.context.options.desk != nil else { return }
+        session.secured(client: client.tls?.engine.securedLeg, server: server.tls?.engine.securedLeg)
     }
 
     /// Has the session tell what channel binding will come to.

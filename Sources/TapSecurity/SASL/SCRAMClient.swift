@@ -45,6 +45,7 @@ public struct SCRAMClient: SASLExchange {
     private let nonce: String
     private let binding: Binding
     private let offer: LoginOffer?
+    private let mostIterations: Int
     private let cryptography: any Cryptography
     private var state = State.initial
 
@@ -60,6 +61,8 @@ public struct SCRAMClient: SASLExchange {
     ///   - nonce: Printable ASCII without a comma, never used before.
     ///   - binding: What to say of channel binding.
     ///   - offer: What the server was seen to offer: a server that signs another offer is refused. Nil compares nothing.
+    ///   - mostIterations: How often the password is hashed at most, where that is to be less than
+    ///     ``allowedIterations`` permits: for who must not be kept busy.
     ///   - cryptography: Does the hashing.
     public init(
         _ mechanism: SCRAMMechanism,
@@ -68,6 +71,7 @@ public struct SCRAMClient: SASLExchange {
         nonce: String,
         binding: Binding = .unsupported,
         offer: LoginOffer? = nil,
+        mostIterations: Int = SCRAMClient.allowedIterations.upperBound,
         cryptography: any Cryptography
     ) {
         family = mechanism
@@ -76,6 +80,7 @@ public struct SCRAMClient: SASLExchange {
         self.nonce = nonce
         self.binding = binding
         self.offer = offer
+        self.mostIterations = mostIterations
         self.cryptography = cryptography
     }
 
@@ -149,8 +154,8 @@ public struct SCRAMClient: SASLExchange {
             throw .encoding("the salt is empty or not base64")
         }
         guard let iterations = decodeIterations(values[2]) else { throw .malformed("i= is not a number") }
-        guard Self.allowedIterations.contains(iterations) else {
-            let allowed = Self.allowedIterations
+        let allowed = Self.allowedIterations.clamped(to: 1...max(1, mostIterations))
+        guard allowed.contains(iterations) else {
             throw .denied("\(iterations) iterations, \(allowed.lowerBound) to \(allowed.upperBound) are allowed")
         }
         try check(attributes)

@@ -1,4 +1,5 @@
 internal import COpenSSL
+public import TapCore
 
 /// A kind of channel binding: what ties an authentication to the TLS connection that it runs over.
 public enum ChannelBindingType: String, Sendable, Hashable, CaseIterable {
@@ -20,6 +21,15 @@ extension TLSEngine {
         case .unique: unique
         case .serverEndPoint: serverCertificate.flatMap { ServerEndPoint.hash(of: $0) }
         }
+    }
+
+    /// This connection as a login may be bound to it; nil before the handshake has ended.
+    public var securedLeg: SecuredLeg? {
+        guard isEstablished else { return nil }
+        let bindings = ChannelBindingType.allCases.compactMap { type in
+            channelBinding(type).map { ChannelBinding(type: type.rawValue, data: $0) }
+        }
+        return SecuredLeg(version: UInt16(truncatingIfNeeded: SSL_version(ssl)), bindings: bindings)
     }
 
     private var isTLS13: Bool { SSL_version(ssl) >= Int32(TLSVersion.tls13.rawValue) }

@@ -2,6 +2,7 @@ internal import ArgumentParser
 internal import NIOCore
 internal import TapCore
 internal import TapNetwork
+internal import TapSecurity
 internal import XMPPCore
 
 /// `xmpptap proxy`.
@@ -43,6 +44,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         )
         let interceptPlan = try InterceptPlan(intercept, plan, allowRemote: proxy.allowRemote)
         let logPlan = try LogPlan(logs.request, in: .current)
+        let desk = try interceptPlan.desk(OpenSSLCryptography())
         for warning in plan.warnings + interceptPlan.warnings(plan) { Console.complain("warning: \(warning)") }
         let tap = try TapRun(logPlan)
         let server = try await tap.finishing {
@@ -65,7 +67,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
                 throw error
             }
         }
-        let service = service(plan, proxyProtocol, interceptPlan, interception, tap, server)
+        let service = service(plan, proxyProtocol, interceptPlan, interception, desk, tap, server)
         if logPlan.isRequired {
             tap.logs.onFailure { [weak service] isFailing in
                 if isFailing {
@@ -99,12 +101,14 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         _ proxyProtocol: ProxyProtocol,
         _ interceptPlan: InterceptPlan,
         _ interception: (own: Interception?, house: Interception?),
+        _ desk: AccountDesk?,
         _ tap: TapRun,
         _ server: HouseServer?
     ) -> ProxyService {
         // Where every listener names a server of its own, no client is sent to this one.
         let nobody = Endpoint(host: "127.0.0.1", port: 5222)
         var session = tap.options
+        session.desk = desk
         session.onUnparsable = proxy.onUnparsable ?? (logs.logRequired ? .close : .relay)
         var limits = ProxyLimits(connections: ProcessLimits.sessions)
         interceptPlan.apply(to: &session)

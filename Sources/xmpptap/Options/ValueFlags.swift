@@ -7,7 +7,8 @@ enum ValueFlags {
     ]
     /// Those of which one counts.
     static let single: Set = [
-        "--ca", "--ca-dir", "--capture", "--certificate", "--channel-binding", "--client-tls", "--config", "--domain",
+        "--accounts", "--ca", "--ca-dir", "--capture", "--certificate", "--channel-binding", "--client-tls", "--config",
+        "--domain",
         "--format", "--grace", "--key", "--keylog",
         "--log", "--on-unparsable", "--password-file", "--port", "--redact", "--resolver", "--rotate-keep",
         "--rotate-size", "--server-tls", "--subscriptions", "--timeout", "--tls", "--tls-min", "--upstream",

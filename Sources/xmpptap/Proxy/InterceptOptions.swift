@@ -122,6 +122,20 @@ struct InterceptOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
+            "Log in for these accounts: the client to this program, and this program to the server.",
+            discussion: """
+                So that logins bound to TLS (SCRAM-...-PLUS) work although TLS ends here. A line is an address and the file \
+                with its password, which nobody else may read: juliet@example.org juliet.password. Logins of other \
+                accounts pass as they are, where they are not bound.
+                """,
+            valueName: "file"
+        ),
+        completion: .file()
+    )
+    var accounts: String?
+
+    @Option(
+        help: ArgumentHelp(
             "Append the secrets of every TLS connection, of both legs, for Wireshark; whoever reads it can read them.",
             valueName: "file"
         ),

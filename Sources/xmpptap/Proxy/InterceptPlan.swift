@@ -33,6 +33,11 @@ struct InterceptPlan {
         if options.upstreamInsecure, options.upstreamCa != nil {
             throw .usage("--upstream-insecure verifies nothing, --upstream-ca says by what to verify; leave one out")
         }
+        if options.accounts != nil, options.channelBinding == .strip {
+            throw .usage(
+                "--channel-binding strip shows what clients do without, --accounts lets them log in with it; leave one out"
+            )
+        }
         let upstreams = plan.listeners.compactMap { $0.upstream ?? plan.upstream }
         let isPassed = options.tls == .passthrough
         if isPassed, let flag = Self.flagInVain(options) {
@@ -58,7 +63,7 @@ struct InterceptPlan {
         let given: [(String, Bool)] = [
             ("--upstream-ca", options.upstreamCa != nil), ("--upstream-insecure", options.upstreamInsecure),
             ("--upstream-certificate", options.upstreamCertificate != nil),
-            ("--certificate", options.certificate != nil),
+            ("--certificate", options.certificate != nil), ("--accounts", options.accounts != nil),
         ]
         return given.first { $0.1 }?.0
     }
@@ -70,6 +75,7 @@ struct InterceptPlan {
             ("--upstream-certificate", options.upstreamCertificate != nil), ("--keylog", options.keylog != nil),
             ("--client-tls", options.clientTls != .auto), ("--server-tls", options.serverTls != .auto),
             ("--channel-binding", options.channelBinding != .keep),
+            ("--accounts", options.accounts != nil),
         ]
         return given.first { $0.1 }?.0
     }
@@ -174,6 +180,20 @@ struct InterceptPlan {
             throw failure
         } catch {
             throw .file("\(error)")
+        }
+    }
+
+    /// Reads the accounts whose logins are ended here; nil where none are.
+    func desk(_ cryptography: OpenSSLCryptography) throws(Failure) -> AccountDesk? {
+        guard let options, let path = options.accounts else { return nil }
+        do {
+            return try AccountDesk(
+                AccountsFile(path: path).accounts,
+                hasCertificate: options.upstreamCertificate != nil,
+                cryptography: cryptography
+            )
+        } catch {
+            throw .file("--accounts: \(error)")
         }
     }
 

@@ -10,7 +10,7 @@ extension Session {
     /// What is to be changed in features before they are passed on: nothing by default. Asked for each time features
     /// come, with what they offer; all that changes them is decided here.
     func wantedEdit(_ offer: StreamFeatures) -> FeaturesEdit {
-        var edit = options.stripsBinding ? .withoutBinding : FeaturesEdit()
+        var edit = terminatedOffer(offer)?.edit ?? (options.stripsBinding ? .withoutBinding : FeaturesEdit())
         if options.holdsProceed, options.clientTLS == .off {
             let takesOut = edit.takesOut
             edit.takesOut = { takesOut?($0) == true || $0.place == .stream && $0.namespace == .tls }
@@ -22,6 +22,7 @@ extension Session {
     mutating func passFeatures(_ event: StreamEvent) {
         guard let element = parse(.recv), let offer = StreamFeatures(element) else {
             forward(event, .recv)
+            stopAwaiting()
             return recordItem(event, .recv, .element, level: .info)
         }
         if refusesOffer(offer) { return recordItem(event, .recv, .element, level: .info) }
@@ -55,6 +56,7 @@ extension Session {
             if let edited { note(edited, in: &record) }
             emit(consume record)
         }
+        terminate(offer)
         climb(features, offer)
         if case .binding = phase, facts.kind == .server { openServerStream(event) }
     }

@@ -154,6 +154,7 @@ extension Session {
         facts.mechanism = nil
         login?.offer = nil
         login?.hasServerHeader = false
+        login?.termination?.reset()
     }
 
     /// What comes in a direction from here on is what TLS carried.

@@ -90,6 +90,8 @@ public enum LoginCause: String, Sendable, Hashable, CaseIterable {
     case unknownUser = "unknown-user"
     /// The name or the password is wrong; the server does not say which.
     case notAuthorized = "not-authorized"
+    /// The server refused the login that this program made for a client whose own it had ended.
+    case ownLoginRefused = "own-login-refused"
     /// The account is disabled.
     case accountDisabled = "account-disabled"
     /// The password or token has expired.

@@ -59,6 +59,13 @@ extension LoginJudge {
         func verdict(_ cause: LoginCause, _ finding: String, side: LoginCause.Side? = nil) -> LoginVerdict {
             LoginVerdict(cause, at: rung, finding + said, condition: condition, side: side)
         }
+        if attempt.isOwn {
+            return verdict(
+                .ownLoginRefused,
+                "the server refuses the login that xmpptap makes for the client by \(attempt.mechanism) (\(condition))"
+            )
+        }
+        if attempt.isRefusedHere, let verdict = ofRefusalHere(attempt, verdict) { return verdict }
         if let (cause, words, side) = ofBinding(attempt, condition) { return verdict(cause, words, side: side) }
         if let earlier = downgraded(attempt) {
             // Both say that the password is wrong, and the stronger mechanism may have said more of it.
@@ -90,6 +97,31 @@ extension LoginJudge {
             return verdict(.temporaryFailure, "the server cannot check the credentials at the moment")
         case "aborted": return verdict(.clientAborted, "the client broke \(by) off")
         default: return verdict(.notAuthorized, "the server refuses the login (\(condition))")
+        }
+    }
+
+    /// The client's login was ended here, and it did not come as far as the server.
+    private func ofRefusalHere(
+        _ attempt: LoginNotes.Attempt,
+        _ verdict: (LoginCause, String, LoginCause.Side?) -> LoginVerdict
+    ) -> LoginVerdict? {
+        switch attempt.condition {
+        case "not-authorized" where notes.hasMissedAccount:
+            return verdict(
+                .bindingMismatch,
+                "the login is bound to the client's TLS connection, which ends at xmpptap, and its account is not in "
+                    + "--accounts",
+                nil
+            )
+        case "not-authorized":
+            return verdict(
+                .wrongPassword,
+                "xmpptap, which ends the login itself, has another password for the account in --accounts than the client",
+                nil
+            )
+        case "temporary-auth-failure":
+            return verdict(.ownLoginRefused, "xmpptap cannot log in to the server for the client", nil)
+        default: return nil
         }
     }
 

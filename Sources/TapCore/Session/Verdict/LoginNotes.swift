@@ -33,6 +33,10 @@ final class LoginNotes {
         var tells: LoginCause?
         var hasSucceeded = false
         var isAborted = false
+        /// It is the login that this program makes for a client whose own it has ended.
+        var isOwn = false
+        /// This program has refused it, not the server.
+        var isRefusedHere = false
 
         var isSCRAM: Bool { mechanism.hasPrefix("SCRAM-") }
     }
@@ -54,6 +58,18 @@ final class LoginNotes {
     var bindingForecast: BindingForecast?
     /// How TLS is ended here, where it is.
     var legs: BindingForecast.Legs?
+    /// Ends the login here, where that is to be done.
+    var termination: Termination?
+    /// The client waits for the features so that its login can be ended.
+    var awaitsFeatures = false
+    /// Reads the login that this program makes then.
+    var ownLogin = SASLDecoder()
+    /// What the client of SASL2 asks for beside its login, as it goes on to the server.
+    var inline: [UInt8] = []
+    /// The client's account is not among those whose logins are ended here, and its login cannot pass.
+    var hasMissedAccount = false
+    /// What of it does not go on, by name; until it is told.
+    var refusedInline: [String] = []
 
     /// Features as far as a login depends on them.
     struct Offer {
@@ -65,6 +81,16 @@ final class LoginNotes {
 
     /// The last attempt by a mechanism that does not show the password, where it failed.
     var failedSCRAM: Attempt? { attempts.last { $0.isSCRAM && ($0.condition != nil || $0.isAborted) } }
+
+    /// The attempt that has just begun is this program's.
+    func markOwn() {
+        if let last = attempts.indices.last { attempts[last].isOwn = true }
+    }
+
+    /// The attempt that has just failed was refused by this program.
+    func markRefusal() {
+        if let last = attempts.indices.last, !attempts[last].isOwn { attempts[last].isRefusedHere = true }
+    }
 
     func note(_ features: StreamFeatures) {
         offer = Offer(

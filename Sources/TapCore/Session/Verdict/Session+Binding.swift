@@ -22,7 +22,7 @@ extension Session {
         subject.signsMechanisms = attempt?.signsMechanisms ?? false
         subject.signsTLSVersion = attempt?.signsTLSVersion ?? false
         subject.hasSameCertificate = legs.hasSameCertificate
-        let forecast = BindingForecast(subject, legs.strategy)
+        let forecast = BindingForecast(subject, login.termination?.isEnding == true ? .accounts : legs.strategy)
         guard forecast != login.bindingForecast else { return }
         login.bindingForecast = forecast
         note(

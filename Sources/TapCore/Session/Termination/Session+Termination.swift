@@ -1,0 +1,238 @@
+import XMPPCore
+
+// A login that is ended here: what the client says of it stays here, and so does what the server says to the proxy.
+extension Session {
+    /// TLS is ended on both legs, and this is what logins may be bound to: for a session whose logins are ended here.
+    public mutating func secured(client: SecuredLeg?, server: SecuredLeg?) {
+        login?.termination?.client = client
+        login?.termination?.server = server
+    }
+
+    /// What the client is to be offered; nil where no login is ended here, or nothing that is offered can be.
+    func terminatedOffer(_ offer: StreamFeatures) -> TerminatedOffer? {
+        guard case .opening = phase, facts.kind == .client, let termination = login?.termination else { return nil }
+        return TerminatedOffer(offer, termination.desk, client: termination.client)
+    }
+
+    /// Keeps a client that does not wait for the features until they have come (XEP-0388 §2.2 lets it know them from before):
+    /// what it may use is known then.
+    mutating func awaitFeatures(_ event: StreamEvent, _ direction: Direction) {
+        guard case .opening = phase, separate == nil, let login, login.termination != nil, facts.kind == .client else {
+            return
+        }
+        // Streams of before version 1.0 have none (RFC 6120 §4.7.5).
+        switch direction {
+        case .send where event.head.version != nil:
+            login.awaitsFeatures = true
+            hold(.send)
+        case .recv where event.head.version == nil: stopAwaiting()
+        default: break
+        }
+    }
+
+    /// Goes on with a client that waited for features.
+    mutating func stopAwaiting() {
+        guard let login, login.awaitsFeatures else { return }
+        login.awaitsFeatures = false
+        if pipes.send.isHeld { release(.send) }
+    }
+
+    /// Takes the offer that has come, and tells what the client is not offered of it.
+    mutating func terminate(_ offer: StreamFeatures) {
+        stopAwaiting()
+        guard case .opening = phase, let login, login.termination != nil else { return }
+        let terminated = terminatedOffer(offer)
+        login.termination?.offer = terminated
+        guard terminated == nil, !(offer.mechanisms + (offer.sasl2Mechanisms ?? [])).isEmpty else { return }
+        note(
+            .note,
+            .warn,
+            code: "login-not-ended",
+            "the server offers no mechanism that xmpptap can end (--accounts): the login passes as it is",
+            part: .sasl
+        )
+    }
+
+    /// Takes an element of a login that is ended here; false where it goes its usual way.
+    mutating func terminates(_ event: StreamEvent, _ direction: Direction) -> Bool {
+        guard !event.isTruncated, !isRefusing, let login, var termination = login.termination else { return false }
+        switch event.head.namespace.namespace {
+        case .sasl, .sasl2, .sasl2Legacy: break
+        default: return false
+        }
+        guard let element = parse(direction) else { return false }
+        let acts =
+            direction == .send
+            ? acts(of: element, &termination, login) : acts(ofServer: element, &termination)
+        login.termination = termination
+        guard let acts else { return false }
+        if acts.contains(.passOn) {
+            for case .remark(let remark) in acts { tell(remark) }
+            return false
+        }
+        pipes[direction].forwarded = event.position + event.length
+        if direction == .send { handleSASL(event, .send, isTaken: true) } else { recordOwn(event, element, acts) }
+        for act in acts { perform(act, element, event) }
+        if login.termination?.isLoggingIn == true { hold(.send) } else if pipes.send.isHeld { release(.send) }
+        return true
+    }
+
+    // MARK: What it means
+
+    private func acts(
+        of element: Element,
+        _ termination: inout Termination,
+        _ login: LoginNotes
+    ) -> [Termination.Act]? {
+        // Who it is can be read from the first message; the session's own decoder is told when it is recorded.
+        var peek = sasl
+        let isSASL2 = element.namespace.isSASL2
+        switch element.name {
+        case "auth" where !isSASL2, "authenticate" where isSASL2:
+            _ = peek.decode(element, .send)
+            login.hasMissedAccount = false
+            login.inline = isSASL2 ? Self.inline(of: element) : []
+            login.refusedInline =
+                element.children.filter { TerminatedOffer.isTiedToMechanism($0.namespace) }.map(\.name)
+            let text =
+                isSASL2
+                ? element.childText("initial-response", element.namespace).map { $0.isEmpty ? "=" : $0 } : element.text
+            return termination.begin(
+                element.attribute("mechanism") ?? "",
+                isSASL2: isSASL2,
+                SASLMessage.read(Array((text ?? "").utf8).span),
+                user: peek.user,
+                domain: facts.domain
+            )
+        case "response":
+            _ = peek.decode(element, .send)
+            return termination.clientSays(SASLMessage.read(Array(element.text.utf8).span), user: peek.user)
+        case "abort": return termination.clientAborts()
+        default: return nil
+        }
+    }
+
+    private func acts(ofServer element: Element, _ termination: inout Termination) -> [Termination.Act]? {
+        func message(_ text: String?) -> SASLMessage.Text { SASLMessage.read(Array((text ?? "").utf8).span) }
+        let data = element.namespace.isSASL2 ? element.childText("additional-data", element.namespace) : element.text
+        switch element.name {
+        case "challenge": return termination.serverSays(message(element.text))
+        case "success": return termination.serverSucceeds(message(data))
+        case "continue" where element.namespace.isSASL2:
+            return termination.serverSucceeds(message(data), isOver: false)
+        case "failure": return termination.serverFails()
+        default: return nil
+        }
+    }
+
+    /// What a client of SASL2 wants besides, as it goes on to the server.
+    private static func inline(of element: Element) -> [UInt8] {
+        let uri = element.namespaceURI
+        return XMLWriter.bytes { xml in
+            for child in element.children
+            where !child.matches("initial-response", element.namespace)
+                && !TerminatedOffer.isTiedToMechanism(child.namespace)
+            {
+                xml.element(child, inheriting: uri)
+            }
+        }
+    }
+
+    // MARK: What follows
+
+    private mutating func perform(_ act: Termination.Act, _ element: Element, _ event: StreamEvent) {
+        let uri = element.namespaceURI
+        switch act {
+        case .passOn: break
+        case .challenge(let bytes): answer(Self.element("challenge", uri, bytes))
+        case .refuse(let condition, let text): answer(Self.failure(uri, condition, text))
+        case .begin(let mechanism, let message), .beginForClient(let mechanism, let message):
+            let bytes = beginning(uri, mechanism, message)
+            if case .begin = act { say(bytes, isOwn: true) } else { say(bytes, isOwn: false) }
+        case .respond(let bytes): say(Self.element("response", uri, bytes), isOwn: true)
+        case .abort: say(XMLWriter.bytes { $0.element("abort", xmlns: uri) }, isOwn: true)
+        case .succeed(let data): succeed(data, element, event)
+        case .proceed(let data):
+            answer(Self.replacing(data, in: element))
+        case .fail: passFailure(element)
+        case .end(let condition, let text, let isServerAtFault):
+            login?.refusal = text
+            refuse(condition, text, fault: isServerAtFault ? .recv : .send)
+        case .remark(let remark): tell(remark)
+        }
+    }
+
+    /// The server's success becomes the client's: a new stream follows, or with SASL2 what was asked for besides.
+    private mutating func succeed(_ data: [UInt8]?, _ element: Element, _ event: StreamEvent) {
+        let isSASL2 = element.namespace.isSASL2
+        answer(isSASL2 ? Self.replacing(data, in: element) : Self.success(element.namespaceURI, data))
+        login?.termination = nil
+        authenticated(element, event)
+    }
+
+    /// The server's failure goes to the client as it came.
+    private mutating func passFailure(_ element: Element) {
+        enqueue(.forward(.recv))
+        facts.authentication = .failed(condition: login?.attempts.last?.condition ?? "undefined-condition")
+        phase = .opening
+        let rung: Rung.Name = element.namespace.isSASL2 ? .sasl2 : .sasl
+        for inline in [Rung.Name.bind2, .resume] { ladder.cancel(inline) }
+        finish(rung, .failed(condition: login?.attempts.last?.condition, "the login of xmpptap failed"))
+        _ = sasl.decode(element, .recv)
+    }
+
+    // MARK: Elements of this program's own
+
+    private static func text(_ bytes: [UInt8]) -> String { bytes.isEmpty ? "=" : Base64.encode(bytes) }
+
+    /// A challenge or response; an empty one has no text (RFC 6120 §6.4.3).
+    private static func element(_ name: String, _ uri: String, _ message: [UInt8]) -> [UInt8] {
+        XMLWriter.bytes { $0.element(name, xmlns: uri, text: message.isEmpty ? "" : Base64.encode(message)) }
+    }
+
+    private static func success(_ uri: String, _ data: [UInt8]?) -> [UInt8] {
+        XMLWriter.bytes { $0.element("success", xmlns: uri, text: data.map { text($0) } ?? "") }
+    }
+
+    private static func failure(_ uri: String, _ condition: SASLCondition, _ words: String?) -> [UInt8] {
+        let isSASL2 = uri != Namespace.sasl.uri.description
+        return XMLWriter.bytes { xml in
+            xml.element("failure", xmlns: uri) {
+                // The conditions are those of RFC 6120 in either profile (XEP-0388 §2.6.3).
+                $0.element(condition.description, xmlns: isSASL2 ? Namespace.sasl.uri.description : nil)
+                $0.element("text", isSASL2 ? [:] : ["xml:lang": "en"], text: words)
+            }
+        }
+    }
+
+    private func beginning(_ uri: String, _ mechanism: String, _ message: [UInt8]) -> [UInt8] {
+        guard uri != Namespace.sasl.uri.description else {
+            return XMLWriter.bytes {
+                $0.element("auth", xmlns: uri, ["mechanism": mechanism], text: Self.text(message))
+            }
+        }
+        let inline = login?.inline ?? []
+        return XMLWriter.bytes { xml in
+            xml.element("authenticate", xmlns: uri, ["mechanism": mechanism]) {
+                $0.element("initial-response", text: Self.text(message))
+                $0.verbatim(inline)
+            }
+        }
+    }
+
+    /// The server's success, or its wish for more, with the data that proves the proxy to the client; without tokens.
+    private static func replacing(_ data: [UInt8]?, in element: Element) -> [UInt8] {
+        let uri = element.namespaceURI
+        return XMLWriter.bytes { xml in
+            xml.element(element.name, xmlns: uri) {
+                $0.element("additional-data", text: data.map { text($0) })
+                for child in element.children
+                where !child.matches("additional-data", element.namespace)
+                    && !TerminatedOffer.isTiedToMechanism(child.namespace)
+                {
+                    $0.element(child, inheriting: uri)
+                }
+            }
+        }
+    }
+}

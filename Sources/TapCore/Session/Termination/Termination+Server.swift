@@ -1,0 +1,118 @@
+import XMPPCore
+
+// The proxy's own login to the server.
+extension Termination {
+    /// The client is who it says: the proxy logs in for it.
+    mutating func logIn(_ identity: SASLIdentity, _ login: Login, _ data: [UInt8]?) -> [Act] {
+        guard let offer else { return refuse(.temporaryAuthFailure, nil, login) }
+        let user = identity.authentication
+        guard
+            let choice = offer.choice(isSASL2: login.isSASL2, for: login.mechanism, desk, server: server)
+        else {
+            let list = offer.profile(isSASL2: login.isSASL2).server
+            return [.remark(.noMechanism(list))]
+                + refuse(.temporaryAuthFailure, "xmpptap cannot log in to the server", login, isTold: true)
+        }
+        let signed = LoginOffer(
+            mechanisms: offer.profile(isSASL2: login.isSASL2).server,
+            bindingTypes: offer.serverTypes,
+            tlsVersion: server?.version
+        )
+        var exchange = desk.clientExchange(
+            choice.mechanism,
+            identity,
+            domain: login.domain,
+            binding: choice.binding,
+            deniesBinding: choice.deniesBinding,
+            signed
+        )
+        guard case .send(let message)? = exchange?.step(nil), let exchange else {
+            return refuse(.temporaryAuthFailure, "xmpptap cannot log in by \(choice.mechanism)", login)
+        }
+        var login = login
+        login.user = user
+        state = .server(exchange, login, data: data, isProven: false)
+        return [.remark(.ownLogin(choice, user: user)), .begin(choice.mechanism, message)]
+    }
+
+    /// The server challenges; nil where that is for the client.
+    mutating func serverSays(_ message: SASLMessage.Text) -> [Act]? {
+        if let acts = outOfTurn() { return acts }
+        guard case .server(var exchange, let login, let data, let isProven) = state else { return nil }
+        guard !isProven, let bytes = Self.bytes(message) else {
+            return giveUp(login, "the server's challenge is no base64, or one too many")
+        }
+        switch exchange.step(bytes) {
+        case .send(let response):
+            state = .server(exchange, login, data: data, isProven: false)
+            return [.respond(response)]
+        case .done:
+            // It has proven itself in a challenge, and its success comes without.
+            state = .server(exchange, login, data: data, isProven: true)
+            return [.respond([])]
+        case .failed(_, let text): return giveUp(login, text)
+        }
+    }
+
+    /// The server says that the login has succeeded, or that something else is to be done first; nil where that is for the
+    /// client.
+    mutating func serverSucceeds(_ message: SASLMessage.Text, isOver: Bool = true) -> [Act]? {
+        if let acts = outOfTurn() { return acts }
+        guard case .server(var exchange, let login, let data, let isProven) = state else {
+            guard owedFailures > 0 else { return nil }
+            return distrust("the server takes a login that was given up", nil)
+        }
+        if !isProven {
+            guard message != .malformed, case .done = exchange.step(Self.bytes(message)) else {
+                return distrust("the server does not prove that it knows the password", login.user)
+            }
+        }
+        state = isOver ? .idle : .passing
+        return [isOver ? .succeed(data) : .proceed(data)]
+    }
+
+    /// The server says that the login has failed; nil where that is for the client, and empty where nobody is to learn of
+    /// it.
+    mutating func serverFails() -> [Act]? {
+        if owedFailures > 0 {
+            owedFailures -= 1
+            return []
+        }
+        if let acts = outOfTurn() { return acts }
+        guard case .server(_, let login, _, _) = state else {
+            if case .passing = state { state = .idle }
+            return nil
+        }
+        state = .idle
+        failures += 1
+        return [.fail, .remark(.ownLoginRefused(user: login.user ?? ""))]
+    }
+
+    private mutating func giveUp(_ login: Login, _ words: String) -> [Act] {
+        state = .idle
+        failures += 1
+        owedFailures += 1
+        return [
+            .abort, .remark(.ownLoginFailed(words, user: login.user ?? "")),
+            .refuse(.temporaryAuthFailure, "xmpptap could not log in to the server"),
+        ]
+    }
+
+    /// The server speaks of a login of which it has not been told: a client would take it for the answer to its own, which
+    /// is under way here. Nil where it may speak.
+    private mutating func outOfTurn() -> [Act]? {
+        switch state {
+        case .asked(let login), .client(_, let login): distrust("the server answers what nobody has asked", login.user)
+        case .idle where offer != nil: distrust("the server answers what nobody has asked", nil)
+        case .idle, .passing, .server: nil
+        }
+    }
+
+    private mutating func distrust(_ words: String, _ user: String?) -> [Act] {
+        state = .idle
+        return [
+            .remark(.ownLoginFailed(words, user: user ?? "")),
+            .end(.notAuthorized, "The server has not proven itself.", isServerAtFault: true),
+        ]
+    }
+}

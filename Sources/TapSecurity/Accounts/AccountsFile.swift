@@ -1,0 +1,173 @@
+internal import Glibc
+public import XMPPCore
+
+/// A file of accounts with their passwords: `--accounts FILE`.
+///
+/// ```
+/// # account          file with its password       stands for, in a capture
+/// juliet@example.org  juliet.password
+/// romeo@example.org   /run/secrets/romeo           as=romeo@verona.example
+/// ```
+///
+/// A line is a bare JID, the path of a file that holds its password and nothing else, and, where a capture knows the
+/// account by another address, `as=` and that address. A path is taken from the folder of this file, and may have spaces in
+/// it. Empty lines and those that begin with `#` say nothing. A file with a password must not be open to others.
+public struct AccountsFile: Sendable {
+    /// An account and its password.
+    public struct Account: Sendable {
+        /// Its bare address.
+        public let jid: JID
+        /// Its password, in clear, in a form that SASLprep accepts.
+        public let password: String
+        /// The bare address by which a capture knows it; nil where that is the same.
+        public let recorded: JID?
+    }
+
+    /// The accounts in the file's order, at least one.
+    public let accounts: [Account]
+
+    /// Bytes of a file of accounts at most.
+    private static let largestFile = 1 << 20
+    /// Bytes of a password at most, with the end of its line.
+    private static let longestPassword = 4096
+
+    /// Reads a file, and those that it names.
+    ///
+    /// - Throws: ``AccountsError`` that names file, line and what is expected.
+    public init(path: String) throws(AccountsError) {
+        let text = try Self.read(path, limit: Self.largestFile, isSecret: false) { AccountsError(path, nil, $0) }
+        let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? ""
+        var accounts: [Account] = []
+        for (number, line) in try Self.lines(of: text, path) {
+            func fault(_ words: String) -> AccountsError { AccountsError(path, number, words) }
+            let file = line.file.hasPrefix("/") ? line.file : folder + line.file
+            var password = try Self.read(file, limit: Self.longestPassword, isSecret: true, fault)
+            if password.last?.isNewline == true { password.removeLast() }
+            guard !password.isEmpty, !password.contains(where: \.isNewline) else {
+                throw fault("\(file) does not hold a password, which is one line of text")
+            }
+            guard SASLprep.prepare(password)?.isEmpty == false else {
+                throw fault("the password in \(file) holds characters that no password may (RFC 4013)")
+            }
+            accounts.append(Account(jid: line.jid, password: password, recorded: line.recorded))
+        }
+        guard !accounts.isEmpty else { throw AccountsError(path, nil, "there is no account in it; \(Self.form)") }
+        self.accounts = accounts
+    }
+
+    // MARK: Lines
+
+    /// What a line says.
+    struct Line: Equatable {
+        var jid: JID
+        var file: String
+        var recorded: JID?
+    }
+
+    private static let form = "write an address, the file that holds its password, and, if need be, as=ADDRESS"
+
+    /// The lines of a file at `path` that say something, with their numbers from 1.
+    static func lines(of text: String, _ path: String) throws(AccountsError) -> [(number: Int, Line)] {
+        var lines: [(number: Int, Line)] = []
+        // Some editors begin a file with a mark that says that it is UTF-8.
+        let text = text.unicodeScalars.first == "\u{FEFF}" ? String(text.unicodeScalars.dropFirst()) : text
+        let rows = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+        for (index, row) in rows.enumerated() {
+            func fault(_ words: String) -> AccountsError { AccountsError(path, index + 1, words) }
+            var rest = trim(row)
+            guard let first = rest.first, first != "#" else { continue }
+            let end = rest.firstIndex(where: isBlank) ?? rest.endIndex
+            let address = String(rest[..<end])
+            rest = trim(rest[end...])
+            var recorded: JID?
+            let last = rest.lastIndex(where: isBlank).map { rest[rest.index(after: $0)...] } ?? rest
+            if last.hasPrefix("as=") {
+                recorded = try account(String(last.dropFirst(3)), fault)
+                rest = trim(rest[..<last.startIndex])
+            }
+            let jid = try account(address, fault)
+            guard !rest.isEmpty else { throw fault("\(address) lacks the file with its password; \(form)") }
+            if let other = lines.first(where: { $0.1.jid == jid }) {
+                throw fault("\(address) stands in line \(other.number) already; leave one out")
+            }
+            let meant = recorded ?? jid
+            if let other = lines.first(where: { ($0.1.recorded ?? $0.1.jid) == meant }) {
+                throw fault("line \(other.number) stands for \(meant) already; leave one out")
+            }
+            lines.append((index + 1, Line(jid: jid, file: String(rest), recorded: recorded)))
+        }
+        return lines
+    }
+
+    private static func account(_ text: String, _ fault: (String) -> AccountsError) throws(AccountsError) -> JID {
+        guard let jid = JID(text), !jid.isServer, jid.isBare else {
+            throw fault("\"\(text)\" is no address of an account, as juliet@example.org is; \(form)")
+        }
+        return jid
+    }
+
+    private static func isBlank(_ character: Character) -> Bool { character == " " || character == "\t" }
+
+    private static func trim(_ text: Substring) -> Substring {
+        var text = text.drop(while: isBlank)
+        while let last = text.last, isBlank(last) { text.removeLast() }
+        return text
+    }
+
+    // MARK: Files
+
+    private static func read(
+        _ path: String,
+        limit: Int,
+        isSecret: Bool,
+        _ fault: (String) -> AccountsError
+    ) throws(AccountsError) -> String {
+        func unreadable() -> AccountsError { fault("cannot read \(path): \(String(cString: strerror(errno)))") }
+        // A pipe that nobody writes to would be waited for.
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else { throw unreadable() }
+        defer { close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw unreadable() }
+        guard status.st_mode & S_IFMT == S_IFREG else { throw fault("\(path) is no file") }
+        guard !isSecret || status.st_mode & 0o077 == 0 else {
+            throw fault("others can read \(path), and with it the password; take that away: chmod 600 \(path)")
+        }
+        guard status.st_size <= limit else {
+            throw fault("\(path) is larger than \(limit) bytes, which no such file is")
+        }
+        var bytes = [UInt8](repeating: 0, count: limit + 1)
+        var count = 0
+        while count < bytes.count {
+            let read = bytes.withUnsafeMutableBytes { bytes in
+                Glibc.read(descriptor, bytes.baseAddress?.advanced(by: count), bytes.count - count)
+            }
+            if read < 0, errno == EINTR { continue }
+            guard read >= 0 else { throw unreadable() }
+            if read == 0 { break }
+            count += read
+        }
+        guard count <= limit, let text = String(validating: bytes[..<count], as: UTF8.self) else {
+            throw fault("\(path) is no UTF-8 text of at most \(limit) bytes")
+        }
+        return text
+    }
+}
+
+/// What is wrong with a file of accounts, or with one that it names: in one line, and never with a password in it.
+public struct AccountsError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// The file of accounts.
+    public let path: String
+    /// The line, from 1; nil where it is the file as a whole.
+    public let line: Int?
+    private let words: String
+
+    init(_ path: String, _ line: Int?, _ words: String) {
+        self.path = path
+        self.line = line
+        self.words = words
+    }
+
+    /// `FILE:LINE: what is wrong, and what is expected`.
+    public var description: String { "\(path)\(line.map { ":\($0)" } ?? ""): \(words)" }
+}

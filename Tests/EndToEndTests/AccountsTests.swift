@@ -1,0 +1,161 @@
+import TapTestKit
+import Testing
+
+/// `--accounts`: logins bound to TLS that the proxy ends itself, with real clients and servers.
+@Suite(.timeLimit(.minutes(3)), .serialized) struct AccountsTests {
+    private static let isInstalled = TestProgram.areInstalled(.ejabberd, .slixmpp, .openssl)
+
+    /// An ejabberd on TLS 1.2, which binds by tls-unique there, and a tap before it.
+    private struct Scene {
+        let server: EjabberdServer
+        let tap: Tap
+        let authority: InterceptAuthority
+        let folder: TemporaryFolder
+
+        /// - Parameter passwords: What the tap has of the accounts; nil gives it none.
+        init(passwords: [Account]?, arguments more: [String] = []) async throws {
+            let certificate = try await TestCertificate()
+            folder = try TemporaryFolder()
+            authority = try await InterceptAuthority()
+            server = try await EjabberdServer(secured: (certificate, [.juliet, .romeo]), withoutTLS13: true)
+            var arguments = authority.arguments + ["--upstream-ca", certificate.certificate] + more
+            if let passwords { arguments += ["--accounts", try Self.file(passwords, in: folder)] }
+            tap = try await Tap(upstream: server.port, arguments: arguments)
+        }
+
+        static func file(_ accounts: [Account], in folder: TemporaryFolder) throws -> String {
+            for account in accounts { try folder.write("\(account.password)\n", to: "\(account.user).password") }
+            let lines = accounts.map { "\($0.jid) \($0.user).password" }
+            return try folder.write("# who\n" + lines.joined(separator: "\n") + "\n", to: "accounts")
+        }
+
+        func client(_ account: Account, _ script: ScriptedClient.Script = .init()) throws -> ScriptedClient {
+            try ScriptedClient(
+                .slixmpp,
+                as: account,
+                port: tap.port,
+                startTLS: true,
+                script,
+                options: ["--ca", authority.certificate, "--mechanism", "SCRAM-SHA-1-PLUS", "--timeout", "20"]
+            )
+        }
+
+        func stop() async throws {
+            try await tap.stop()
+            try await server.stop()
+        }
+    }
+
+    @Test(.enabled(if: isInstalled, "ejabberd or slixmpp is missing"))
+    func `without it slixmpp's bound login to ejabberd fails, as was predicted, and the log says why`() async throws {
+        let scene = try await Scene(passwords: nil)
+        let client = try scene.client(.juliet)
+        await #expect(throws: KitError.self) { try await client.finish() }
+        try await scene.stop()
+        let records = try scene.tap.records().filter { $0.session == 1 }
+        let forecast = try #require(records.last { $0.code == "channel-binding" })
+        #expect(forecast.level == "warn")
+        #expect(forecast.message?.contains("this login will fail: tls-unique differs on the two connections") == true)
+        let failure = try #require(records.first { $0.code == "sasl-failure" })
+        #expect(forecast.sequence < failure.sequence)
+        let verdict = try #require(records.first { $0.code == "login-failed" })
+        #expect(verdict.details?.cause == "channel-binding-mismatch" && verdict.details?.proxyIsCause == true)
+        #expect(verdict.message?.contains("--accounts") == true)
+    }
+
+    @Test(.enabled(if: isInstalled, "ejabberd or slixmpp is missing"))
+    func `with it slixmpp logs in to ejabberd, bound to TLS on both legs, and two clients talk`() async throws {
+        let scene = try await Scene(passwords: [.juliet, .romeo])
+        let juliet = try scene.client(.juliet, .init(reply: "Wherefore?", receive: 1))
+        try await juliet.event("ready")
+        let romeo = try scene.client(.romeo, .init(ping: true, send: [(to: .juliet, body: "But soft!")], receive: 1))
+        #expect(try await romeo.finish().contains { $0.event == "received" && $0.body == "Wherefore?" })
+        try await juliet.finish()
+        try await scene.stop()
+        let all = try scene.tap.records()
+        all.checkEveryNumberIsThere()
+        for session: UInt64 in 1...2 {
+            let mine = all.filter { $0.session == session }
+            mine.checkNoByteIsMissing()
+            let steps = mine.filter { ["auth", "success"].contains($0.name ?? "") && $0.kind == "element" }
+            #expect(
+                steps.map { "\($0.name ?? "") \($0.direction ?? "") \($0.origin ?? "peer")" } == [
+                    "auth send peer", "auth send tap", "success recv peer", "success recv tap",
+                ]
+            )
+            #expect(steps.filter { $0.name == "auth" }.allSatisfy { $0.xml?.contains("-PLUS") == true })
+            let own = try #require(mine.first { $0.code == "own-login" }?.message)
+            #expect(own.contains("SCRAM-SHA-") && own.contains("-PLUS, bound by tls-unique"), "\(own)")
+            #expect(mine.contains { $0.code == "session-ready" })
+        }
+        let forecasts = all.filter { $0.code == "channel-binding" }
+        #expect(!forecasts.isEmpty && forecasts.allSatisfy { $0.level == "info" })
+        for path in [scene.tap.json, scene.tap.text, scene.tap.capture, scene.tap.story] {
+            let log = Tap.read(path)
+            #expect(!log.contains(Account.juliet.password) && !log.contains(Account.romeo.password))
+        }
+    }
+
+    @Test(.enabled(if: isInstalled, "ejabberd or slixmpp is missing"))
+    func `a client without TLS is logged in bound to the server's`() async throws {
+        let scene = try await Scene(passwords: [.juliet], arguments: ["--client-tls", "off"])
+        let client = try ScriptedClient(
+            .slixmpp,
+            as: .juliet,
+            port: scene.tap.port,
+            options: ["--mechanism", "SCRAM-SHA-1", "--timeout", "20"]
+        )
+        #expect(try await client.finish().contains { $0.event == "ready" })
+        try await scene.stop()
+        let records = try scene.tap.records().filter { $0.session == 1 }
+        let auths = records.filter { $0.name == "auth" && $0.kind == "element" }.compactMap(\.xml)
+        #expect(auths.count == 2 && auths[0].contains("SCRAM-SHA-1\"") && auths[1].contains("-PLUS'"), "\(auths)")
+        #expect(records.contains { $0.message?.hasSuffix("-PLUS, bound by tls-unique") == true })
+    }
+
+    @Test(.enabled(if: isInstalled, "ejabberd or slixmpp is missing"))
+    func `where the file has another password than the server, or lacks the account, the log says whose login failed`()
+        async throws
+    {
+        let scene = try await Scene(passwords: [Account("juliet", password: "not hers")])
+        // The client has the file's password, and the server another.
+        let wrong = try scene.client(Account("juliet", password: "not hers"))
+        await #expect(throws: KitError.self) { try await wrong.finish() }
+        let right = try scene.client(.juliet)
+        await #expect(throws: KitError.self) { try await right.finish() }
+        let missing = try scene.client(.romeo)
+        await #expect(throws: KitError.self) { try await missing.finish() }
+        try await scene.stop()
+        let verdicts = try scene.tap.records().filter { $0.code == "login-failed" }
+        #expect(
+            verdicts.map { $0.details?.cause } == ["own-login-refused", "wrong-password", "channel-binding-mismatch"],
+            "\(verdicts.map(\.message))"
+        )
+        #expect(verdicts.map { $0.details?.side } == ["xmpptap", "client", "xmpptap"])
+    }
+
+    // MARK: What is typed
+
+    @Test func `a password that others can read, a bad line and a flag in vain end the program before it listens`()
+        async throws
+    {
+        let folder = try TemporaryFolder()
+        let file = try folder.write("juliet@example.org password", to: "accounts")
+        try folder.write("s3cr3t-7", to: "password")
+        _ = try await ToolProcess("/bin/chmod", ["644", folder.path(of: "password")]).ending()
+        let open = try await XMPPTapBinary.run(["proxy", "--upstream", "127.0.0.1:1", "--accounts", file])
+        #expect(open.ending == .exited(3))
+        #expect(open.error.contains("--accounts: \(file):1: others can read \(folder.path(of: "password"))"))
+        #expect(!open.error.contains("s3cr3t-7"))
+        try folder.write("juliet@example.org", to: "accounts")
+        let bad = try await XMPPTapBinary.run(["proxy", "--upstream", "127.0.0.1:1", "--accounts", file])
+        #expect(bad.ending == .exited(3) && bad.error.contains("\(file):1: juliet@example.org lacks the file"))
+        for arguments in [
+            ["--tls", "passthrough", "--upstream", "127.0.0.1:1"], [],
+            ["--channel-binding", "strip", "--upstream", "127.0.0.1:1"],
+        ] {
+            let vain = try await XMPPTapBinary.run(["proxy", "--accounts", file] + arguments)
+            #expect(vain.ending == .exited(2) && vain.error.contains("--accounts"), "\(vain.error)")
+        }
+    }
+}

@@ -1,0 +1,166 @@
+import TapTestKit
+import Testing
+
+/// Logins bound to TLS through a proxy that ends it, against a client and a server that compute the binding of their own
+/// connections: pyOpenSSL's, the client with aiosasl. Debian's servers know neither tls-exporter nor tls-server-end-point.
+@Suite(.timeLimit(.minutes(3)), .serialized, .enabled(if: BindingPeer.isInstalled, "aiosasl or pyOpenSSL is missing"))
+struct BindingTests {
+    /// A scripted server, and a tap before it.
+    private struct Scene {
+        let server: BindingPeer
+        let tap: Tap
+        /// What the client has to trust.
+        let trusted: String
+        private let folder: TemporaryFolder
+        private let certificate: TestCertificate
+        private let authority: InterceptAuthority
+
+        /// - Parameters:
+        ///   - hasAccount: Whether the tap has juliet's password.
+        ///   - hasKey: Whether the tap shows clients the server's own certificate.
+        ///   - isShown: Whether the server asks for a client certificate, and the tap shows the server's.
+        init(
+            _ mechanisms: [String] = ["SCRAM-SHA-256-PLUS", "SCRAM-SHA-256"],
+            bindings: [String],
+            version: String = "1.3",
+            hasAccount: Bool,
+            hasKey: Bool = false,
+            isShown: Bool = false
+        ) async throws {
+            // aiosasl knows the hash of RSA's signatures alone.
+            certificate = try await TestCertificate(isRSA: true)
+            folder = try TemporaryFolder()
+            authority = try await InterceptAuthority()
+            let port = try FreePort.next()
+            server = try await BindingPeer.serve(
+                port: port,
+                certificate: certificate.certificate,
+                key: certificate.key,
+                mechanisms: mechanisms,
+                bindings: bindings,
+                ["--version", version] + (isShown ? ["--ca", certificate.certificate] : [])
+            )
+            var arguments = authority.arguments + ["--upstream-ca", certificate.certificate]
+            if hasAccount {
+                try folder.write(Account.juliet.password, to: "password")
+                arguments += ["--accounts", try folder.write("\(Account.juliet.jid) password", to: "accounts")]
+            }
+            if hasKey { arguments += ["--certificate", certificate.certificate, "--key", certificate.key] }
+            if isShown {
+                arguments += ["--upstream-certificate", certificate.certificate, "--upstream-key", certificate.key]
+            }
+            trusted = hasKey ? certificate.certificate : authority.certificate
+            tap = try await Tap(upstream: port, arguments: arguments)
+        }
+
+        func logIn(_ binding: String, _ arguments: [String] = []) async throws -> BindingPeer.Facts {
+            try await BindingPeer.logIn(port: tap.port, trusting: trusted, binding: binding, arguments)
+        }
+
+        /// Ends both; gives what the server says of the only login.
+        func end() async throws -> BindingPeer.Facts {
+            let facts = try await server.login()
+            try await tap.stop()
+            defer { withExtendedLifetime(certificate) {} }
+            try await server.stop()
+            return facts
+        }
+    }
+
+    // MARK: With the server's certificate
+
+    @Test func `aiosasl binds to the server's own certificate, shown by the tap, and nothing is edited`() async throws {
+        let scene = try await Scene(
+            bindings: ["tls-exporter", "tls-server-end-point"],
+            hasAccount: false,
+            hasKey: true
+        )
+        let facts = try await scene.logIn("tls-server-end-point", ["--provider", "aiosasl"])
+        #expect(facts.error == nil && facts.jid == "juliet@localhost/b")
+        let server = try await scene.end()
+        #expect(server.flag == "p=tls-server-end-point" && server.error == nil)
+        let records = try scene.tap.records()
+        #expect(!records.contains { $0.origin == "tap" })
+        let forecast = try #require(records.last { $0.code == "channel-binding" })
+        #expect(forecast.message?.contains("tls-server-end-point is the same on both connections") == true)
+    }
+
+    @Test func `a binding to the connection fails with it all the same, as was predicted`() async throws {
+        let scene = try await Scene(
+            bindings: ["tls-exporter", "tls-server-end-point"],
+            hasAccount: false,
+            hasKey: true
+        )
+        let facts = try await scene.logIn("tls-exporter")
+        #expect(facts.error?.contains("not-authorized") == true)
+        #expect(try await scene.end().error == "channel-bindings-dont-match")
+        let records = try scene.tap.records()
+        let forecast = try #require(records.last { $0.code == "channel-binding" })
+        #expect(forecast.level == "warn" && forecast.message?.contains("tls-exporter differs") == true)
+        let verdict = try #require(records.first { $0.code == "login-failed" })
+        #expect(verdict.details?.cause == "channel-binding-mismatch")
+        #expect(verdict.message?.contains("(--accounts)") == true)
+    }
+
+    @Test func `aiosasl binds to the server's certificate with an account, and the tap to its own connection`()
+        async throws
+    {
+        let scene = try await Scene(bindings: ["tls-exporter"], hasAccount: true, hasKey: true)
+        let facts = try await scene.logIn("tls-server-end-point", ["--provider", "aiosasl"])
+        #expect(facts.error == nil && facts.jid == "juliet@localhost/b" && facts.signed == ["h", "t"])
+        #expect(facts.bindings == ["tls-exporter", "tls-server-end-point"])
+        let server = try await scene.end()
+        #expect(server.flag == "p=tls-exporter" && server.error == nil)
+    }
+
+    // MARK: With an account
+
+    @Test(arguments: [
+        ("tls-exporter", "tls-exporter", "1.3"), ("tls-server-end-point", "tls-exporter", "1.3"),
+        ("tls-exporter", "tls-server-end-point", "1.3"), ("tls-unique", "tls-unique", "1.2"),
+        ("tls-exporter", "tls-unique", "1.2"), ("tls-server-end-point", "tls-server-end-point", "1.2"),
+    ])
+    func `each leg is bound by its own connection, by whatever its peer knows`(
+        client: String,
+        server: String,
+        version: String
+    ) async throws {
+        let scene = try await Scene(bindings: [server], version: version, hasAccount: true)
+        let facts = try await scene.logIn(client)
+        #expect(facts.error == nil && facts.jid == "juliet@localhost/b")
+        #expect(facts.mechanism == "SCRAM-SHA-256-PLUS" && facts.version == "TLSv\(version)")
+        // The tap signs what it offers on this leg.
+        #expect(facts.signed == ["h", "t"])
+        let seen = try await scene.end()
+        #expect(seen.error == nil && seen.mechanism == "SCRAM-SHA-256-PLUS" && seen.flag == "p=\(server)")
+        #expect(seen.version == "TLSv\(version)")
+        let records = try scene.tap.records()
+        let own = try #require(records.first { $0.code == "own-login" }?.message)
+        #expect(own.hasSuffix("by SCRAM-SHA-256-PLUS, bound by \(server)"))
+        #expect(records.contains { $0.code == "session-ready" })
+        #expect(!Tap.read(scene.tap.json).contains(Account.juliet.password))
+    }
+
+    @Test func `the features before and after are both in the log`() async throws {
+        let scene = try await Scene(["SCRAM-SHA-256-PLUS", "X-OAUTH2"], bindings: ["tls-exporter"], hasAccount: true)
+        let facts = try await scene.logIn("tls-exporter")
+        #expect(facts.error == nil && facts.mechanisms == ["SCRAM-SHA-256-PLUS"])
+        _ = try await scene.end()
+        let features = try scene.tap.records().filter {
+            $0.xml?.contains("X-OAUTH2") == true
+        }
+        #expect(features.count == 1)
+        #expect(features.first?.message?.contains("passed on with") == true, "\(features.map(\.message))")
+    }
+
+    @Test func `a server that takes certificates alone is shown the tap's, and the client logs in by its password`()
+        async throws
+    {
+        let scene = try await Scene(["EXTERNAL"], bindings: [], hasAccount: true, isShown: true)
+        let facts = try await scene.logIn("tls-exporter")
+        #expect(facts.error == nil && facts.jid == "juliet@localhost/b" && facts.mechanism == "SCRAM-SHA-256-PLUS")
+        let server = try await scene.end()
+        #expect(server.mechanism == "EXTERNAL" && server.error == nil)
+        #expect(server.authzid == "juliet@localhost" && server.subject == "localhost")
+    }
+}

@@ -1,0 +1,75 @@
+import Foundation
+import TapTestKit
+import Testing
+import XMPPCore
+
+@testable import TapSecurity
+
+struct AccountsFileTests {
+    private let folder: TemporaryFolder
+
+    init() throws { folder = try TemporaryFolder() }
+
+    /// What is wrong with a file of this text; nil where nothing is.
+    private func fault(_ text: String) throws -> String? {
+        let path = try folder.write(text, to: "accounts")
+        do throws(AccountsError) {
+            _ = try AccountsFile(path: path)
+            return nil
+        } catch {
+            return error.description
+        }
+    }
+
+    @Test func `accounts, comments and empty lines, and paths from the folder of the file`() throws {
+        try folder.write("r0m30\n", to: "juliet.password")
+        let elsewhere = try TemporaryFolder()
+        let other = try elsewhere.write("sw0rd und mehr\r\n", to: "his own")
+        let path = try folder.write(
+            "\u{FEFF}# who\r\n\r\n  juliet@example.org\tjuliet.password  \n \t\nRomeo@Example.org \(other)  as=romeo@verona.example",
+            to: "accounts"
+        )
+        let accounts = try AccountsFile(path: path).accounts
+        #expect(accounts.map(\.jid.description) == ["juliet@example.org", "Romeo@Example.org"])
+        #expect(accounts.map(\.password) == ["r0m30", "sw0rd und mehr"])
+        #expect(accounts.map { $0.recorded?.description } == [nil, "romeo@verona.example"])
+    }
+
+    @Test func `a bad line is refused with its file, its number, and what is expected`() throws {
+        try folder.write("r0m30", to: "a")
+        for (text, words) in [
+            ("", ": there is no account in it"), ("# nobody\n", ": there is no account in it"),
+            ("\nexample.org a", ":2: \"example.org\" is no address of an account"),
+            ("a@b/c a", ":1: \"a@b/c\" is no address"), ("a@b", ":1: a@b lacks the file"),
+            ("a@b as=c@d", ":1: a@b lacks the file"), ("a@b a as=d", ":1: \"d\" is no address"),
+            ("a@b a\nA@b a", ":2: A@b stands in line 1 already"), ("a@b a\nc@d a as=a@b", ":2: line 1 stands for a@b"),
+            ("a@b nothing", ":1: cannot read \(folder.path)/nothing: No such file"),
+            ("a@b /dev/null", ":1: /dev/null is no file"), ("a@b .", ":1: "),
+        ] {
+            let fault = try #require(try fault(text), "\(text)")
+            #expect(fault.hasPrefix("\(folder.path(of: "accounts"))\(words)"), "\(fault)")
+        }
+        #expect(throws: AccountsError.self) { try AccountsFile(path: folder.path(of: "missing")) }
+    }
+
+    @Test(arguments: [0o640, 0o604, 0o620, 0o644])
+    func `a password that others can read is refused, and how to mend it is said`(rights: Int) throws {
+        let file = try folder.write("r0m30", to: "a")
+        try FileManager.default.setAttributes([.posixPermissions: rights], ofItemAtPath: file)
+        let fault = try #require(try fault("a@b a"))
+        #expect(fault.contains(":1: others can read \(file)") && fault.hasSuffix("chmod 600 \(file)"))
+    }
+
+    @Test(arguments: ["", "\n", "one\ntwo", "with\u{7}bell", String(repeating: "x", count: 5000)])
+    func `what is no password is refused without being shown`(text: String) throws {
+        try folder.write(text, to: "a")
+        let fault = try #require(try fault("a@b a"))
+        #expect(!fault.contains("two") && !fault.contains("bell") && !fault.contains("xxx"), "\(fault)")
+    }
+
+    @Test func `a password in bytes that are no text is refused`() throws {
+        try folder.write("x", to: "a")
+        try Data([0x66, 0xFF, 0x66]).write(to: URL(filePath: folder.path(of: "a")))
+        #expect(try fault("a@b a")?.contains("no UTF-8 text") == true)
+    }
+}
