@@ -53,7 +53,8 @@ class Profanity:
             "PATH": "/usr/bin:/bin",
         }
         if options.ca:
-            environment["SSL_CERT_FILE"] = os.path.abspath(options.ca)
+            # The system's folder of roots is read beside the file, unless another is named.
+            environment.update(SSL_CERT_FILE=os.path.abspath(options.ca), SSL_CERT_DIR=self.home)
         self.process, self.terminal = pty.fork()
         if self.process == 0:
             os.execve("/usr/bin/profanity", arguments, environment)
