@@ -301,7 +301,8 @@ def converse(plain, context, options):
         facts["flag"] = first.split(",")[0]
         data, error = scram(stream, tls, mechanism, first, options)
     if error:
-        stream.send("<failure xmlns='%s'><not-authorized/></failure>" % NS_SASL)
+        condition = "aborted" if error == "aborted" else "not-authorized"
+        stream.send("<failure xmlns='%s'><%s/></failure>" % (NS_SASL, condition))
         return dict(facts, error=error)
     stream.send("<success xmlns='%s'>%s</success>" % (NS_SASL, base64.b64encode(data).decode()))
     stream.until(r"<stream:stream[^>]*>")

@@ -52,6 +52,8 @@ final class LoginNotes {
     /// What this program said where it ended the session, and the cause, where that is a certain one.
     var refusal: String?
     var refusalCause: LoginCause?
+    /// It is this program, not the server, that demands TLS of the client.
+    var demandsTLS = false
     var connectionFault = ConnectionFault.unreachable
     /// What the driver knows, and the streams do not show.
     var blamed: LoginVerdict?
