@@ -88,9 +88,16 @@ import Testing
             let tap = try await Tap(upstream: server.port, arguments: Self.flags(client, toServer, own, real))
             let juliet = try Self.client(way, tap, port: tap.port, own)
             await #expect(throws: KitError.self, "\(name)") { try await juliet.finish() }
-            try await tap.wait(for: client == "off" ? "tls-off" : "tls-required", in: tap.json)
+            try await tap.wait(for: "\"login-failed\"", in: tap.json)
             try await tap.stop()
-            #expect(!Tap.read(tap.json).contains("session-ready"), "\(name)")
+            let records = try tap.records()
+            #expect(!records.contains { $0.code == "session-ready" }, "\(name)")
+            let verdict = records.first { $0.code == "login-failed" }?.details
+            #expect(
+                verdict?.cause == (client == "off" ? "leg-with-tls" : "leg-without-tls"),
+                "\(name): \(verdict?.cause ?? "")"
+            )
+            #expect(verdict?.side == "xmpptap" && verdict?.proxyIsCause == true, "\(name)")
         }
         try await server.stop()
     }
@@ -115,6 +122,7 @@ import Testing
             try await tap.stop()
             let records = try tap.records()
             #expect(records.contains { $0.code == "tls-required" } == !isServed)
+            #expect(records.contains { $0.details?.cause == "leg-without-tls" } == !isServed)
             #expect(records.contains { $0.code == "no-tls" } == isServed)
         }
         try await server.stop()

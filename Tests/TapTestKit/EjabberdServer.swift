@@ -8,6 +8,8 @@ import Foundation
 public final class EjabberdServer: Sendable {
     /// The port where clients connect.
     public let port: UInt16
+    /// The port where clients begin with TLS; nobody listens there where the server has no TLS.
+    public let directPort: UInt16
 
     private let folder: TemporaryFolder
     private let process: ToolProcess
@@ -16,7 +18,8 @@ public final class EjabberdServer: Sendable {
     ///
     /// - Parameters:
     ///   - usesProxyProtocol: whether each connection has to begin with a PROXY header.
-    ///   - secured: its certificate, with which it demands STARTTLS, and who can log in; nil is a server without TLS.
+    ///   - secured: its certificate, with which it demands STARTTLS on one port and begins with TLS on the other, and who
+    ///     can log in; nil is a server without TLS.
     ///   - withoutTLS13: whether TLS 1.2 is the highest version it speaks.
     public init(
         usesProxyProtocol: Bool = false,
@@ -25,6 +28,7 @@ public final class EjabberdServer: Sendable {
     ) async throws {
         folder = try TemporaryFolder()
         port = try FreePort.next()
+        directPort = try FreePort.next()
         let libraries = try Self.libraries()
         var authentication = """
             auth_method: [anonymous]
@@ -32,6 +36,7 @@ public final class EjabberdServer: Sendable {
             allow_multiple_connections: true
             """
         var encryption = "starttls: false"
+        var direct = ""
         if let (certificate, _) = secured {
             // It wants both in one file.
             let pair = try [certificate.certificate, certificate.key].map {
@@ -39,8 +44,17 @@ public final class EjabberdServer: Sendable {
             }
             authentication =
                 "auth_method: [internal]\ncertfiles: [\"\(try folder.write(pair.joined(), to: "pair.pem"))\"]"
-            encryption =
-                "starttls_required: true\n    protocol_options: [\(withoutTLS13 ? "no_tlsv1_3" : "no_sslv3")]"
+            let versions = "protocol_options: [\(withoutTLS13 ? "no_tlsv1_3" : "no_sslv3")]"
+            encryption = "starttls_required: true\n    \(versions)"
+            direct = """
+
+                  -
+                    port: \(directPort)
+                    ip: "127.0.0.1"
+                    module: ejabberd_c2s
+                    tls: true
+                    \(versions)
+                """
         }
         let registrations = (secured?.accounts ?? []).map {
             "ok = ejabberd_auth:try_register(<<\"\($0.user)\">>, <<\"localhost\">>, <<\"\($0.password)\">>)"
@@ -56,12 +70,16 @@ public final class EjabberdServer: Sendable {
                 ip: "127.0.0.1"
                 module: ejabberd_c2s
                 use_proxy_protocol: \(usesProxyProtocol)
-                \(encryption)
+                \(encryption)\(direct)
             modules:
               mod_roster: {}
               mod_disco: {}
               mod_ping: {}
+              mod_offline: {}
               mod_stream_mgmt: {}
+              mod_caps: {}
+              mod_pubsub:
+                plugins: [flat, pep]
 
             """,
             to: "ejabberd.yml"

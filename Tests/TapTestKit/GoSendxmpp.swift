@@ -3,24 +3,34 @@ public struct GoSendxmpp: Sendable {
     private let process: ToolProcess
     private let folder: TemporaryFolder
 
-    /// Logs in by STARTTLS and sends a message.
+    /// Logs in and sends a message.
     ///
-    /// - Parameter authority: path of the one certificate it trusts; by default it accepts any server's.
+    /// - Parameters:
+    ///   - authority: path of the one certificate it trusts; by default it accepts any server's.
+    ///   - direct: whether it begins with TLS, rather than ask for it.
     public init(
         as account: Account,
         port: UInt16,
         trusting authority: String? = nil,
+        direct: Bool = false,
         send body: String,
         to recipient: Account
     ) throws {
-        try self.init(account, port, authority, [recipient.jid], input: body)
+        try self.init(account, port, authority, (direct ? ["--tls"] : []) + [recipient.jid], input: body)
     }
 
-    /// Logs in by STARTTLS and prints messages until it is terminated.
+    /// Logs in and prints messages until it is terminated.
     ///
-    /// - Parameter authority: path of the one certificate it trusts; by default it accepts any server's.
-    public init(listeningAs account: Account, port: UInt16, trusting authority: String? = nil) throws {
-        try self.init(account, port, authority, ["--listen"], input: "")
+    /// - Parameters:
+    ///   - authority: path of the one certificate it trusts; by default it accepts any server's.
+    ///   - direct: whether it begins with TLS, rather than ask for it.
+    public init(
+        listeningAs account: Account,
+        port: UInt16,
+        trusting authority: String? = nil,
+        direct: Bool = false
+    ) throws {
+        try self.init(account, port, authority, (direct ? ["--tls"] : []) + ["--listen"], input: "")
     }
 
     private init(

@@ -175,7 +175,8 @@ public final class RawListener: Sendable {
     /// - Parameters:
     ///   - host: an address of loopback: `127.0.0.1`, another that begins with 127, or `::1`.
     ///   - port: a free one by default.
-    public init(host: String = "127.0.0.1", port: UInt16? = nil) throws {
+    ///   - backlog: how many connections may wait to be accepted, beside one.
+    public init(host: String = "127.0.0.1", port: UInt16? = nil, backlog: Int32 = 64) throws {
         let port = try port ?? FreePort.next()
         let descriptor = socket(
             host == "::1" ? AF_INET6 : AF_INET,
@@ -185,7 +186,7 @@ public final class RawListener: Sendable {
         var yes: Int32 = 1
         setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
         guard descriptor >= 0, LoopbackAddress.with(port, host: host, { bind(descriptor, $0, $1) }) == 0,
-            listen(descriptor, 64) == 0
+            listen(descriptor, backlog) == 0
         else { throw KitError("cannot listen on port \(port) of \(host): errno \(errno)") }
         self.port = port
         self.descriptor = descriptor

@@ -51,6 +51,7 @@ extension Session {
             if separate != nil, takesAside(event, kind, direction) { return }
             if kind == .element, direction == .recv, isFeatures(event) { return passFeatures(event) }
             if kind == .element, terminates(event, direction) { return }
+            if kind == .whitespace, keepsWhiteSpace(event, direction) { return }
             if shouldHold(event, direction) { holdItem(event, direction) } else { forward(event, direction) }
             switch kind {
             case .declaration: recordItem(event, direction, .declaration, level: .verbose)

@@ -74,7 +74,8 @@ extension AuthorityError: CustomStringConvertible {
                 + "\(names.map(\.description).joined(separator: ", ")) and what is below; make another with 'xmpptap ca "
                 + "create --domain \(shown)'"
         case .expired(let time):
-            "the certificate authority for \(shown) is no longer valid since \(Self.day(time)); \(anew)"
+            "the certificate authority for \(shown) is no longer valid since \(Self.day(time)); make it anew with 'xmpptap ca "
+                + "remove --domain \(shown)' and 'xmpptap ca create --domain \(shown)', and trust the new one"
         case .notYetValid(let time):
             "the certificate authority for \(shown) is not valid before \(Self.day(time)); set the clock of this machine"
         case .missing(let folder):

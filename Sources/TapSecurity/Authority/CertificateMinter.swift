@@ -76,7 +76,7 @@ public final class CertificateMinter: Sendable {
     ) throws(AuthorityError) -> TLSIdentity {
         let key = try Self.key(name, leaf)
         if let identity = remembered(key, at: now) { return identity }
-        let authority = try authority(for: name)
+        let authority = try authority(for: name, at: now)
         try authority.checkValidity(at: now)
         var names = [AlternativeName(name)]
         for other in AlternativeName.names(ofCertificate: leaf, limit: Self.mostNames) {
@@ -134,18 +134,22 @@ public final class CertificateMinter: Sendable {
         }
     }
 
-    /// The authority with the longest name that covers this one.
-    private func authority(for name: CertificateName) throws(AuthorityError) -> CertificateAuthority {
+    /// The authority with the longest name that covers this one. One whose time is over may have been renewed meanwhile.
+    private func authority(
+        for name: CertificateName,
+        at now: Timestamp
+    ) throws(AuthorityError) -> CertificateAuthority {
         func nearest(_ authorities: [CertificateAuthority]) -> CertificateAuthority? {
             authorities.filter { $0.name.covers(name) }
                 .max { "\($0.name)".utf8.count < "\($1.name)".utf8.count }
         }
         let atHand = state.withLock { $0.authorities }
-        if let found = nearest(atHand) { return found }
+        if let found = nearest(atHand), opening == nil || now <= found.end { return found }
         guard let opened = try opening?(name), opened.name.covers(name) else {
             throw AuthorityError(.outside(atHand.map(\.name)), "\(name)")
         }
         return state.withLock { state in
+            state.authorities.removeAll { $0.end < now }
             // Another thread may have been quicker; both have the same one unless it is made in memory.
             if let found = nearest(state.authorities) { return found }
             state.authorities.append(opened)

@@ -106,11 +106,17 @@ def client(options):
         """SASL of RFC 6120."""
 
         async def initiate(self, mechanism, payload=None):
+            used.append(mechanism)
             text = base64.b64encode(payload).decode() or "="
             stream.send("<auth xmlns='%s' mechanism='%s'>%s</auth>" % (NS_SASL, mechanism, text))
             return self.answer()
 
         async def respond(self, payload):
+            # What the server signs is what was offered (XEP-0474, XEP-0515), where it signs.
+            problem = unlike_signed() if options.early else None
+            if problem:
+                await self.abort()
+                raise aiosasl.SASLFailure(problem)
             stream.send("<response xmlns='%s'>%s</response>" % (NS_SASL, base64.b64encode(payload).decode()))
             return self.answer()
 
@@ -150,12 +156,27 @@ def client(options):
     features = stream.until(r"<stream:features>(.*?)</stream:features>")[1]
     mechanisms = re.findall(r"<mechanism>([^<]*)</mechanism>", features)
     kinds = re.findall(r"<channel-binding type=['\"]([^'\"]*)", features)
-    signed = {}
+    signed, used = {}, []
+
+    def unlike_signed():
+        if "h" in signed:
+            text = "\x1e".join(sorted(mechanisms)) + ("\x1f" + "\x1e".join(sorted(kinds)) if kinds else "")
+            name = HASHES[used[-1].replace("-PLUS", "")]
+            if base64.b64encode(hashlib.new(name, text.encode()).digest()).decode() != signed["h"]:
+                return "h is not of what was offered"
+        if "t" in signed and signed["t"] != "%04x" % {"TLSv1.2": 0x303, "TLSv1.3": 0x304}[facts["version"]]:
+            return "t is not the version"
+        return None
 
     async def log_in():
         async def credentials():
             return user, options.password
 
+        if options.flag:
+            way = aiosasl.SCRAM(credentials, after_scram_plus=options.flag == "y")
+            token = way.any_supported(mechanisms)
+            await way.authenticate(aiosasl.SASLStateMachine(Interface()), token)
+            return used[-1]
         provider = Provider()
         if options.binding == "tls-server-end-point" and options.provider == "aiosasl":
             provider = aiosasl.channel_binding.TLSServerEndPoint(tls)
@@ -171,14 +192,9 @@ def client(options):
         mechanism = asyncio.run(log_in())
     except aiosasl.SASLError as problem:
         return tell(error=str(problem), **facts) or 1
-    # What the server signs is what was offered (XEP-0474, XEP-0515), where it signs.
-    if "h" in signed:
-        text = "\x1e".join(sorted(mechanisms)) + ("\x1f" + "\x1e".join(sorted(kinds)) if kinds else "")
-        name = HASHES[mechanism.replace("-PLUS", "")]
-        if base64.b64encode(hashlib.new(name, text.encode()).digest()).decode() != signed["h"]:
-            return tell(error="h is not of what was offered", **facts) or 1
-    if "t" in signed and signed["t"] != "%04x" % {"TLSv1.2": 0x303, "TLSv1.3": 0x304}[facts["version"]]:
-        return tell(error="t is not the version", **facts) or 1
+    problem = unlike_signed()
+    if problem:
+        return tell(error=problem, **facts) or 1
     stream.send(opening)
     stream.until(r"</stream:features>")
     stream.send("<iq type='set' id='b'><bind xmlns='%s'/></iq>" % NS_BIND)
@@ -211,7 +227,9 @@ def scram(stream, tls, mechanism, first, options):
     nonce = attributes(bare)["r"] + base64.b64encode(os.urandom(9)).decode()
     salt = os.urandom(12)
     challenge = "r=%s,s=%s,i=%d" % (nonce, base64.b64encode(salt).decode(), ITERATIONS)
-    text = "\x1e".join(sorted(options.mechanisms)) + "\x1f" + "\x1e".join(sorted(options.bindings))
+    text = "\x1e".join(sorted(options.mechanisms))
+    if options.bindings:
+        text += "\x1f" + "\x1e".join(sorted(options.bindings))
     challenge += ",h=" + base64.b64encode(hashlib.new(name, text.encode()).digest()).decode()
     challenge += ",t=%04x" % {"TLSv1.2": 0x303, "TLSv1.3": 0x304}[tls.get_protocol_version_name()]
     stream.send("<challenge xmlns='%s'>%s</challenge>" % (NS_SASL, base64.b64encode(challenge.encode()).decode()))
@@ -283,7 +301,8 @@ def converse(plain, context, options):
         facts["flag"] = first.split(",")[0]
         data, error = scram(stream, tls, mechanism, first, options)
     if error:
-        stream.send("<failure xmlns='%s'><not-authorized/></failure>" % NS_SASL)
+        condition = "aborted" if error == "aborted" else "not-authorized"
+        stream.send("<failure xmlns='%s'><%s/></failure>" % (NS_SASL, condition))
         return dict(facts, error=error)
     stream.send("<success xmlns='%s'>%s</success>" % (NS_SASL, base64.b64encode(data).decode()))
     stream.until(r"<stream:stream[^>]*>")
@@ -307,6 +326,8 @@ def main():
     parser.add_argument("--jid")
     parser.add_argument("--binding", default="tls-exporter")
     parser.add_argument("--provider", choices=["aiosasl", "own"], default="own", help="who computes the binding")
+    parser.add_argument("--flag", choices=["n", "y"], help="log in without binding, and say this of it")
+    parser.add_argument("--early", action="store_true", help="compare what is signed before answering the challenge")
     parser.add_argument("--certificate")
     parser.add_argument("--key")
     parser.add_argument("--mechanisms", help="comma list")

@@ -53,7 +53,8 @@ class Profanity:
             "PATH": "/usr/bin:/bin",
         }
         if options.ca:
-            environment["SSL_CERT_FILE"] = os.path.abspath(options.ca)
+            # The system's folder of roots is read beside the file, unless another is named.
+            environment.update(SSL_CERT_FILE=os.path.abspath(options.ca), SSL_CERT_DIR=self.home)
         self.process, self.terminal = pty.fork()
         if self.process == 0:
             os.execve("/usr/bin/profanity", arguments, environment)
@@ -71,7 +72,10 @@ class Profanity:
             "resource": options.resource,
             "server": options.host,
             "port": options.port,
-            "tls.policy": "disable" if options.no_tls else "force" if options.ca else "trust",
+            "tls.policy": "disable" if options.no_tls
+            else "legacy" if options.direct
+            else "force" if options.ca
+            else "trust",
         }
         with open(os.path.join(folder, "accounts"), "w", encoding="utf-8") as file:
             file.write("[tested]\n" + "".join(f"{key}={value}\n" for key, value in account.items()))
@@ -195,7 +199,8 @@ def session(client, options):
     deadline = time.monotonic() + options.timeout
     for event in ("bound", "roster", "present", "features"):
         client.wait(event, 1, deadline)
-    if not options.no_tls and "tls" not in client.counts:
+    # TLS from the first byte on is not told apart, and not left out.
+    if not options.no_tls and not options.direct and "tls" not in client.counts:
         raise Trouble("the session is not encrypted")
     if options.ping:
         client.type("/ping")
@@ -220,6 +225,7 @@ def parse():
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--no-tls", action="store_true", help="stay in plain text (default: insist on STARTTLS)")
+    parser.add_argument("--direct", action="store_true", help="begin with TLS, rather than ask for it")
     parser.add_argument("--ca", help="file of certificates to verify the server with (default: accept any)")
     parser.add_argument("--ping", action="store_true", help="ping the server")
     parser.add_argument("--send", nargs=2, metavar=("JID", "BODY"), action="append", default=[])

@@ -48,8 +48,14 @@ def limit(context, options):
         context.set_alpn_protocols(options.alpn.split(","))
 
 
-def handshake(plain, tls, outgoing, incoming, drip):
-    """Shakes hands by hand, so that what goes out can go in pieces."""
+def alert(number):
+    """A fatal alert in clear, as it goes out before there are keys."""
+    return bytes([0x15, 3, 3, 0, 2, 2, number])
+
+
+def handshake(plain, tls, outgoing, incoming, options):
+    """Shakes hands by hand, so that what goes out can go in pieces, or an alert in place of the client's second flight."""
+    drip = options.drip
     while True:
         done = True
         try:
@@ -67,6 +73,11 @@ def handshake(plain, tls, outgoing, incoming, drip):
         data = plain.recv(65536)
         if not data:
             raise ConnectionError("ended in the handshake")
+        if options.alert:
+            plain.sendall(alert(options.alert))
+            while plain.recv(65536):
+                pass
+            raise ConnectionError("ended after its own alert")
         incoming.write(data)
 
 
@@ -85,7 +96,7 @@ def client(options):
     limit(context, options)
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     tls = context.wrap_bio(incoming, outgoing, server_hostname=options.sni)
-    handshake(plain, tls, outgoing, incoming, options.drip)
+    handshake(plain, tls, outgoing, incoming, options)
 
     def read():
         while True:
@@ -122,6 +133,11 @@ def serve(options):
                 connection.sendall((ANSWER % STARTTLS).encode())
                 read_until(lambda: connection.recv(1), b"/>")
                 connection.sendall(b"<proceed xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>")
+            if options.alert:
+                if not connection.recv(65536):
+                    raise ConnectionError("ended before a hello")
+                connection.sendall(alert(options.alert))
+                raise ConnectionError("sent its alert")
             tls = context.wrap_socket(connection, server_side=True)
             tell(sni=(asked or [None])[0], alpn=tls.selected_alpn_protocol(), version=tls.version())
             read_until(lambda: tls.recv(65536), b"version='1.0'>")
@@ -144,6 +160,7 @@ def main():
     parser.add_argument("--sni", help="name to ask for and to verify (default: none)")
     parser.add_argument("--to", default="localhost")
     parser.add_argument("--drip", type=int, help="send the handshake in pieces of so many bytes")
+    parser.add_argument("--alert", type=int, help="end TLS by this alert, once the other side has begun")
     parser.add_argument("--certificate")
     parser.add_argument("--key")
     options = parser.parse_args()

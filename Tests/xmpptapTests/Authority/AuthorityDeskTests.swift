@@ -24,7 +24,7 @@ struct AuthorityDeskTests {
         let desk = AuthorityDesk(folder: folder, now: later)
         let words =
             "the certificate authority for example.org is no longer valid since 2027-11-21; make it anew with 'xmpptap ca "
-            + "remove' and 'xmpptap ca create', and trust the new one"
+            + "remove --domain example.org' and 'xmpptap ca create --domain example.org', and trust the new one"
         #expect(throws: Failure.file(words)) { try desk.create(name) }
         #expect(throws: Failure.file(words)) { try desk.export(name, isDER: false) }
     }

@@ -18,6 +18,7 @@ extension Session {
     mutating func refuseClear(_ leg: Leg, _ words: String) {
         let flag = leg == .client ? "--client-tls \(options.clientTLS)" : "--server-tls \(options.serverTLS)"
         login?.refusal = "\(words), and \(flag) wants it"
+        login?.refusalCause = .legWithoutTLS
         note(
             .error,
             .error,
@@ -63,6 +64,7 @@ extension Session {
         recordItem(event, .send, .element, level: .info, part: .tls)
         let words = "the client asks for TLS, which --client-tls off does not give it"
         login?.refusal = words
+        login?.refusalCause = .legWithTLS
         note(.error, .error, code: "tls-off", words, direction: .send, part: .tls)
         facts.ending = .tap(condition: StreamErrorCondition.policyViolation.rawValue)
         sayFailure()
@@ -88,6 +90,7 @@ extension Session {
         guard options.holdsProceed, options.clientTLS == .off else { return false }
         let words = "the client begins with TLS, and --client-tls off keeps its leg in clear"
         login?.refusal = words
+        login?.refusalCause = .legWithTLS
         note(.error, .error, code: "tls-off", words, direction: .send, part: .tls)
         facts.ending = .tap(condition: StreamErrorCondition.policyViolation.rawValue)
         alert(.protocolVersion)

@@ -107,6 +107,7 @@ extension Session {
         let offer =
             "<stream:features><starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'><required/></starttls></stream:features>"
         say(header() + [(.element, Array(offer.utf8))], to: .client)
+        login?.demandsTLS = true
         begin(.startTLS, awaits: .client)
     }
 

@@ -71,9 +71,25 @@ extension Session {
             return false
         }
         pipes[direction].forwarded = event.position + event.length
-        if direction == .send { handleSASL(event, .send, isTaken: true) } else { recordOwn(event, element, acts) }
+        if direction == .send {
+            login.endedEpoch = event.epoch
+            handleSASL(event, .send, isTaken: true)
+        } else {
+            recordOwn(event, element, acts)
+        }
         for act in acts { perform(act, element, event) }
         if login.termination?.isLoggingIn == true { hold(.send) } else if pipes.send.isHeld { release(.send) }
+        return true
+    }
+
+    /// Keeps white space that the client has sent behind its part of the login: the server has ended that stream, and an XML
+    /// declaration may follow nothing. go-sendxmpp ends each element with a line feed. Whether it was kept.
+    mutating func keepsWhiteSpace(_ event: StreamEvent, _ direction: Direction) -> Bool {
+        guard direction == .send, case .restarting = phase, login?.endedEpoch == event.epoch else { return false }
+        pipes.send.forwarded = event.position + event.length
+        var record = makeRecord(event, .send, .whitespace, level: .verbose)
+        record.verdict = Record.taken
+        emit(consume record)
         return true
     }
 

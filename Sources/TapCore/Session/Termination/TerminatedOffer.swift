@@ -78,10 +78,13 @@ struct TerminatedOffer: Sendable, Hashable {
     func choice(isSASL2: Bool, for mechanism: String, _ desk: any LoginDesk, server: SecuredLeg?) -> Choice? {
         let list = profile(isSASL2: isSASL2).server
         let scram = desk.mechanisms.filter { $0 != "PLAIN" }
-        if let binding = binding(server), let name = scram.first(where: { list.contains($0 + Self.plus) }) {
+        let unbound = scram.first(where: list.contains)
+        if let binding = binding(server), !isGuess(binding) || unbound == nil,
+            let name = scram.first(where: { list.contains($0 + Self.plus) })
+        {
             return Choice(mechanism: name + Self.plus, binding: binding)
         }
-        if let name = scram.first(where: list.contains) {
+        if let name = unbound {
             let canBind = server?.bindings.isEmpty == false
             return Choice(mechanism: name, deniesBinding: canBind && !list.contains { $0.hasSuffix(Self.plus) })
         }
@@ -99,6 +102,10 @@ struct TerminatedOffer: Sendable, Hashable {
         let isNew = leg.version >= 0x0304
         return leg.bindings.first { isNew || $0.type != "tls-exporter" }
     }
+
+    /// Whether the server may not know the binding: those that offer it on TLS 1.3 and name no type (XEP-0440) can be of
+    /// before RFC 9266, as ejabberd 23.01 is, which refuses all logins bound there.
+    private func isGuess(_ binding: ChannelBinding) -> Bool { serverTypes == nil && binding.type == "tls-exporter" }
 
     static let plus = "-PLUS"
 

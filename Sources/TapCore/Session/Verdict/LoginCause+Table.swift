@@ -25,6 +25,7 @@ extension LoginCause {
         case .nameNotFound, .serviceNotOffered, .lookupFailed, .connectionRefused, .connectionTimeout,
             .serverUnreachable:
             connectionEntry
+        case .legWithoutTLS, .legWithTLS: legEntry
         case .tlsRequired, .tlsNotOffered, .tlsDeclined, .tlsAlertByClient, .tlsAlertByServer, .certificateExpired,
             .clockSkew,
             .certificateWrongName, .certificateUnknownIssuer, .authorityNotTrusted, .certificateRefused, .alpnMismatch,
@@ -166,6 +167,22 @@ extension LoginCause {
                 advice: "let the client offer xmpp-client, or nothing, in ALPN"
             )
         }
+    }
+
+    /// What the flags of this program want of the legs.
+    private var legEntry: Entry {
+        self == .legWithoutTLS
+            ? Entry(
+                side: .tap,
+                rule: "RFC 6120 §5.3.1",
+                advice: "switch TLS on in the client or the server, or let the leg be as they have it "
+                    + "(--client-tls auto, --server-tls auto)"
+            )
+            : Entry(
+                side: .tap,
+                rule: "RFC 6120 §5.4.2.2",
+                advice: "switch TLS off in the client, or let it have TLS (--client-tls auto)"
+            )
     }
 
     private var streamEntry: Entry {

@@ -22,6 +22,10 @@ public enum LoginCause: String, Sendable, Hashable, CaseIterable {
     case tlsRequired = "tls-required"
     /// The client demands TLS, and the server offers none.
     case tlsNotOffered = "tls-not-offered"
+    /// A leg was to have TLS by the flags of this program, and its peer went on in clear or offered none.
+    case legWithoutTLS = "leg-without-tls"
+    /// The client wants TLS on a leg that stays in clear by the flags of this program.
+    case legWithTLS = "leg-with-tls"
     /// The server declines the TLS that it offered.
     case tlsDeclined = "tls-declined"
     /// The client ended TLS by an alert of which no other cause is known.

@@ -82,6 +82,9 @@ extension LoginJudge {
         }
         let by = attempt.mechanism
         switch condition {
+        // Some servers do not say of an abort what it was.
+        case "not-authorized" where attempt.isAborted && attempt.serverError == nil:
+            return verdict(.clientAborted, "the client broke \(by) off")
         case "not-authorized": return ofCredentials(attempt, verdict)
         case "account-disabled": return verdict(.accountDisabled, "the account is disabled")
         case "credentials-expired": return verdict(.credentialsExpired, "the password or token has expired")
@@ -182,7 +185,8 @@ extension LoginJudge {
             return (.bindingMismatch, "the login is bound to the client's TLS connection, which ends at xmpptap", nil)
         default: break
         }
-        guard let forecast, forecast == .mechanismsAltered || forecast == .tlsVersionAltered, condition == "aborted"
+        guard let forecast, forecast == .mechanismsAltered || forecast == .tlsVersionAltered,
+            condition == "aborted" || attempt.isAborted
         else { return nil }
         return (forecast, "the client found that what it sees is not what the server signs", nil)
     }

@@ -103,9 +103,9 @@ extension LoginJudge {
         switch rung.name {
         case .startTLS:
             return LoginVerdict(
-                .tlsRequired,
+                notes.demandsTLS ? .legWithoutTLS : .tlsRequired,
                 at: .startTLS,
-                "the server demands TLS, and the client \(went) without asking for it"
+                "\(notes.demandsTLS ? "xmpptap" : "the server") demands TLS, and the client \(went) without asking for it"
             )
         case .mechanism:
             return LoginVerdict(

@@ -67,6 +67,9 @@ struct LoginJudge {
         case StreamErrorCondition.connectionTimeout.rawValue where rungs.contains { $0.awaited != nil }: return nil
         default:
             let words = notes.refusal ?? "xmpptap ended the session"
+            if let cause = notes.refusalCause {
+                return LoginVerdict(cause, at: .startTLS, Self.clause(words), condition: condition)
+            }
             return LoginVerdict(.endedByTap, at: reached, Self.clause(words), condition: condition)
         }
     }
@@ -90,6 +93,8 @@ struct LoginJudge {
 
     private func ofFault() -> LoginVerdict? {
         guard let (fault, direction, isForeign) = notes.fault else { return nil }
+        // Who was refused, took leave and went on all the same (slixmpp with its next mechanism) failed by the refusal.
+        if fault.code == .afterStreamEnd, notes.attempts.contains(where: { $0.condition != nil }) { return nil }
         let side: LoginCause.Side = direction == .send ? .client : .server
         if isForeign, direction == .send {
             return LoginVerdict(.notXMPP, at: .streamOpen, "what the client sends is no XMPP")

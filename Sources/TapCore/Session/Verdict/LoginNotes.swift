@@ -49,8 +49,11 @@ final class LoginNotes {
     var hasServerHeader = false
     /// Which direction could not be parsed first, and why.
     var fault: (fault: ScanFault, direction: Direction, isForeign: Bool)?
-    /// What this program said where it ended the session.
+    /// What this program said where it ended the session, and the cause, where that is a certain one.
     var refusal: String?
+    var refusalCause: LoginCause?
+    /// It is this program, not the server, that demands TLS of the client.
+    var demandsTLS = false
     var connectionFault = ConnectionFault.unreachable
     /// What the driver knows, and the streams do not show.
     var blamed: LoginVerdict?
@@ -60,6 +63,8 @@ final class LoginNotes {
     var legs: BindingForecast.Legs?
     /// Ends the login here, where that is to be done.
     var termination: Termination?
+    /// The client's stream in which its login was ended here.
+    var endedEpoch: Int?
     /// The client waits for the features so that its login can be ended.
     var awaitsFeatures = false
     /// Reads the login that this program makes then.

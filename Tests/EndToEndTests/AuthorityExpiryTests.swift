@@ -1,0 +1,88 @@
+import Foundation
+import TapTestKit
+import Testing
+
+/// An authority whose year is over, found in `--ca-dir` by a proxy that is to sign with it.
+@Suite(
+    .timeLimit(.minutes(1)),
+    .enabled(if: TestProgram.areInstalled(.prosody, .openssl), "Prosody or openssl is missing")
+) struct AuthorityExpiryTests {
+    /// Has the authority's own key sign its certificate again, for a month that is over.
+    private func age(_ certificate: String, in folder: TemporaryFolder) async throws {
+        let key = URL(filePath: certificate).deletingLastPathComponent().appending(path: "key.pem").path
+        try folder.write("", to: "index.txt")
+        try folder.write("01", to: "serial")
+        let config = try folder.write(
+            """
+            [ca]
+            default_ca = own
+            [own]
+            dir = \(folder.path)
+            database = \(folder.path)/index.txt
+            serial = \(folder.path)/serial
+            new_certs_dir = \(folder.path)
+            default_md = sha256
+            policy = any
+            preserve = yes
+            copy_extensions = copyall
+            [any]
+            commonName = optional
+            organizationName = optional
+            """,
+            to: "config"
+        )
+        let (request, aged) = (folder.path(of: "request.pem"), folder.path(of: "aged.pem"))
+        for arguments in [
+            [
+                "x509", "-x509toreq", "-in", certificate, "-signkey", key, "-copy_extensions", "copyall", "-out",
+                request,
+            ],
+            [
+                "ca", "-batch", "-notext", "-config", config, "-selfsign", "-keyfile", key, "-in", request,
+                "-startdate",
+                "20250101000000Z", "-enddate", "20250201000000Z", "-out", aged,
+            ],
+        ] {
+            let openssl = try ToolProcess(TestProgram.openssl.rawValue, arguments)
+            guard try await openssl.ending() == .exited(0) else { throw openssl.failure("failed") }
+        }
+        // In its place, with the rights that the file has.
+        try folder.read("aged.pem").write(toFile: certificate, atomically: false, encoding: .utf8)
+    }
+
+    @Test func `no client is shown anything by it, and each line says how to renew it`() async throws {
+        let scene = try await InterceptScene()
+        let folder = try TemporaryFolder()
+        let whole = Tap.read(scene.authority)
+        try await age(scene.authority, in: folder)
+        for way in [["--starttls"], []] {
+            let facts = try await TLSPeer.connect(
+                port: way.isEmpty ? scene.directPort : scene.tap.port,
+                trusting: scene.authority,
+                ["--sni", "localhost"] + way
+            )
+            #expect(facts.names == nil && facts.error != nil, "\(facts)")
+        }
+        // What is said to be done is enough, while the proxy runs.
+        try whole.write(toFile: scene.authority, atomically: false, encoding: .utf8)
+        let renewed = try await TLSPeer.connect(
+            port: scene.directPort,
+            trusting: scene.authority,
+            ["--sni", "localhost"]
+        )
+        #expect(renewed.mechanisms == true, "\(renewed)")
+        try await scene.stop()
+        let records = try scene.tap.records()
+        let way =
+            "no longer valid since 2025-02-01; make it anew with 'xmpptap ca remove --domain localhost' and 'xmpptap "
+            + "ca create --domain localhost', and trust the new one"
+        for session: UInt64 in 1...2 {
+            let faults = records.filter { $0.session == session && $0.kind == "error" }
+            #expect(faults.map(\.code) == ["no-certificate"])
+            #expect(faults.first?.message?.contains(way) == true, "\(faults.first?.message ?? "")")
+            let verdict = records.first { $0.session == session && $0.code == "login-failed" }
+            #expect(verdict?.details?.cause == "ended-by-xmpptap" && verdict?.details?.proxyIsCause == true)
+            #expect(verdict?.message?.contains(way) == true, "\(verdict?.message ?? "")")
+        }
+    }
+}

@@ -1,0 +1,196 @@
+import TapTestKit
+import Testing
+
+/// slixmpp, profanity and go-sendxmpp, trusting the exported authority and nothing else, through the proxy to Prosody and
+/// ejabberd: over STARTTLS and direct TLS, on TLS 1.2 and 1.3.
+@Suite(
+    .timeLimit(.minutes(5)),
+    .serialized,
+    .enabled(
+        if: TestProgram.areInstalled(.prosody, .ejabberd, .slixmpp, .profanity, .goSendxmpp, .openssl),
+        "servers or clients are missing"
+    )
+) struct InterceptClientsTests {
+    private typealias Scene = ClientsScene
+
+    /// What is said, and by whom to whom; none of it holds a character that is written otherwise in XML.
+    private static let toNurse = "Go ask his name 🌹"
+    private static let toJuliet = "But, soft! what light"
+    private static let reply = "Wherefore art thou"
+    private static let more = "It is the east"
+
+    /// A server, what it speaks, what the tap does of channel binding so that all three clients can log in of their own
+    /// accord, and how they do then.
+    struct Setting: Sendable, CustomTestStringConvertible {
+        let kind: ClientsScene.Kind
+        let version: String
+        let binding: ClientsScene.Binding
+        /// By slixmpp, profanity and go-sendxmpp.
+        let mechanisms: [String]
+
+        var testDescription: String { "\(kind), TLS \(version)" }
+    }
+
+    /// profanity takes no -PLUS that binds by tls-unique, and go-sendxmpp the password or its digest, in clear inside TLS.
+    private static let settings = [
+        Setting(
+            kind: .prosody,
+            version: "1.2",
+            binding: .accounts,
+            mechanisms: ["SCRAM-SHA-256-PLUS", "SCRAM-SHA-256", "PLAIN"]
+        ),
+        Setting(
+            kind: .prosody,
+            version: "1.3",
+            binding: .keep,
+            mechanisms: ["SCRAM-SHA-256", "SCRAM-SHA-256", "PLAIN"]
+        ),
+        Setting(
+            kind: .ejabberd,
+            version: "1.2",
+            binding: .accounts,
+            mechanisms: ["SCRAM-SHA-512-PLUS", "SCRAM-SHA-512", "PLAIN"]
+        ),
+        // slixmpp binds by tls-unique there too, which TLS 1.3 does not define; without -PLUS in the offer it does not.
+        Setting(
+            kind: .ejabberd,
+            version: "1.3",
+            binding: .strip,
+            mechanisms: ["SCRAM-SHA-512", "SCRAM-SHA-512", "DIGEST-MD5"]
+        ),
+    ]
+
+    // MARK: All that works
+
+    @Test(arguments: settings)
+    func `each logs in, sends and receives, and the log holds what TLS hid`(setting: Setting) async throws {
+        let scene = try await Scene(setting.kind, version: setting.version)
+        for way in Scene.Way.allCases {
+            let tap = try await scene.tap(way, setting.binding)
+            do {
+                try await talk(scene, tap, way)
+            } catch {
+                Issue.record("\(setting.testDescription), \(way): \(error)\n\(Tap.read(tap.text).suffix(8000))")
+            }
+            try await tap.stop()
+            try check(tap, way, setting)
+        }
+        try await scene.stop()
+    }
+
+    /// Sessions 1 and 5 are go-sendxmpp's, 2 and 3 slixmpp's, 4 profanity's.
+    private func talk(_ scene: ClientsScene, _ tap: Tap, _ way: ClientsScene.Way) async throws {
+        let nurse = try scene.goSendxmpp(listeningAs: Scene.nurse, tap, way)
+        try await tap.wait(for: "\"session-ready\"", in: tap.json)
+        let juliet = try scene.client(
+            .slixmpp,
+            .juliet,
+            tap,
+            way,
+            .init(ping: true, send: [(Scene.nurse, Self.toNurse)], reply: Self.reply, receive: 2),
+            ["--resume", "--avatar", "102400"]
+        )
+        try await juliet.event("ready")
+        try await nurse.line(holding: Self.toNurse)
+        let romeo = try scene.client(.profanity, .romeo, tap, way, .init(send: [(.juliet, Self.toJuliet)], receive: 1))
+        #expect(try await romeo.finish().contains { $0.event == "received" && $0.body == Self.reply })
+        try await scene.goSendxmpp(Scene.nurse, tap, way, send: Self.more, to: .juliet).finish()
+        let heard = try await juliet.finish()
+        #expect(heard.filter { $0.event == "received" }.compactMap(\.body) == [Self.toJuliet, Self.more])
+        for event in ["pong", "avatar", "resumed"] { #expect(heard.contains { $0.event == event }, "no \(event)") }
+        try await nurse.stop()
+    }
+
+    private func check(_ tap: Tap, _ way: ClientsScene.Way, _ setting: Setting) throws {
+        let records = try tap.records()
+        records.checkEveryNumberIsThere()
+        let isDirect = way == .direct
+        for session: UInt64 in 1...5 {
+            let mine = records.filter { $0.session == session }
+            let name = "\(setting.testDescription), \(way), session \(session)"
+            mine.checkNoByteIsMissing()
+            let opened = mine.filter { $0.code == "tls-opened" }.compactMap(\.message)
+            try #require(opened.count == 2, "\(name): \(opened)")
+            #expect(opened.allSatisfy { $0.hasPrefix("TLS \(setting.version) with the ") }, "\(name): \(opened)")
+            #expect(opened[0].contains(" with the server: ") && opened[0].contains("SNI localhost"), "\(name)")
+            #expect(opened[1].contains("issued by CN=xmpptap CA for localhost"), "\(name): \(opened[1])")
+            #expect(mine.contains { $0.code == "session-ready" }, "\(name)")
+            #expect(!mine.contains { $0.code == "unexpected-restart" }, "\(name)")
+            #expect(mine.contains { $0.name == "starttls" && $0.kind == "element" } == !isDirect, "\(name)")
+            // The login is in the stream that TLS carried.
+            let auth = try #require(mine.first { $0.name == "auth" && $0.origin == nil }, "\(name)")
+            #expect(auth.epoch == (isDirect ? 1 : 2), "\(name)")
+            let wanted = setting.mechanisms[session == 4 ? 1 : session == 1 || session == 5 ? 2 : 0]
+            let quotes = "'\""
+            let got = auth.xml?.split { quotes.contains($0) }.map(String.init) ?? []
+            #expect(got.contains(wanted), "\(name): \(auth.xml ?? "")")
+            #expect(mine.contains { $0.name == "success" }, "\(name)")
+        }
+        let ready = records.filter { $0.session == 3 && $0.code == "session-ready" }.compactMap(\.message)
+        #expect(ready.first?.contains("the session is resumed") == true, "\(ready)")
+        let avatars = records.filter { $0.session == 3 && ($0.length ?? 0) > 130_000 }
+        #expect(Set(avatars.compactMap(\.direction)) == ["send", "recv"], "\(avatars.map(\.summary))")
+        let said: [(body: String, from: UInt64, to: UInt64)] = [
+            (Self.toNurse, 3, 1), (Self.toJuliet, 4, 3), (Self.reply, 3, 4), (Self.more, 5, 3),
+        ]
+        for (body, from, to) in said {
+            for (session, direction) in [(from, "send"), (to, "recv")] {
+                let holds = records.contains {
+                    $0.session == session && $0.direction == direction && $0.name == "message"
+                        && $0.xml?.contains(body) == true
+                }
+                #expect(holds, "\(setting.testDescription), \(way): \(body) \(direction) in \(session)")
+            }
+        }
+        for path in [tap.json, tap.text, tap.capture, tap.story] {
+            let log = Tap.read(path)
+            for account in Scene.accounts { #expect(!log.contains(account.password)) }
+        }
+    }
+
+    // MARK: What does not work without help
+
+    /// Where servers offer -PLUS, slixmpp takes it, and the others do not.
+    @Test(arguments: settings.filter { $0.binding != .keep })
+    func `a login that slixmpp binds to TLS fails where nothing helps, as was predicted, and the log says why`(
+        setting: Setting
+    ) async throws {
+        let scene = try await Scene(setting.kind, version: setting.version)
+        for way in Scene.Way.allCases {
+            let tap = try await scene.tap(way, .keep)
+            let juliet = try scene.client(.slixmpp, .juliet, tap, way)
+            await #expect(throws: KitError.self) { try await juliet.finish() }
+            try await scene.client(.profanity, .romeo, tap, way).finish()
+            try await scene.goSendxmpp(Scene.nurse, tap, way, send: Self.more, to: .romeo).finish()
+            try await tap.stop()
+            let records = try tap.records()
+            let mine = records.filter { $0.session == 1 }
+            let forecast = try #require(mine.last { $0.code == "channel-binding" })
+            #expect(forecast.level == "warn")
+            #expect(
+                forecast.message?.hasPrefix("this login will fail: tls-unique differs on the two connections") == true
+            )
+            let failure = try #require(mine.first { $0.code == "sasl-failure" })
+            #expect(forecast.sequence < failure.sequence)
+            let verdict = try #require(mine.first { $0.code == "login-failed" })
+            let facts = try #require(verdict.details)
+            #expect(facts.cause == "channel-binding-mismatch" && facts.rung == "sasl", "\(facts)")
+            #expect(facts.side == "xmpptap" && facts.proxyIsCause == true, "\(facts)")
+            #expect(facts.rule == "RFC 5802 §6, RFC 5056 §2")
+            #expect(verdict.message?.contains("give the proxy the account's password (--accounts)") == true)
+            #expect(records.filter { $0.code == "session-ready" }.compactMap(\.session) == [2, 3])
+        }
+        try await scene.stop()
+    }
+
+    @Test func `who offers binding on TLS 1.3 and names no type is logged in to without`() async throws {
+        let scene = try await Scene(.ejabberd, version: "1.3")
+        let tap = try await scene.tap(.direct, .accounts)
+        try await scene.client(.profanity, .romeo, tap, .direct).finish()
+        try await scene.goSendxmpp(Scene.nurse, tap, .direct, send: Self.more, to: .romeo).finish()
+        try await tap.stop()
+        try await scene.stop()
+        let own = try tap.records().filter { $0.code == "own-login" }.compactMap(\.message)
+        #expect(own.count == 2 && own.allSatisfy { $0.contains("by SCRAM-SHA-512") && !$0.contains("-PLUS") }, "\(own)")
+    }
+}

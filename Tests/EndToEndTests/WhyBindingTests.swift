@@ -1,0 +1,88 @@
+import TapTestKit
+import Testing
+
+/// Why logins failed that are bound to TLS, or say that they are not, or are signed.
+@Suite(.timeLimit(.minutes(2)), .serialized, .enabled(if: BindingPeer.isInstalled, "aiosasl or pyOpenSSL is missing"))
+struct WhyBindingTests {
+    /// One login of aiosasl without binding, through a tap to a scripted server.
+    private func fail(
+        _ mechanisms: [String],
+        serverVersion: String = "1.3",
+        client: [String],
+        tap arguments: [String] = []
+    ) async throws -> (facts: BindingPeer.Facts, tap: Tap) {
+        let certificate = try await TestCertificate(isRSA: true)
+        let own = try await InterceptAuthority()
+        let port = try FreePort.next()
+        let server = try await BindingPeer.serve(
+            port: port,
+            certificate: certificate.certificate,
+            key: certificate.key,
+            mechanisms: mechanisms,
+            bindings: ["tls-exporter"],
+            ["--version", serverVersion]
+        )
+        let tap = try await Tap(
+            upstream: port,
+            arguments: own.arguments + ["--upstream-ca", certificate.certificate] + arguments
+        )
+        let facts = try await BindingPeer.logIn(
+            port: tap.port,
+            trusting: own.certificate,
+            binding: "tls-exporter",
+            client
+        )
+        try await tap.stop()
+        try await server.stop()
+        withExtendedLifetime((certificate, own)) {}
+        return (facts, tap)
+    }
+
+    private func check(_ tap: Tap, _ cause: String, _ rule: String, _ words: String) async throws {
+        let verdict = try #require(try tap.records().first { $0.code == "login-failed" })
+        let facts = try #require(verdict.details)
+        #expect("\(facts.rung ?? "") \(facts.cause ?? "") \(facts.side ?? "")" == "sasl \(cause) xmpptap")
+        #expect(facts.rule == rule && facts.proxyIsCause == true, "\(facts)")
+        #expect(verdict.message?.contains(words) == true, "\(verdict.message ?? "")")
+        let explained = try await XMPPTapBinary.run(["explain", tap.json])
+        #expect(explained.ending == .exited(1) && explained.output.contains(words), "\(explained.output)")
+    }
+
+    @Test func `the mechanisms that are signed are not those that are offered: some were taken out here`() async throws
+    {
+        let (facts, tap) = try await fail(
+            ["SCRAM-SHA-256-PLUS", "SCRAM-SHA-256"],
+            client: ["--flag", "n", "--early"],
+            tap: ["--channel-binding", "strip"]
+        )
+        #expect(facts.error?.contains("h is not of what was offered") == true, "\(facts)")
+        try await check(tap, "mechanisms-altered", "XEP-0474", "leave the mechanisms as the server offers them")
+    }
+
+    @Test func `the version that is signed is not the client's: the legs differ`() async throws {
+        let (facts, tap) = try await fail(
+            ["SCRAM-SHA-256"],
+            client: ["--flag", "n", "--early", "--version", "1.2"]
+        )
+        #expect(facts.error?.contains("t is not the version") == true, "\(facts)")
+        try await check(tap, "tls-version-altered", "XEP-0515", "use the same version of TLS")
+    }
+
+    @Test(.enabled(if: TestProgram.areInstalled(.prosody), "Prosody is missing"))
+    func `a client says that the server has no binding, which was taken out here, and Prosody knows better`()
+        async throws
+    {
+        let scene = try await InterceptScene(version: "1_2", arguments: ["--channel-binding", "strip"])
+        let facts = try await BindingPeer.logIn(
+            port: scene.tap.port,
+            trusting: scene.authority,
+            binding: "tls-unique",
+            ["--flag", "y"]
+        )
+        #expect(facts.error != nil, "\(facts)")
+        try await scene.stop()
+        let failure = try scene.tap.records().first { $0.code == "sasl-failure" }
+        #expect(failure?.condition == "malformed-request", "\(failure?.condition ?? "none")")
+        try await check(scene.tap, "channel-binding-denied", "RFC 5802 §6", "(gs2 flag y)")
+    }
+}

@@ -1,0 +1,72 @@
+import Foundation
+import TapTestKit
+import Testing
+
+/// Why logins on a real Prosody failed that clients did not finish, or did with a wrong password.
+@Suite(.serialized, .timeLimit(.minutes(1)), .enabled(if: TestProgram.areInstalled(.prosody), "Prosody is missing"))
+struct WhyProsodyTests {
+    private static let header =
+        "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='localhost' version='1.0'>"
+
+    private static func auth(_ mechanism: String, _ message: String) -> String {
+        "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='\(mechanism)'>"
+            + "\(Data(message.utf8).base64EncodedString())</auth>"
+    }
+
+    @Test(.enabled(if: TestProgram.areInstalled(.slixmpp), "slixmpp is missing"))
+    func `Each is told by its rung, its side and its rule`() async throws {
+        let server = try await ProsodyServer()
+        let tap = try await Tap(upstream: server.port)
+        let juliet = Account.juliet
+        let clients: [(PlainSocket) throws -> Void] = [
+            // It has logged in, and leaves.
+            { socket in
+                try socket.openStream()
+                try socket.write(Self.auth("PLAIN", "\0\(juliet.user)\0\(juliet.password)"))
+                try socket.read(until: "<success")
+                try socket.write(Self.header)
+                try socket.read(until: "urn:ietf:params:xml:ns:xmpp-bind")
+            },
+            // It does not like the challenge.
+            { socket in
+                try socket.openStream()
+                try socket.write(Self.auth("SCRAM-SHA-1", "n,,n=juliet,r=fyko+d2lbbFgONRv9qkxdawL"))
+                try socket.read(until: "</challenge>")
+            },
+            // What it says is no SCRAM.
+            { socket in
+                try socket.openStream()
+                try socket.write(Self.auth("SCRAM-SHA-1", "hello"))
+                try socket.read(until: "</failure>")
+            },
+        ]
+        for client in clients { try client(PlainSocket(port: tap.port)) }
+        let wrong = try ScriptedClient(
+            .slixmpp,
+            as: Account("juliet", password: "wr0ng-passw0rd"),
+            port: tap.port,
+            options: ["--mechanism", "SCRAM-SHA-1", "--timeout", "10"]
+        )
+        await #expect(throws: KitError.self) { try await wrong.finish() }
+        try await tap.stop()
+        try await server.stop()
+        let verdicts = try tap.records().filter { $0.code == "login-failed" }
+            .sorted { $0.session ?? 0 < $1.session ?? 0 }
+        #expect(
+            verdicts.map {
+                "\($0.details?.rung ?? "") \($0.details?.cause ?? "") \($0.details?.side ?? "") \($0.details?.rule ?? "")"
+            } == [
+                "bind missing-bind client RFC 6120 §7.1",
+                "sasl client-gave-up client RFC 6120 §4.4", "sasl malformed-request client RFC 6120 §6.5.8",
+                "sasl wrong-password client RFC 6120 §6.5.10",
+            ],
+            "\(verdicts.map(\.message))"
+        )
+        #expect(verdicts.allSatisfy { $0.details?.proxyIsCause == false })
+        for session in 1...4 {
+            let explained = try await XMPPTapBinary.run(["explain", tap.json, "--session", "\(session)"])
+            #expect(explained.ending == .exited(1) && explained.output.contains("  try: "), "\(explained.output)")
+        }
+        #expect(!Tap.read(tap.json).contains("wr0ng-passw0rd"))
+    }
+}
