@@ -114,6 +114,15 @@ struct TerminationTests {
         #expect(outcome.succeeded && outcome.mechanism == "EXTERNAL")
         #expect(outcome.first.flatMap { Base64.decode($0.text) } == Array("juliet@example.org".utf8))
 
+        // One account's password is not another's.
+        for (name, isRefused) in [("romeo@example.org", true), ("JULIET@example.org", false), ("juliet", true)] {
+            let login = try TerminatedLogin(setting)
+            login.begin("PLAIN", Array("\(name)\0juliet\0r0m30".utf8))
+            let asked = login.toServer().flatMap { Base64.decode($0.text) }
+            #expect(asked == (isRefused ? nil : Array("juliet@example.org".utf8)), "\(name)")
+            #expect(login.toClient()?.firstChild?.name == (isRefused ? "invalid-authzid" : nil), "\(name)")
+        }
+
         setting.hasCertificate = false
         let untouched = try TerminatedLogin(setting)
         #expect(untouched.features.mechanisms == ["EXTERNAL"])

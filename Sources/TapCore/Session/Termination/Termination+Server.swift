@@ -13,6 +13,10 @@ extension Termination {
             return [.remark(.noMechanism(list))]
                 + refuse(.temporaryAuthFailure, "xmpptap cannot log in to the server", login, isTold: true)
         }
+        // A certificate needs no password: a server may let it act for anybody, and the client has proven one name only.
+        if choice.mechanism == "EXTERNAL", let name = identity.authorization, JID(name) != account(user, login) {
+            return refuse(.invalidAuthzid, "the certificate of xmpptap acts for \(user) alone", login)
+        }
         let signed = LoginOffer(
             mechanisms: offer.profile(isSASL2: login.isSASL2).server,
             bindingTypes: offer.serverTypes,

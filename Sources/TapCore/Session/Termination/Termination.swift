@@ -129,8 +129,7 @@ struct Termination {
     private mutating func first(_ message: SASLMessage.Text, _ login: Login, passing: [Act]) -> [Act] {
         guard let bytes = Self.bytes(message) else { return refuse(.incorrectEncoding, "this is not base64", login) }
         if let user = login.user {
-            let account = try? JID(local: user, domain: login.domain)
-            guard let account, desk.knows(account) else {
+            guard let account = account(user, login), desk.knows(account) else {
                 let isBound = login.mechanism.hasSuffix(TerminatedOffer.plus)
                 let remark = Act.remark(.unknownAccount(user: user, isBound: isBound))
                 guard isBound else {
@@ -183,6 +182,9 @@ struct Termination {
         case .idle, .passing, .server: return [.passOn]
         }
     }
+
+    /// The address that a name stands for; nil where it is none.
+    func account(_ user: String, _ login: Login) -> JID? { try? JID(local: user, domain: login.domain) }
 
     private mutating func step(_ exchange: any SASLExchange, _ login: Login, _ message: [UInt8]) -> [Act] {
         var exchange = exchange
