@@ -1,29 +1,22 @@
-internal import Synchronization
 public import TapCore
 public import XMPPCore
 
 /// Ends the logins of the accounts of a file, by this program's SASL mechanisms.
 ///
-/// What SCRAM keeps of a password is computed when it is first asked for, and then remembered: it takes some milliseconds.
+/// What is derived from a password is computed when it is first needed, and then remembered: it takes some milliseconds.
 public final class AccountDesk: LoginDesk {
     /// How often passwords are hashed for clients, the least that RFC 7677 §4 allows: who can attack what is sent there has
     /// ended TLS already, and each login waits for it.
     private static let iterations = 4096
 
-    /// How often a server may have a password hashed: the event loop waits meanwhile, 200,000 times for some 100 ms. Servers
-    /// ask for 4,096 to 100,000.
+    /// How often a server may have a password hashed: at the first login with a salt the event loop waits meanwhile, 200,000
+    /// times for some 100 ms. Servers ask for 4,096 to 100,000.
     private static let mostIterations = 200_000
-
-    private struct Key: Hashable {
-        let account: JID
-        let algorithm: HashAlgorithm
-    }
 
     private let passwords: [JID: String]
     private let cryptography: any Cryptography
     private let salt: [UInt8]
     private let decoyKey: [UInt8]
-    private let kept = Mutex<[Key: SCRAMCredentials]>([:])
 
     /// Whether the proxy shows servers a certificate.
     public let hasCertificate: Bool
@@ -38,7 +31,7 @@ public final class AccountDesk: LoginDesk {
     ) throws {
         passwords = Dictionary(accounts.map { ($0.jid.bare, $0.password) }) { first, _ in first }
         self.hasCertificate = hasCertificate
-        self.cryptography = cryptography
+        self.cryptography = RememberedKeys(cryptography)
         salt = try cryptography.randomBytes(count: 16)
         decoyKey = try cryptography.randomBytes(count: 32)
     }
@@ -92,8 +85,8 @@ public final class AccountDesk: LoginDesk {
         case "PLAIN": return PlainClient(identity: identity, password: password)
         case "EXTERNAL":
             guard hasCertificate else { return nil }
-            // A certificate may stand for several accounts.
-            let name = identity.authorization ?? account.description
+            // A certificate may stand for several accounts: it acts for the one that was proven, whoever else is named.
+            let name = account.normalized.description
             return ExternalClient(identity: .init(authentication: identity.authentication, authorization: name))
         default:
             guard let scram = SCRAMMechanism(name: mechanism), scram.isPlus == (binding != nil),
@@ -118,19 +111,14 @@ public final class AccountDesk: LoginDesk {
 
     private func credentials(of account: JID, _ algorithm: HashAlgorithm) -> SCRAMCredentials? {
         guard let password = passwords[account] else { return nil }
-        let key = Key(account: account, algorithm: algorithm)
-        if let found = kept.withLock({ $0[key] }) { return found }
-        // Not under the lock: another event loop would wait, and both find the same.
         let salt =
             (try? cryptography.hmac(.sha256, key: self.salt, of: Array(account.normalized.description.utf8))) ?? salt
-        let made = try? SCRAMCredentials(
+        return try? SCRAMCredentials(
             algorithm,
             password: password,
             salt: Array(salt.prefix(16)),
             iterations: Self.iterations,
             cryptography: cryptography
         )
-        if let made { kept.withLock { $0[key] = made } }
-        return made
     }
 }
