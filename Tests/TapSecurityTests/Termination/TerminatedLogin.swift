@@ -24,6 +24,8 @@ final class TerminatedLogin {
         var version: UInt16 = 0x0304
         /// Both legs have TLS.
         var isSecure = true
+        /// How TLS begins with the client, where it is ended here.
+        var clientTLS: LegTLS?
         var redaction = RedactionPolicy.secrets
         /// All comes byte by byte.
         var drips = false
@@ -47,6 +49,8 @@ final class TerminatedLogin {
     /// A session whose logins are ended, before anything has come.
     static func harness(_ setting: Setting) throws -> SessionHarness {
         var options = SessionOptions(level: .trace, redaction: setting.redaction)
+        options.holdsProceed = setting.clientTLS != nil
+        options.clientTLS = setting.clientTLS ?? .auto
         options.desk = try AccountDesk(
             [
                 AccountsFile.Account(

@@ -84,6 +84,31 @@ struct TerminationStreamTests {
         #expect(said.contains("mechanism='SCRAM-SHA-256-PLUS'") && !said.contains("PLAIN"))
     }
 
+    @Test func `so is one that has no TLS itself, while the server's begins`() throws {
+        var setting = TerminatedLogin.Setting()
+        setting.clientTLS = .off
+        var harness = try TerminatedLogin.harness(setting)
+        harness.send(
+            TerminatedLogin.header
+                + "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>AGp1bGlldAByMG0zMA==</auth>"
+        )
+        harness.recv(
+            TerminatedLogin.answer
+                + "<stream:features><starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/></stream:features>"
+        )
+        harness.recv("<proceed xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>")
+        let may = harness.session.mayBeginTLS(at: harness.now)
+        #expect(may)
+        harness.session.tlsBegins(.server, directly: false, at: harness.now)
+        harness.session.tlsOpened(.server, [:], "TLS", at: harness.now)
+        harness.session.secured(client: nil, server: TerminatedLogin.leg("S", setting.version))
+        harness.recv(TerminatedLogin.answer)
+        #expect(!String(decoding: harness.toServer, as: UTF8.self).contains("<auth"))
+        harness.recv(TerminatedLogin.features(setting))
+        let said = String(decoding: harness.toServer, as: UTF8.self)
+        #expect(said.contains("mechanism='SCRAM-SHA-256-PLUS'") && !said.contains("PLAIN"))
+    }
+
     @Test(arguments: [false, true])
     func `a login that comes byte by byte is the same`(isSASL2: Bool) throws {
         var setting = TerminatedLogin.Setting()

@@ -16,14 +16,20 @@ extension Session {
 
     /// Ends a session that goes on in clear where TLS is required.
     mutating func refuseClear(_ leg: Leg, _ words: String) {
-        let flag = leg == .client ? "--client-tls \(options.clientTLS)" : "--server-tls \(options.serverTLS)"
-        login?.refusal = "\(words), and \(flag) wants it"
+        let wish =
+            switch (leg, options.clientTLS) {
+            case (.server, _): "--server-tls \(options.serverTLS) wants it"
+            // Its request is answered here, and cannot be done without.
+            case (.client, .auto): "--server-tls \(options.serverTLS) wants it of clients, unless --client-tls is off"
+            case (.client, _): "--client-tls \(options.clientTLS) wants it"
+            }
+        login?.refusal = "\(words), and \(wish)"
         login?.refusalCause = .legWithoutTLS
         note(
             .error,
             .error,
             code: "tls-required",
-            "\(words), and \(flag) wants it; the session is closed",
+            "\(words), and \(wish); the session is closed",
             condition: .policyViolation,
             direction: leg.inbound,
             part: .tls
@@ -43,17 +49,15 @@ extension Session {
 
     /// Refuses an element that a client sends in clear where TLS has to come first; whether it did.
     mutating func refusesClearElement(_ event: StreamEvent) -> Bool {
-        guard options.holdsProceed, case .none = tls, !isRefusing, case .opening = phase, separate == nil else {
-            return false
-        }
+        guard options.holdsProceed, case .none = tls, !isRefusing, separate == nil else { return false }
         let isRequest = event.head.namespace.namespace == .tls && isNamed("starttls", event, .send)
-        if options.clientTLS == .off {
-            guard isRequest else { return false }
+        if isRequest {
+            guard options.clientTLS == .off, case .opening = phase else { return false }
             refuseRequest(event)
             return true
         }
         let leg: Leg? = options.clientTLS == .required ? .client : options.serverTLS == .required ? .server : nil
-        guard let leg, !isRequest, event.head.namespace.namespace != .streams else { return false }
+        guard let leg, event.head.namespace.namespace != .streams else { return false }
         refuseClear(leg, "the client goes on without TLS")
         return true
     }
@@ -78,7 +82,7 @@ extension Session {
         guard options.holdsProceed, case .none = tls, case .opening = phase, offer.startTLS == .absent else {
             return false
         }
-        guard options.clientTLS == .required || options.clientTLS != .off && options.serverTLS == .required else {
+        guard options.clientTLS == .required || options.serverTLS == .required else {
             return false
         }
         refuseClear(options.serverTLS == .required ? .server : .client, "the server offers no TLS")

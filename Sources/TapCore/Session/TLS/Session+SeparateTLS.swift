@@ -34,11 +34,16 @@ extension Session {
         enterTLS(.recv)
         guard separate.way == .asking else {
             enqueue(.send(.server, separate.opening))
-            return release(.send)
+            return goOnInside()
         }
         say([(.streamOpen, separate.opening)], to: .server)
         begin(.streamOpen, awaits: .server)
-        release(.send)
+        goOnInside()
+    }
+
+    /// What the client has said behind its header goes on now, or when it is known what it may use.
+    private mutating func goOnInside() {
+        if facts.version == nil || !awaitFeatures() { release(.send) }
     }
 
     /// Whether the client has a stream of this program's or of the server's.
@@ -193,7 +198,8 @@ extension Session {
             enqueue(.held(.recv))
             return true
         case .element, .end:
-            // A stream error, or what nobody expects: the client gets it, in the stream it stands in.
+            // A stream error, or what nobody expects: the client gets it, in the stream it stands in. Where TLS is required
+            // it gets no further by that.
             giveAnswer()
             separate = nil
             if pipes.send.isHeld { release(.send) }

@@ -17,17 +17,22 @@ extension Session {
     /// Keeps a client that does not wait for the features until they have come (XEP-0388 §2.2 lets it know them from before):
     /// what it may use is known then.
     mutating func awaitFeatures(_ event: StreamEvent, _ direction: Direction) {
-        guard case .opening = phase, separate == nil, let login, login.termination != nil, facts.kind == .client else {
-            return
-        }
         // Streams of before version 1.0 have none (RFC 6120 §4.7.5).
         switch direction {
-        case .send where event.head.version != nil:
-            login.awaitsFeatures = true
-            hold(.send)
+        case .send where event.head.version != nil: _ = awaitFeatures()
         case .recv where event.head.version == nil: stopAwaiting()
         default: break
         }
+    }
+
+    /// Keeps a client whose header has come; false where nothing is waited for.
+    mutating func awaitFeatures() -> Bool {
+        guard case .opening = phase, separate == nil, let login, login.termination != nil, facts.kind == .client else {
+            return false
+        }
+        login.awaitsFeatures = true
+        hold(.send)
+        return true
     }
 
     /// Goes on with a client that waited for features.
@@ -61,6 +66,7 @@ extension Session {
         default: return false
         }
         guard let element = parse(direction) else { return false }
+        let wasLoggingIn = termination.isLoggingIn
         let acts =
             direction == .send
             ? acts(of: element, &termination, login) : acts(ofServer: element, &termination)
@@ -78,7 +84,8 @@ extension Session {
             recordOwn(event, element, acts)
         }
         for act in acts { perform(act, element, event) }
-        if login.termination?.isLoggingIn == true { hold(.send) } else if pipes.send.isHeld { release(.send) }
+        // What is held for another reason, as behind a request for TLS, is not let go by this.
+        if login.termination?.isLoggingIn == true { hold(.send) } else if wasLoggingIn { release(.send) }
         return true
     }
 
