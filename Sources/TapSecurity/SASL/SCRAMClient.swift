@@ -222,6 +222,8 @@ public struct SCRAMClient: SASLExchange {
 
     private func throwServerError(_ attributes: SCRAMAttributes) throws(Refusal) {
         guard let value = attributes.values("e")?.first else { return }
-        throw .denied("the server says \(String(decoding: value, as: UTF8.self))")
+        // It goes to logs: a name of RFC 5802 §7 or one like it, nothing that a server makes up for its readers.
+        let isCode = 1...64 ~= value.count && value.allSatisfy { 0x61...0x7A ~= $0 || $0 == 0x2D }
+        throw .denied("the server says \(isCode ? String(decoding: value, as: UTF8.self) : "other-error")")
     }
 }

@@ -11,7 +11,7 @@ final class KnownCertificates: Sendable {
         var verified: [String: Int] = [:]
     }
 
-    /// Certificates that are remembered.
+    /// Certificates that are remembered, and domains of each.
     private static let limit = 64
     /// Seconds for which a certificate that was found good is not verified again.
     private static let trustTime = 60
@@ -49,7 +49,11 @@ final class KnownCertificates: Sendable {
     func noteGood(_ certificate: OpaquePointer, for reference: ServerReference, at now: Int = time(nil)) {
         let facts = facts(of: certificate)
         entries.withLock { entries in
-            entries[facts.fingerprint, default: Entry(facts: facts)].verified[reference.domain] = now
+            var entry = entries[facts.fingerprint] ?? Entry(facts: facts)
+            // One with a wildcard is good for as many domains as clients can think of.
+            if entry.verified.count >= Self.limit { entry.verified.removeAll() }
+            entry.verified[reference.domain] = now
+            entries[facts.fingerprint] = entry
         }
     }
 }

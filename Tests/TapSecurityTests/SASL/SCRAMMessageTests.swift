@@ -93,6 +93,17 @@ import Testing
         #expect(server.step(Array("n,,n=user,r=c,x=y".utf8)).message != nil)
     }
 
+    @Test func `what the server makes up in e= for the readers of a log is not passed on`() {
+        for error in ["\u{1B}[2Jgone", "the password was rosaline", String(repeating: "x", count: 65), ""] {
+            var client = self.client()
+            _ = client.step(nil)
+            #expect(
+                client.step(Array("e=\(error)".utf8))
+                    == .failed(.notAuthorized, text: "the server says other-error")
+            )
+        }
+    }
+
     @Test func `what the server says in e= is passed on`() {
         var client = self.client()
         _ = client.step(nil)

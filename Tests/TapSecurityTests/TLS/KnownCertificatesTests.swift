@@ -25,6 +25,16 @@ import Testing
         #expect(known.facts(of: leaf) == CertificateFacts(leaf))
     }
 
+    @Test func `of a certificate that is good for any domain, so many are remembered and no more`() async throws {
+        let leaf = try await EngineFixture.common.identity.leaf
+        let now = Int(CertificateFacts(leaf).notAfter.seconds) - 100
+        let known = KnownCertificates()
+        let domains = try (0..<100).map { try ServerReference(domain: "d\($0).example.org") }
+        for domain in domains { known.noteGood(leaf, for: domain, at: now) }
+        let remembered = domains.filter { known.isGood(leaf, for: $0, at: now) }
+        #expect(remembered.count <= 64 && remembered.last == domains.last)
+    }
+
     @Test func `what one connection found good, the next to another domain does not take for good`() async throws {
         let fixture = try await EngineFixture.common
         for (domain, isOpen) in [("example.org", true), ("example.org", true), ("example.com", false)] {
