@@ -2,10 +2,19 @@ internal import TapCore
 
 extension LoginVerdict {
     /// What to try, in the terms of `probe`: its flags are not those of the proxy.
-    var probeAdvice: String {
+    ///
+    /// - Parameter isDirect: The probe began with TLS.
+    func probeAdvice(isDirect: Bool) -> String {
         var words = advice
         for (theirs, ours) in Self.terms { words = words.replacing(theirs, with: ours) }
-        return words
+        // A port that is taken for one of the other kind does not say so.
+        switch (cause, rung) {
+        case (.serverGone, .streamOpen), (.serverSilent, .streamOpen), (.notXMPP, .streamOpen):
+            return isDirect ? words : "\(words); a port where TLS comes first wants --direct-tls"
+        case (.tlsFailed, .tls):
+            return isDirect ? "\(words); a port where TLS is asked for (STARTTLS) wants no --direct-tls" : words
+        default: return words
+        }
     }
 
     private static let terms = [

@@ -92,7 +92,7 @@ struct ProbeJSON {
             $0.field("side", verdict.side.rawValue)
             if let rule = verdict.rule { $0.field("rule", rule) }
             $0.field("text", verdict.finding)
-            $0.field("try", verdict.probeAdvice)
+            $0.field("try", verdict.probeAdvice(isDirect: report.isDirect))
         }
     }
 

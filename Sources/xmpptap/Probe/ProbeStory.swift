@@ -106,7 +106,7 @@ struct ProbeStory: Sendable {
             let title = verdict.isOfNetwork ? "no server of \(who) is reached" : "\(who) cannot log in"
             let words = [
                 Self.sentence(Console.escaped(verdict.finding), rule: verdict.rule), verdict.place,
-                "try: \(Console.escaped(verdict.probeAdvice))",
+                "try: \(Console.escaped(verdict.probeAdvice(isDirect: report.isDirect)))",
             ]
             return ["\(paint("✗", .red)) \(paint("\(title): \(verdict.step) fails", .bold))"]
                 + words.enumerated().flatMap { number, words in

@@ -24,7 +24,7 @@ struct TerminationFaultTests {
         login.harness.close()
         let verdict = try #require(login.harness.told(code: "login-failed").first?.record)
         #expect(verdict.details?["cause"] == "wrong-password" && verdict.details?["side"] == "client")
-        #expect(verdict.message?.contains("--accounts") == true)
+        #expect(verdict.message?.contains("try: compare the client's password with the one in --accounts") == true)
     }
 
     @Test(arguments: [false, true])

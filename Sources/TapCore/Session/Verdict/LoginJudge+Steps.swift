@@ -117,9 +117,17 @@ extension LoginJudge {
                 nil
             )
         case "not-authorized":
-            return verdict(
+            var found = verdict(
                 .wrongPassword,
                 "xmpptap, which ends the login itself, has another password for the account in --accounts than the client",
+                nil
+            )
+            found.advice = "compare the client's password with the one in --accounts"
+            return found
+        case "malformed-request", "incorrect-encoding":
+            return verdict(
+                .malformedRequest,
+                "xmpptap, which ends the login itself, cannot make sense of the client's \(attempt.mechanism) message",
                 nil
             )
         case "temporary-auth-failure":
