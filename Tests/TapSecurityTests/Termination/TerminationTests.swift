@@ -102,6 +102,30 @@ struct TerminationTests {
         #expect(login.features.mechanisms == ["SCRAM-SHA-512", "SCRAM-SHA-256", "SCRAM-SHA-1"])
     }
 
+    @Test(arguments: [false, true])
+    func `who may not be the server is not shown a password that the client has not shown`(isVerified: Bool) throws {
+        var setting = TerminatedLogin.Setting()
+        setting.mechanisms = ["SCRAM-SHA-256-PLUS", "PLAIN"]
+        setting.types = ["tls-new"]
+        let login = try TerminatedLogin(setting)
+        login.harness.session.tlsOpened(
+            .server,
+            [:],
+            "TLS",
+            overlooked: isVerified ? nil : "it is self-signed",
+            at: login.harness.now
+        )
+        login.harness.session.secured(
+            client: TerminatedLogin.leg("C", setting.version),
+            server: TerminatedLogin.leg("S", setting.version)
+        )
+        let outcome = try login.logIn(try login.client("SCRAM-SHA-256-PLUS", type: "tls-exporter"))
+        #expect(outcome.mechanism == (isVerified ? "PLAIN" : nil))
+        #expect(outcome.condition == (isVerified ? nil : "temporary-auth-failure"))
+        // What it shows by itself is its own.
+        if !isVerified { #expect(try login.logIn(try login.client("PLAIN", type: nil)).mechanism == "PLAIN") }
+    }
+
     @Test func `a server that takes certificates alone gets the proxy's, and the client logs in by its password`()
         throws
     {

@@ -6,6 +6,7 @@ extension Session {
     public mutating func secured(client: SecuredLeg?, server: SecuredLeg?) {
         login?.termination?.client = client
         login?.termination?.server = server
+        login?.termination?.isServerVerified = !facts.isUnverified
     }
 
     /// What the client is to be offered; nil where no login is ended here, or nothing that is offered can be.

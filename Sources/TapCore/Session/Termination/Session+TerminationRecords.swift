@@ -172,8 +172,8 @@ extension Session {
                 .error,
                 .error,
                 code: "own-login-failed",
-                "the server offers nothing by which xmpptap can log in (\(list.joined(separator: ", "))): PLAIN wants TLS, "
-                    + "EXTERNAL wants --upstream-certificate",
+                "the server offers nothing by which xmpptap can log in (\(list.joined(separator: ", "))): PLAIN wants TLS "
+                    + "and a certificate that is verified, EXTERNAL wants --upstream-certificate",
                 part: .sasl
             )
         case .clientRefused(let words, let user):

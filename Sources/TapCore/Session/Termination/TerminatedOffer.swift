@@ -71,11 +71,13 @@ struct TerminatedOffer: Sendable, Hashable {
         var deniesBinding = false
     }
 
-    /// The strongest way that the server offers: bound to its TLS connection first, then unbound. By PLAIN in clear only
-    /// where the client has sent its password in clear, too, and by a certificate where no password will do.
+    /// The strongest way that the server offers: bound to its TLS connection first, then unbound, and by a certificate where
+    /// no password will do.
     ///
-    /// - Parameter server: TLS of the server's leg; nil without it.
-    func choice(isSASL2: Bool, for mechanism: String, _ desk: any LoginDesk, server: SecuredLeg?) -> Choice? {
+    /// - Parameters:
+    ///   - server: TLS of the server's leg; nil without it.
+    ///   - mayShowPassword: Whether PLAIN will do.
+    func choice(isSASL2: Bool, _ desk: any LoginDesk, server: SecuredLeg?, mayShowPassword: Bool) -> Choice? {
         let list = profile(isSASL2: isSASL2).server
         let scram = desk.mechanisms.filter { $0 != "PLAIN" }
         let unbound = scram.first(where: list.contains)
@@ -88,7 +90,7 @@ struct TerminatedOffer: Sendable, Hashable {
             let canBind = server?.bindings.isEmpty == false
             return Choice(mechanism: name, deniesBinding: canBind && !list.contains { $0.hasSuffix(Self.plus) })
         }
-        if list.contains("PLAIN"), desk.mechanisms.contains("PLAIN"), server != nil || mechanism == "PLAIN" {
+        if mayShowPassword, list.contains("PLAIN"), desk.mechanisms.contains("PLAIN") {
             return Choice(mechanism: "PLAIN")
         }
         return list.contains("EXTERNAL") && desk.hasCertificate ? Choice(mechanism: "EXTERNAL") : nil

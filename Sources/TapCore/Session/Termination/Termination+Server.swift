@@ -6,8 +6,10 @@ extension Termination {
     mutating func logIn(_ identity: SASLIdentity, _ login: Login, _ data: [UInt8]?) -> [Act] {
         guard let offer else { return refuse(.temporaryAuthFailure, nil, login) }
         let user = identity.authentication
+        // By PLAIN in clear, or to somebody who may not be the server, only where the client has shown its password, too.
+        let mayShow = login.mechanism == "PLAIN" || server != nil && isServerVerified
         guard
-            let choice = offer.choice(isSASL2: login.isSASL2, for: login.mechanism, desk, server: server)
+            let choice = offer.choice(isSASL2: login.isSASL2, desk, server: server, mayShowPassword: mayShow)
         else {
             let list = offer.profile(isSASL2: login.isSASL2).server
             return [.remark(.noMechanism(list))]

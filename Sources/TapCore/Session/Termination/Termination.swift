@@ -73,6 +73,8 @@ struct Termination {
     /// TLS of the two legs; nil without it.
     var client: SecuredLeg?
     var server: SecuredLeg?
+    /// Nothing is wrong with the server's certificate.
+    var isServerVerified = true
     /// What was offered last.
     var offer: TerminatedOffer?
     var state = State.idle
