@@ -98,6 +98,16 @@ import Testing
         }
     }
 
+    @Test func `a server that says no end of nothing before its features is not kept in memory`() {
+        for nothing in [String(repeating: " ", count: 1000), Self.answer] {
+            var harness = Self.harness(.off, .auto)
+            harness.say([(.send, Self.open), (.recv, Self.answer)])
+            for _ in 0..<10_000 where harness.closed == nil { harness.say([(.recv, nothing)]) }
+            #expect(harness.told(code: "limit-item").count == 1)
+            #expect(harness.text(.recv).contains("policy-violation") && harness.text(.recv).utf8.count < 2000)
+        }
+    }
+
     @Test func `a client that leaves early has nothing of its own sent in clear`() {
         var harness = Self.harness(.off, .auto)
         harness.say([(.send, Self.open + Self.auth)])

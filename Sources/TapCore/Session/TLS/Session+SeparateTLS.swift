@@ -170,7 +170,7 @@ extension Session {
     private mutating func hearServer(_ event: StreamEvent, _ kind: StanzaScanner.Item.Kind) -> Bool {
         switch kind {
         case .declaration, .whitespace, .header:
-            keepAnswer(event)
+            guard keepAnswer(event) else { return true }
             defer { separate?.isKeeping = false }
             switch kind {
             case .declaration: recordItem(event, .recv, .declaration, level: .verbose)
@@ -207,9 +207,15 @@ extension Session {
         }
     }
 
-    private mutating func keepAnswer(_ event: StreamEvent) {
+    /// Keeps what may have to be given to the client; false where the server says too much of it.
+    private mutating func keepAnswer(_ event: StreamEvent) -> Bool {
         separate?.answer.append(pipes.bytes(.recv))
         keep(event, .recv)
+        let limit = options.unauthenticatedLimits.itemBytes
+        guard let separate, separate.answer.count > limit else { return true }
+        let words = "The server has said more than \(limit) bytes, and not what it offers."
+        abort(.policyViolation, words, code: ScanFault.Code.itemTooLong.rawValue, at: now)
+        return false
     }
 
     private mutating func giveAnswer() {
