@@ -210,6 +210,24 @@ struct ProbeTests {
         #expect(silent.tells("the server did not answer"))
     }
 
+    @Test func `A server that keeps the connection busy and answers nothing is not waited for`() async throws {
+        let listener = try RawListener()
+        let busy = Task {
+            let connection = try await listener.accept()
+            _ = try await connection.write(
+                "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' version='1.0'>"
+            )
+            while !Task.isCancelled {
+                _ = try await connection.write(" ")
+                try await Task.sleep(for: .milliseconds(100))
+            }
+        }
+        let probed = try await Probed(["juliet@localhost", "--via", "127.0.0.1:\(listener.port)", "--timeout", "1"])
+        busy.cancel()
+        #expect(probed.ending == .exited(1))
+        #expect(probed.tells("✗ stream", "no answer came"))
+    }
+
     @Test func `What was typed is judged before anything is done`() async throws {
         let folder = try TemporaryFolder()
         let open = try folder.write("secret\n", to: "password")

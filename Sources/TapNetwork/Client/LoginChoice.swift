@@ -14,12 +14,9 @@ struct ClientChannel: Sendable, Hashable {
 
     /// A connection by TLS.
     init(_ engine: TLSEngine) {
-        tlsVersion = engine.facts()?.versionNumber?.rawValue
-        // RFC 9266 puts the exporter in the place of tls-unique; the certificate's hash is the same for every connection.
-        let types: [ChannelBindingType] = [.exporter, .unique, .serverEndPoint]
-        bindings = types.compactMap { type in
-            engine.channelBinding(type).map { ChannelBinding(type: type.rawValue, data: $0) }
-        }
+        let leg = engine.securedLeg
+        tlsVersion = leg?.version
+        bindings = leg?.bindings ?? []
     }
 
     var isSecure: Bool { tlsVersion != nil }

@@ -36,10 +36,12 @@ final class ProbeDriver: ClientOwner {
     private let promise: EventLoopPromise<ProbeReport>
     var report: ProbeReport {
         didSet {
+            guard told < report.steps.count else { return }
             while told < report.steps.count {
                 tools.tell(report.steps[told])
                 told += 1
             }
+            if connection != nil { arm() }
         }
     }
     /// Steps that were told.
@@ -150,10 +152,7 @@ final class ProbeDriver: ClientOwner {
         }
     }
 
-    func passes(_ direction: Direction, _ bytes: Span<UInt8>) {
-        watch.passes(direction, bytes)
-        if direction == .recv { arm() }
-    }
+    func passes(_ direction: Direction, _ bytes: Span<UInt8>) { watch.passes(direction, bytes) }
 
     func tlsBegins(directly: Bool) {
         if !directly {
@@ -248,9 +247,10 @@ final class ProbeDriver: ClientOwner {
         return now.monotonic - stepBegan.monotonic
     }
 
-    /// Waits no longer than this for the next bytes.
+    /// Waits no longer than this for the next step: bytes that bring none can come for ever.
     private func arm(within time: TimeAmount? = nil) {
         expiry?.cancel()
+        guard !isSettled else { return }
         expiry = loop.assumeIsolated().scheduleTask(in: time ?? plan.timeout) { [self] in
             guard !isSettled else { return }
             connection?.session.expired()

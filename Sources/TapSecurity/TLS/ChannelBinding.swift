@@ -1,7 +1,8 @@
 internal import COpenSSL
 public import TapCore
 
-/// A kind of channel binding: what ties an authentication to the TLS connection that it runs over.
+/// A kind of channel binding: what ties an authentication to the TLS connection that it runs over. The best first: RFC 9266
+/// puts the exporter in the place of `tls-unique`, and the certificate's hash is the same for every connection.
 public enum ChannelBindingType: String, Sendable, Hashable, CaseIterable {
     /// RFC 9266: keying material of the connection.
     case exporter = "tls-exporter"
