@@ -236,7 +236,7 @@ extension Session {
         record.code = fault.code.rawValue
         record.condition = fault.condition.rawValue
         let outcome =
-            options.onUnparsable == .close
+            refusesUnread
             ? "the session is closed" : "from here on this direction is passed on without being read"
         record.message =
             isForeign
@@ -265,7 +265,7 @@ extension Session {
     private func foreignWords(_ direction: Direction) -> String {
         let guess = ProtocolGuess(pipes.bytes(direction), isFinal: true)
         let advice = guess?.advice.map { " \($0)" } ?? ""
-        let outcome = options.onUnparsable == .close ? "the session is closed" : "passed on without being read"
+        let outcome = refusesUnread ? "the session is closed" : "passed on without being read"
         return "\(guess?.words ?? "these bytes"), not XMPP; \(outcome).\(advice)"
     }
 

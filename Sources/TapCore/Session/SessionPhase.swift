@@ -47,7 +47,7 @@ extension Session {
                 return refuseOversize(event, direction)
             }
             if kind == .header, direction == .send, refuseOtherDomain(event) || refusesClearStream() { return }
-            if kind == .element, direction == .send, refusesClearElement(event) { return }
+            if kind == .element, refusesClearElement(event, direction) { return }
             if separate != nil, takesAside(event, kind, direction) { return }
             if kind == .element, direction == .recv, isFeatures(event) { return passFeatures(event) }
             if kind == .element, terminates(event, direction) { return }
@@ -96,6 +96,7 @@ extension Session {
     }
 
     private mutating func handleFault(_ fault: ScanFault, _ event: StreamEvent, _ direction: Direction) {
+        if direction == .recv, refusesEarlyBytesOfServer() { return }
         let isForeign = pipes[direction].decoder.epoch == 0 && fault.code == .notXML
         if isRepeatedEnd(fault, direction) {
             note(
@@ -111,7 +112,7 @@ extension Session {
         }
         failRung(condition: fault.condition.rawValue, isForeign ? "no XMPP" : fault.explanation)
         if isRefusing { return direction == .send ? answerRefused() : finish(reset: false) }
-        if options.onUnparsable == .close {
+        if refusesUnread {
             return refuse(fault.condition, "\(fault.explanation), at offset \(fault.offset)", fault: direction)
         }
         turnOpaque(direction, isForeign ? .foreign : .unparsable)

@@ -84,6 +84,8 @@ import Testing
     @Test(arguments: [
         "<message xmlns='jabber:client'/>", "<success xmlns='urn:ietf:params:xml:ns:xmpp-sasl'/>",
         "<stream:error><conflict xmlns='urn:ietf:params:xml:ns:xmpp-streams'/></stream:error>", offer,
+        "<compressed xmlns='http://jabber.org/protocol/compress'/>", "<a></b>", "",
+        "<success xmlns='urn:xmpp:sasl:2'><bound xmlns='urn:xmpp:bind:0'/></success>",
     ])
     func `nothing that a server says in clear lets a client's login pass in clear where TLS is required`(early: String)
     {
@@ -95,6 +97,10 @@ import Testing
                 harness.say([(.recv, early), (.recv, Self.features(Self.mechanisms)), (.send, Self.auth)])
                 #expect(!harness.text(.send).contains("<auth"), "\(client) \(isAsked)")
             }
+            // Nor what is no XMPP.
+            var harness = Self.harness(client, .required)
+            harness.say([(.send, Self.open), (.recv, "\u{1}" + Self.answer), (.send, Self.auth)])
+            #expect(!harness.text(.send).contains("<auth"), "\(client)")
         }
     }
 
@@ -191,6 +197,18 @@ import Testing
         harness.settle()
         #expect(harness.told(code: "starttls-injection").count == 1)
         #expect(harness.text(.send).isEmpty && harness.text(.recv).contains("<failure") && harness.closed != nil)
+    }
+
+    @Test func `a client that leaves without having asked for TLS is the cause, whatever the server says to that`() {
+        var harness = Self.harness(.auto, .direct)
+        harness.say([(.send, Self.open)])
+        harness.end(.client)
+        harness.receive(.recv, [0x15, 3, 3, 0, 2, 2, 10])
+        harness.end(.server)
+        harness.close()
+        #expect(!harness.toClient.contains(0x15))
+        let verdict = harness.told(code: "login-failed").first?.record
+        #expect(verdict?.details?["side"] == "client" && verdict?.details?["rung"] == "starttls")
     }
 
     @Test func `a client that goes on without TLS where it is answered here is refused in its stream`() {

@@ -47,18 +47,32 @@ extension Session {
         return true
     }
 
-    /// Refuses an element that a client sends in clear where TLS has to come first; whether it did.
-    mutating func refusesClearElement(_ event: StreamEvent) -> Bool {
-        guard options.holdsProceed, case .none = tls, !isRefusing, separate == nil else { return false }
-        let isRequest = event.head.namespace.namespace == .tls && isNamed("starttls", event, .send)
-        if isRequest {
-            guard options.clientTLS == .off, case .opening = phase else { return false }
-            refuseRequest(event)
-            return true
+    /// The leg for which TLS is required, while it has not begun; nil where all may go on in clear.
+    var legDueTLS: Leg? {
+        guard options.holdsProceed, case .none = tls else { return nil }
+        return options.clientTLS == .required ? .client : options.serverTLS == .required ? .server : nil
+    }
+
+    /// Whether a session that cannot be followed is closed: where TLS is required, what passes unread could be a login in
+    /// clear.
+    var refusesUnread: Bool { options.onUnparsable == .close || legDueTLS != nil }
+
+    /// Refuses an element in clear where TLS has to come first; whether it did. What a server sends can be anybody's, and
+    /// have a login seem over, or the streams be passed unread, for the client to go on in clear.
+    mutating func refusesClearElement(_ event: StreamEvent, _ direction: Direction) -> Bool {
+        guard options.holdsProceed, case .none = tls, !isRefusing else { return false }
+        let namespace = event.head.namespace.namespace
+        if direction == .send {
+            guard separate == nil else { return false }
+            if namespace == .tls, isNamed("starttls", event, .send) {
+                guard options.clientTLS == .off, case .opening = phase else { return false }
+                refuseRequest(event)
+                return true
+            }
         }
-        let leg: Leg? = options.clientTLS == .required ? .client : options.serverTLS == .required ? .server : nil
-        guard let leg, event.head.namespace.namespace != .streams else { return false }
-        refuseClear(leg, "the client goes on without TLS")
+        guard let leg = legDueTLS, namespace != .streams, direction == .send || namespace != .tls else { return false }
+        recordItem(event, direction, .element, level: .info)
+        refuseClear(leg, "the \(direction.source.name) goes on without TLS")
         return true
     }
 

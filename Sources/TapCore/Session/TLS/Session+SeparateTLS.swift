@@ -131,6 +131,18 @@ extension Session {
         refuse(.remoteConnectionFailed, "The server speaks out of turn.")
     }
 
+    /// Lets nothing pass that a server says which has been told nothing; whether it is one. Where the client has left before
+    /// it has asked for TLS, that is an alert: there was no hello.
+    mutating func refusesEarlyBytesOfServer() -> Bool {
+        guard separate?.way == .answering else { return false }
+        if pipes.send.end == nil {
+            refuse(.remoteConnectionFailed, "The server speaks out of turn.")
+        } else {
+            finish(reset: false)
+        }
+        return true
+    }
+
     // MARK: The server's TLS, begun from here
 
     /// The client opens its stream: the server gets that now, and once more inside TLS, or only then.
