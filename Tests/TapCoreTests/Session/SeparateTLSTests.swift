@@ -199,7 +199,7 @@ import Testing
         #expect(harness.text(.send).isEmpty && harness.text(.recv).contains("<failure") && harness.closed != nil)
     }
 
-    @Test func `a client that leaves without having asked for TLS is the cause, whatever the server says to that`() {
+    @Test func `a client that leaves without having asked for TLS is told as that, whatever the server says to it`() {
         var harness = Self.harness(.auto, .direct)
         harness.say([(.send, Self.open)])
         harness.end(.client)
@@ -208,7 +208,7 @@ import Testing
         harness.close()
         #expect(!harness.toClient.contains(0x15))
         let verdict = harness.told(code: "login-failed").first?.record
-        #expect(verdict?.details?["side"] == "client" && verdict?.details?["rung"] == "starttls")
+        #expect(verdict?.details?["cause"] == "leg-without-tls" && verdict?.details?["rung"] == "starttls")
     }
 
     @Test func `a client that goes on without TLS where it is answered here is refused in its stream`() {
