@@ -135,12 +135,11 @@ extension SessionDriver {
             return
         }
         securing.agreed = facts
-        let overlooked = facts.overlooked.map(\.words).joined(separator: "; ")
         session.tlsOpened(
             .server,
             facts.facts,
             facts.words(peer: "the server"),
-            overlooked: overlooked.isEmpty ? nil : overlooked,
+            overlooked: facts.overlookedWords,
             at: now
         )
         guard securing.secures(.client) else {

@@ -17,6 +17,17 @@ final class ProbeDriver: ClientOwner {
         let cryptography: any Cryptography
         let tell: @Sendable (ProbeReport.Step) -> Void
 
+        /// A session of the account that binds no resource of its own choice.
+        func session(of account: JID, _ security: ClientSession.Security) -> ClientSession {
+            ClientSession(
+                account: account,
+                resource: nil,
+                security: security,
+                cryptography: cryptography,
+                parser: StanzaParser()
+            )
+        }
+
         /// Whom the server has to be.
         func target(isDirect: Bool) -> ServerLegTarget {
             var target = ServerLegTarget(reference: reference)
@@ -131,13 +142,7 @@ final class ProbeDriver: ClientOwner {
         report.isDirect = directly
         stepBegan = watch.now
         let security: ClientSession.Security = directly ? .direct : .startTLS(isRequired: false)
-        let session = ClientSession(
-            account: plan.account,
-            resource: nil,
-            security: security,
-            cryptography: tools.cryptography,
-            parser: StanzaParser()
-        )
+        let session = tools.session(of: plan.account, security)
         let target = tools.target(isDirect: directly)
         let tls = ClientConnection.TLS(context: tools.tls, target: target, binds: plan.bindsChannel)
         let connection = ClientConnection(session, security, tls: tls, owner: self)

@@ -65,13 +65,7 @@ final class ProbeGlance: ClientOwner {
         began = .now()
         sight.address = channel.remoteAddress?.endpoint?.description
         let security: ClientSession.Security = isDirect ? .direct : .startTLS(isRequired: true)
-        let session = ClientSession(
-            account: plan.account,
-            resource: nil,
-            security: security,
-            cryptography: tools.cryptography,
-            parser: StanzaParser()
-        )
+        let session = tools.session(of: plan.account, security)
         let tls = ClientConnection.TLS(context: tools.tls, target: tools.target(isDirect: isDirect))
         let connection = ClientConnection(session, security, tls: tls, owner: self)
         self.connection = connection

@@ -63,12 +63,11 @@ final class ProbeWatch {
     }
 
     func tlsOpened(_ facts: TLSFacts) {
-        let overlooked = facts.overlooked.map(\.words).joined(separator: "; ")
         session.tlsOpened(
             .server,
             facts.facts,
             facts.words(peer: "the server"),
-            overlooked: overlooked.isEmpty ? nil : overlooked,
+            overlooked: facts.overlookedWords,
             at: now
         )
         drain()

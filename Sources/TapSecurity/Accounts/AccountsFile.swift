@@ -9,7 +9,7 @@ public import XMPPCore
 /// romeo@example.org   /run/secrets/romeo           as=romeo@verona.example
 /// ```
 ///
-/// A line is a bare JID, the path of a file that holds its password and nothing else, and, where a capture knows the
+/// A line is a bare JID, the path of a file whose first line is its password, and, where a capture knows the
 /// account by another address, `as=` and that address. A path is taken from the folder of this file, and may have spaces in
 /// it. Empty lines and those that begin with `#` say nothing. A file with a password must not be open to others.
 public struct AccountsFile: Sendable {
@@ -28,8 +28,8 @@ public struct AccountsFile: Sendable {
 
     /// Bytes of a file of accounts at most.
     private static let largestFile = 1 << 20
-    /// Bytes of a password at most, with the end of its line.
-    private static let longestPassword = 4096
+    /// Bytes of a file with a password at most.
+    private static let longestFile = 4096
 
     /// Reads a file, and those that it names.
     ///
@@ -41,10 +41,9 @@ public struct AccountsFile: Sendable {
         for (number, line) in try Self.lines(of: text, path) {
             func fault(_ words: String) -> AccountsError { AccountsError(path, number, words) }
             let file = line.file.hasPrefix("/") ? line.file : folder + line.file
-            var password = try Self.read(file, limit: Self.longestPassword, isSecret: true, fault)
-            if password.last?.isNewline == true { password.removeLast() }
-            guard !password.isEmpty, !password.contains(where: \.isNewline) else {
-                throw fault("\(file) does not hold a password, which is one line of text")
+            let password = try Self.read(file, limit: Self.longestFile, isSecret: true, fault).passwordLine
+            guard !password.isEmpty else {
+                throw fault("\(file) has nothing in its first line; write the password there")
             }
             guard SASLprep.prepare(password)?.isEmpty == false else {
                 throw fault("the password in \(file) holds characters that no password may (RFC 4013)")
@@ -152,6 +151,11 @@ public struct AccountsFile: Sendable {
         }
         return text
     }
+}
+
+extension String {
+    /// The password in the text of a file: its first line. What comes behind it are notes, as password managers keep them.
+    public var passwordLine: String { String(prefix { !$0.isNewline }) }
 }
 
 /// What is wrong with a file of accounts, or with one that it names: in one line, and never with a password in it.

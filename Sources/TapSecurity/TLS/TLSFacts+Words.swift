@@ -17,6 +17,11 @@ extension TLSFacts {
             + "\(certificate.notAfter.text), SHA-256 \(certificate.fingerprintText)"
     }
 
+    /// What is wrong with the server's certificate and was let pass, as a clause; nil where nothing is.
+    public var overlookedWords: String? {
+        overlooked.isEmpty ? nil : overlooked.map(\.words).joined(separator: "; ")
+    }
+
     private static let mostNames = 6
 }
 

@@ -1,4 +1,5 @@
 internal import Glibc
+internal import TapSecurity
 
 /// Where a password comes from: a file, or a terminal that does not show it. Never the command line, which others see.
 enum PasswordFile {
@@ -21,11 +22,11 @@ enum PasswordFile {
         } catch {
             throw Failure(status: error.status, message: "--password-file: \(error.message)")
         }
-        let line = text.prefix { !$0.isNewline }
+        let line = text.passwordLine
         guard !line.isEmpty else {
             throw .file("--password-file: \(path) has nothing in its first line; write the password there")
         }
-        return String(line)
+        return line
     }
 
     /// The rights of a file; none where it is a pipe, a device, or not there.

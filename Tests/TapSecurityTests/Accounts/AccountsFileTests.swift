@@ -60,11 +60,19 @@ struct AccountsFileTests {
         #expect(fault.contains(":1: others can read \(file)") && fault.hasSuffix("chmod 600 \(file)"))
     }
 
-    @Test(arguments: ["", "\n", "one\ntwo", "with\u{7}bell", String(repeating: "x", count: 5000)])
+    @Test(arguments: ["", "\n", "\ntwo", "with\u{7}bell", String(repeating: "x", count: 5000)])
     func `what is no password is refused without being shown`(text: String) throws {
         try folder.write(text, to: "a")
         let fault = try #require(try fault("a@b a"))
         #expect(!fault.contains("two") && !fault.contains("bell") && !fault.contains("xxx"), "\(fault)")
+    }
+
+    @Test func `the password is the first line, and what is behind it are notes`() throws {
+        for text in ["r0m30", "r0m30\n", "r0m30\r\nurl: example.org\n"] {
+            try folder.write(text, to: "a")
+            let path = try folder.write("a@b a", to: "accounts")
+            #expect(try AccountsFile(path: path).accounts.map(\.password) == ["r0m30"])
+        }
     }
 
     @Test func `a password in bytes that are no text is refused`() throws {
