@@ -138,6 +138,13 @@ extension TextForm {
         }
     }
 
+    /// A detail's name as words: `sent_stanzas` is `sent stanzas`.
+    private func appendName(_ name: String, to line: inout LineBuffer) {
+        let start = line.count
+        line.appendEscaped(name)
+        line.replace(0x5F, by: 0x20, from: start)
+    }
+
     /// ` MESSAGE (2.3 s; sent stanzas 4, received stanzas 5)`, and from warn on the code and condition.
     func appendRemark(_ record: borrowing Record, to line: inout LineBuffer) {
         line.append(0x20)
@@ -157,7 +164,7 @@ extension TextForm {
         for facts in [record.sasl, record.tls, record.sm, record.details] {
             for entry in facts?.entries ?? [] where !record.tellsInWords(entry.name) {
                 line.append(separator)
-                for byte in entry.name.utf8 { line.appendEscaped([byte == 0x5F ? 0x20 : byte].span.bytes) }
+                appendName(entry.name, to: &line)
                 line.append(0x20)
                 appendWire(entry.value.text.utf8.span, to: &line)
                 separator = ", "

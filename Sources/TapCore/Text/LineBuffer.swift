@@ -38,6 +38,11 @@ public struct LineBuffer: Sendable {
         bytes.removeSubrange(max(0, count)...)
     }
 
+    /// Replaces a byte wherever it stands from the place `start` on.
+    mutating func replace(_ byte: UInt8, by other: UInt8, from start: Int) {
+        for place in max(0, start)..<max(0, start, bytes.count) where bytes[place] == byte { bytes[place] = other }
+    }
+
     /// Makes room for `count` more bytes, growing by doubling.
     public mutating func reserve(_ count: Int) {
         let needed = bytes.count + count

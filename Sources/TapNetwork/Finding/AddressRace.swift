@@ -55,10 +55,7 @@ final class AddressRace {
         }
         running += 1
         let began = NIODeadline.now()
-        let attempt = ClientBootstrap(group: eventLoop)
-            .connectTimeout(timeout)
-            .channelInitializer { channel in channel.eventLoop.makeCompletedFuture { try channel.becomeLeg() } }
-            .connect(to: address)
+        let attempt = ClientBootstrap.leg(on: eventLoop, timeout: timeout).connect(to: address)
         attempt.assumeIsolated().whenComplete { [self] result in
             running -= 1
             let duration = (NIODeadline.now() - began).nanoseconds

@@ -21,9 +21,7 @@ struct Dialer: Sendable {
     /// A connection that is up, as a leg that does not read yet; on `eventLoop`. Of several addresses the first to
     /// answer counts.
     func connect(on eventLoop: any EventLoop) -> EventLoopFuture<any Channel> {
-        let bootstrap = ClientBootstrap(group: eventLoop)
-            .connectTimeout(timeout)
-            .channelInitializer { channel in channel.eventLoop.makeCompletedFuture { try channel.becomeLeg() } }
+        let bootstrap = ClientBootstrap.leg(on: eventLoop, timeout: timeout)
         if let address { return bootstrap.connect(to: address) }
         let resolver = LocalName(endpoint.host).map { LocalResolver($0, on: eventLoop) }
         return bootstrap.resolver(resolver).connect(host: endpoint.host, port: endpoint.port)

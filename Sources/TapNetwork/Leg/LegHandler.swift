@@ -19,6 +19,8 @@ final class LegHandler: ChannelInboundHandler {
         case reset
     }
 
+    /// Bytes up to which a write joins the one before it; a larger one costs less to send apart than to copy.
+    private static let joinable = 8192
     /// Looks after which a connection that has had our FIN need not send its own.
     private static let lingerLooks = 2
     /// Looks after which a connection that takes nothing is given up.
@@ -90,20 +92,29 @@ final class LegHandler: ChannelInboundHandler {
     /// Queues bytes for ``flush()``.
     func write(_ buffer: ByteBuffer) {
         guard let context, farewell == .none else { return }
-        if let tls { return tls.write(buffer) }
-        if !isQueued, unflushed == nil, socket != nil {
-            unflushed = buffer
-        } else {
-            queueUnflushed(context)
-            queue(buffer, context)
+        if let tls { return tls.write(buffer.readableBytesUInt8Span) }
+        guard !isQueued, socket != nil else { return queue(buffer, context) }
+        guard var waiting = unflushed.take() else { return unflushed = buffer }
+        if buffer.readableBytes <= Self.joinable {
+            waiting.writeImmutableBuffer(buffer)
+            return unflushed = waiting
         }
+        sendPast(&waiting)
+        guard waiting.readableBytes > 0 else { return unflushed = buffer }
+        queue(waiting, context)
+        queue(buffer, context)
     }
 
     func write(_ bytes: Span<UInt8>) {
-        guard let context else { return }
-        var buffer = context.channel.allocator.buffer(capacity: bytes.count)
-        buffer.writeBytes(bytes.bytes)
-        write(buffer)
+        guard let context, farewell == .none else { return }
+        if let tls { return tls.write(bytes) }
+        if bytes.count <= Self.joinable, unflushed != nil {
+            unflushed?.writeBytes(bytes.bytes)
+        } else {
+            var buffer = context.channel.allocator.buffer(capacity: bytes.count)
+            buffer.writeBytes(bytes.bytes)
+            write(buffer)
+        }
     }
 
     func flush() {
@@ -125,11 +136,6 @@ final class LegHandler: ChannelInboundHandler {
         guard let context, context.channel.isActive, let socket else { return }
         if isQueued { isQueued = context.channel.unsentBytes > 0 }
         if !isQueued { socket.send(&buffer) }
-    }
-
-    /// Hands what was to be sent past the channel to the channel.
-    private func queueUnflushed(_ context: ChannelHandlerContext) {
-        if let buffer = unflushed.take() { queue(buffer, context) }
     }
 
     private func queue(_ buffer: ByteBuffer, _ context: ChannelHandlerContext) {
@@ -173,10 +179,10 @@ final class LegHandler: ChannelInboundHandler {
 
     private func whenAllIsWritten() {
         guard let context else { return }
-        queueUnflushed(context)
-        hasUnflushed = false
-        isQueued = true
         if farewell == .finish { tls?.finish() }
+        flush()
+        if socket != nil, !isQueued { return sayFarewell() }
+        isQueued = true
         // NIO drops what is unwritten when a channel whose input is over is closed for output: it has to be waited for.
         let promise = context.eventLoop.makePromise(of: Void.self)
         // Where it fails the connection is gone.

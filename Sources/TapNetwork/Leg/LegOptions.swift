@@ -1,10 +1,15 @@
 internal import Glibc
 internal import NIOCore
+internal import NIOPosix
 
 // What is set on the sockets of both legs.
 extension Channel {
     /// Makes this channel a leg: read only when told, half-closed as its peer does, with buffers that grow with the
     /// traffic. Call on the event loop, before the channel is active.
+    ///
+    /// What else a leg needs is set where it is made, and a listener's connections have from the listener what it costs a
+    /// system call to set: keep-alive, without which neither end would notice behind a proxy that the other's machine is
+    /// gone. That small writes are not held back (TCP_NODELAY) NIO sees to.
     func becomeLeg() throws {
         guard let options = syncOptions else { return }
         try options.setOption(.autoRead, value: false)
@@ -13,11 +18,8 @@ extension Channel {
         // it, so that an idle leg holds little.
         try options.setOption(
             .recvAllocator,
-            value: AdaptiveRecvByteBufferAllocator(minimum: 512, initial: 1024, maximum: 65536)
+            value: AdaptiveRecvByteBufferAllocator(minimum: 512, initial: 4096, maximum: 65536)
         )
-        try options.setOption(.tcpOption(.tcp_nodelay), value: 1)
-        // Behind a proxy neither end would notice that the other's machine is gone.
-        try options.setOption(.socketOption(.so_keepalive), value: 1)
     }
 
     /// Makes the next close a reset: what the system has not sent is thrown away, and the peer gets an RST.
@@ -27,6 +29,16 @@ extension Channel {
 
     /// Bytes written that the system has not taken.
     var unsentBytes: Int { (try? syncOptions?.getOption(.bufferedWritableBytes)) ?? 0 }
+}
+
+extension ClientBootstrap {
+    /// Makes connections that are legs, on this event loop.
+    static func leg(on eventLoop: any EventLoop, timeout: TimeAmount) -> ClientBootstrap {
+        ClientBootstrap(group: eventLoop)
+            .connectTimeout(timeout)
+            .channelOption(.socketOption(.so_keepalive), value: 1)
+            .channelInitializer { channel in channel.eventLoop.makeCompletedFuture { try channel.becomeLeg() } }
+    }
 }
 
 extension SocketAddress {

@@ -27,6 +27,8 @@ public struct CertificateFacts: Sendable, Hashable {
     public let fingerprintText: String
     /// The same as a record tells it.
     public let facts: Facts
+    /// The same as a clause for people: `certificate for NAMES, issued by ISSUER, valid until TIME, SHA-256 FINGERPRINT`.
+    public let words: String
 
     /// Reads an `X509 *`, which it does not keep.
     init(_ certificate: OpaquePointer) {
@@ -45,15 +47,23 @@ public struct CertificateFacts: Sendable, Hashable {
         }.joined(separator: ":")
         ERR_clear_error()
         var facts: Facts = ["subject": .string(subject)]
-        let names = names.all
-        if !names.isEmpty { facts["names"] = .strings(names) }
+        let all = names.all
+        if !all.isEmpty { facts["names"] = .strings(all) }
         facts["issuer"] = .string(issuer)
         facts["not_before"] = .string(notBefore.text)
         facts["not_after"] = .string(notAfter.text)
         facts["key"] = .string(key)
         facts["fingerprint"] = .string(fingerprintText)
         self.facts = facts
+        let rest = all.count > Self.mostNames ? " and \(all.count - Self.mostNames) more" : ""
+        let shown = all.isEmpty ? "no name" : all.prefix(Self.mostNames).joined(separator: ", ") + rest
+        words =
+            "certificate for \(shown), issued by \(issuer == subject ? "itself" : issuer), valid until \(notAfter.text), "
+            + "SHA-256 \(fingerprintText)"
     }
+
+    /// Names that are shown to people.
+    private static let mostNames = 6
 
     /// A distinguished name in one line of UTF-8.
     static func line(_ name: OpaquePointer?) -> String {

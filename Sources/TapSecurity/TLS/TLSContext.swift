@@ -64,8 +64,9 @@ public final class TLSContext: @unchecked Sendable {
         )
         SSL_CTX_set_cert_cb(pointer, TLSEngine.identityCallback, nil)
         SSL_CTX_set_alpn_select_cb(pointer, TLSEngine.protocolCallback, nil)
-        // An XMPP client has one connection, so one ticket serves it; early data is refused by default.
-        try check("SSL_CTX_set_num_tickets") { SSL_CTX_set_num_tickets(pointer, 1) }
+        // The engine adds the one ticket that an XMPP client, which has one connection, has use for, when it has something
+        // else to send. Early data is refused by default.
+        try check("SSL_CTX_set_num_tickets") { SSL_CTX_set_num_tickets(pointer, 0) }
     }
 
     private init(

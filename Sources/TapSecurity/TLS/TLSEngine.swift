@@ -30,6 +30,8 @@ public final class TLSEngine {
     private let transport = TransportBIO()
     private(set) var identity: TLSIdentity?
     private var isOutputFinished = false
+    /// A TLS 1.3 client is to get a ticket, by which it can resume.
+    private var owesTicket = false
     /// How far it has come.
     public private(set) var state = State.handshaking
     /// Whether the handshake ended well, whatever came after.
@@ -98,12 +100,13 @@ public final class TLSEngine {
     ///
     /// - Returns: Whether it was written.
     @discardableResult
-    public func write(_ plaintext: ByteBuffer) -> Bool {
+    public func write(_ plaintext: Span<UInt8>) -> Bool {
         guard state == .open || state == .inputFinished, !isOutputFinished else { return false }
-        let count = plaintext.readableBytes
+        let count = plaintext.count
         guard count > 0 else { return true }
+        addTicket()
         transport.reserve(count + (count >> 14 + 1) * Self.recordOverhead)
-        return plaintext.withUnsafeReadableBytes { bytes in
+        return plaintext.withUnsafeBytes { bytes in
             ERR_clear_error()
             var written = 0
             let result = SSL_write_ex(ssl, bytes.baseAddress, bytes.count, &written)
@@ -155,6 +158,7 @@ public final class TLSEngine {
         let result = SSL_do_handshake(ssl)
         guard result != 1 else {
             isEstablished = true
+            owesTicket = offer != nil && SSL_version(ssl) == TLS1_3_VERSION
             return state = .open
         }
         switch SSL_get_error(ssl, result) {
@@ -162,6 +166,16 @@ public final class TLSEngine {
         case SSL_ERROR_WANT_X509_LOOKUP: state = .needsIdentity
         default: fail("SSL_do_handshake")
         }
+    }
+
+    /// Has the next write bring a ticket too. After the handshake, as OpenSSL would do it by itself, it would need a packet
+    /// of its own, and the client has no use for it before it is logged in.
+    private func addTicket() {
+        guard owesTicket else { return }
+        owesTicket = false
+        ERR_clear_error()
+        // A client that can do without has to.
+        if SSL_new_session_ticket(ssl) != 1 { ERR_clear_error() }
     }
 
     private func read(into plaintext: inout ByteBuffer) {

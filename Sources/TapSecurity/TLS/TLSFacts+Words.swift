@@ -7,22 +7,14 @@ extension TLSFacts {
         if let applicationProtocol { words += ", ALPN \(applicationProtocol)" }
         if let serverName { words += ", SNI \(serverName)" }
         if isResumed { words += ", resumed" }
-        guard let certificate else { return words }
-        let names = certificate.names.all
-        let shown = names.prefix(Self.mostNames).joined(separator: ", ")
-        let rest = names.count > Self.mostNames ? " and \(names.count - Self.mostNames) more" : ""
-        let issuer = certificate.issuer == certificate.subject ? "itself" : certificate.issuer
+        if let certificate { words += "; \(certificate.words)" }
         return words
-            + "; certificate for \(names.isEmpty ? "no name" : shown + rest), issued by \(issuer), valid until "
-            + "\(certificate.notAfter.text), SHA-256 \(certificate.fingerprintText)"
     }
 
     /// What is wrong with the server's certificate and was let pass, as a clause; nil where nothing is.
     public var overlookedWords: String? {
         overlooked.isEmpty ? nil : overlooked.map(\.words).joined(separator: "; ")
     }
-
-    private static let mostNames = 6
 }
 
 extension TLSFault {

@@ -71,7 +71,15 @@ public final class TLSHandler: ChannelDuplexHandler {
 
     /// Encrypts, for ``flush()``; what a write through the channel does, for an owner who need not take that way. Before
     /// the handshake's end the plaintext waits for it.
-    public func write(_ plaintext: ByteBuffer) { write(plaintext, promise: nil) }
+    public func write(_ plaintext: Span<UInt8>) {
+        switch engine.state {
+        case .handshaking, .needsIdentity:
+            var buffer = ByteBuffer()
+            buffer.writeBytes(plaintext.bytes)
+            write(buffer, promise: nil)
+        case .open, .inputFinished, .failed: encrypt(plaintext, nil)
+        }
+    }
 
     /// Sends what was encrypted since the last flush, in one piece.
     public func flush() { sendOutput() }
@@ -160,7 +168,7 @@ public final class TLSHandler: ChannelDuplexHandler {
         guard plaintext.readableBytes > 0 else { return settle(promise) }
         switch engine.state {
         case .handshaking, .needsIdentity: early.append((plaintext, promise))
-        case .open, .inputFinished, .failed: encrypt(plaintext, promise)
+        case .open, .inputFinished, .failed: encrypt(plaintext.readableBytesUInt8Span, promise)
         }
     }
 
@@ -183,7 +191,7 @@ public final class TLSHandler: ChannelDuplexHandler {
         context?.fireUserInboundEventTriggered(Event.opened)
         let early = self.early
         self.early = []
-        for (plaintext, promise) in early { encrypt(plaintext, promise) }
+        for (plaintext, promise) in early { encrypt(plaintext.readableBytesUInt8Span, promise) }
         if !early.isEmpty { sendOutput() }
     }
 
@@ -202,7 +210,7 @@ public final class TLSHandler: ChannelDuplexHandler {
         }
     }
 
-    private func encrypt(_ plaintext: ByteBuffer, _ promise: EventLoopPromise<Void>?) {
+    private func encrypt(_ plaintext: Span<UInt8>, _ promise: EventLoopPromise<Void>?) {
         guard engine.write(plaintext) else {
             promise?.fail(ChannelError.outputClosed)
             return tell()

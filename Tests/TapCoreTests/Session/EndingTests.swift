@@ -144,6 +144,17 @@ import XMPPCore
         #expect(told.first?.hasPrefix("the account has logged in 5 times in 8 s: ") == true)
     }
 
+    @Test func aLoopThatGoesOnIsToldEachTimeItHasDoubled() {
+        let watch = LoginWatch()
+        let told = (0..<200).compactMap { watch.note("a@b", at: Int64($0) * 10_000_000_000) }
+        #expect(told.map(\.count) == [5, 10, 20, 40, 80, 160])
+        #expect(told.last?.span == 1_590_000_000_000)
+        // After a pause it begins anew.
+        let later = (300..<306).compactMap { watch.note("a@b", at: Int64($0) * 10_000_000_000) }
+        #expect(later.map(\.count) == [5])
+        #expect(later.first?.span == 40_000_000_000)
+    }
+
     @Test func loginsFarApartOrOfManyAccountsAreNone() {
         let watch = LoginWatch()
         for number in 0..<20 { #expect(watch.note("a@b", at: Int64(number) * 20_000_000_000) == nil) }

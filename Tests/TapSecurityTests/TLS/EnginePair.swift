@@ -100,3 +100,9 @@ extension TLSEngine.State {
         if case .failed(let fault) = self { fault } else { nil }
     }
 }
+
+extension TLSEngine {
+    /// Encrypts what is in a buffer.
+    @discardableResult
+    func write(_ plaintext: ByteBuffer) -> Bool { write(plaintext.readableBytesUInt8Span) }
+}

@@ -9,26 +9,46 @@ final class LoginWatch: Sendable {
     /// Accounts that are remembered; beyond it those that have been quiet for longest are forgotten.
     static let capacity = 4096
 
-    private let logins = Mutex<[String: [Int64]]>([:])
+    /// The logins of one account.
+    fileprivate struct Account {
+        /// When the last ones were: ``threshold`` of them at most.
+        var times: [Int64] = []
+        /// How many there were one after the other without the loop's end, and since when.
+        var count = 0
+        var start: Int64 = 0
+        /// The count at which it is told next.
+        var next = threshold
+    }
 
-    /// Notes a login; gives how many there were in how long where that is a loop: at the threshold, and each time it has
-    /// been passed as often again, so that a loop is not told at every turn.
+    private let accounts = Mutex<[String: Account]>([:])
+
+    /// Notes a login; gives how many there were in how many nanoseconds where that is a loop: at the threshold, and each
+    /// time there were twice as many, so that a loop is not told at every turn.
     func note(_ account: String, at monotonic: Int64) -> (count: Int, span: Int64)? {
-        logins.withLock { logins in
-            if logins.count >= Self.capacity, logins[account] == nil {
-                logins = logins.filter { monotonic - ($0.value.last ?? 0) < Self.span }
-                guard logins.count < Self.capacity else { return nil }
+        accounts.withLock { accounts in
+            if accounts.count >= Self.capacity, accounts[account] == nil {
+                accounts = accounts.filter { monotonic - ($0.value.times.last ?? 0) < Self.span }
+                guard accounts.count < Self.capacity else { return nil }
             }
-            var times: [Int64] = []
-            // Changed where it is kept, so that it is not copied at each login.
-            swap(&times, &logins[account, default: []])
-            defer { swap(&times, &logins[account, default: []]) }
-            times.removeFirst(times.firstIndex { monotonic - $0 < Self.span } ?? times.count)
-            // Nobody needs to know more exactly how fast a loop is.
-            if times.count >= 100 { times.removeFirst() }
-            times.append(monotonic)
-            guard times.count.isMultiple(of: Self.threshold), let first = times.first else { return nil }
-            return (times.count, monotonic - first)
+            return accounts[account, default: Account()].note(monotonic)
         }
+    }
+}
+
+extension LoginWatch.Account {
+    fileprivate mutating func note(_ monotonic: Int64) -> (count: Int, span: Int64)? {
+        times.removeFirst(times.firstIndex { monotonic - $0 < LoginWatch.span } ?? times.count)
+        times.append(monotonic)
+        if times.count > LoginWatch.threshold { times.removeFirst() }
+        count += 1
+        if times.count < LoginWatch.threshold {
+            // Too few lately: there is no loop, or none any more.
+            count = times.count
+            start = times.first ?? monotonic
+            next = LoginWatch.threshold
+        }
+        guard count >= next else { return nil }
+        next = count * 2
+        return (count, monotonic - start)
     }
 }

@@ -70,12 +70,13 @@ extension Session {
         guard facts.kind == .client, let account = facts.jid,
             let loop = run.logins.note(Address(account).comparableBare, at: now.monotonic)
         else { return }
+        let span = loop.span < 1_000_000_000 ? "less than a second" : "\(loop.span / 1_000_000_000) s"
         note(
             .note,
             .warn,
             code: "reconnect-loop",
-            "the account has logged in \(loop.count) times in \(loop.span / 1_000_000_000) s: something ends its sessions, "
-                + "or two clients take one resource from each other"
+            "the account has logged in \(loop.count) times in \(span): something ends its sessions, or two clients take one "
+                + "resource from each other"
         )
     }
 }
