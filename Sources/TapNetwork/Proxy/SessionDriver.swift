@@ -11,9 +11,6 @@ internal import XMPPCore
 /// The driver, its two ``LegHandler``s and their channels hold each other while the session lasts; when both
 /// connections are closed the driver lets go of all.
 final class SessionDriver {
-    /// How long a client whose server cannot be reached may take to begin the stream in which it is told.
-    private static let answerTimeout = TimeAmount.seconds(10)
-
     enum Stage {
         /// The client has yet to name the domain whose server it wants.
         case opening
@@ -27,13 +24,6 @@ final class SessionDriver {
         case over
     }
 
-    /// Apart, so that a session that does not need it, or not any more, does not have it.
-    private final class Opening {
-        var reader: OpeningReader
-
-        init(_ limits: StreamLimits) { reader = OpeningReader(limits: limits) }
-    }
-
     /// What happened while it could not be told.
     enum Happening {
         case received(Leg, ByteBuffer)
@@ -41,7 +31,7 @@ final class SessionDriver {
     }
 
     let loop: RelayLoop
-    private let arrival: Arrival
+    let arrival: Arrival
     /// How TLS is ended here; nil where it is passed through.
     let interception: Interception?
     let route: Route
@@ -52,18 +42,18 @@ final class SessionDriver {
     let client = LegHandler(.client)
     let server = LegHandler(.server)
     /// What the client says first, where that decides about its server.
-    private var opening: Opening?
-    private var search: ServerSearch?
+    var opening: Opening?
+    var search: ServerSearch?
     var deferred: [Happening] = []
     /// TLS that is to begin, or begins.
     var securing: Securing?
     /// The client has said something.
     private var hasHeardClient = false
     private(set) var isPerforming = false
-    private var isStalled = false
+    var isStalled = false
     /// Something was read, and ``look()`` will be called.
     private var isDue = false
-    private var isAdmitted = false
+    var isAdmitted = false
     /// When bytes came last, in nanoseconds of the run; 0 before the first.
     private(set) var lastRead: Int64 = 0
 
@@ -128,79 +118,7 @@ final class SessionDriver {
         }
     }
 
-    // MARK: Finding the server of a domain
-
-    /// Takes what the client says until it has named its domain.
-    private func open(_ buffer: ByteBuffer) {
-        guard case .domains(let dialer) = route else { return }
-        postpone(.received(.client, buffer))
-        guard let result = opening?.reader.append(buffer.readableBytesUInt8Span) else { return }
-        let (name, isTLS): (String?, Bool)
-        switch result {
-        case .needMore: return
-        case .header(let to): (name, isTLS) = (to, false)
-        case .hello(let serverName): (name, isTLS) = (serverName, true)
-        case .neither(let condition, let words): return turnAway(condition, "The client names no domain: \(words).")
-        }
-        guard let domain = dialer.domain(named: name) else {
-            let words = name.map { "\($0) is not served here." } ?? "No domain was named, and several are served here."
-            return turnAway(.hostUnknown, words)
-        }
-        opening = nil
-        stage = .connecting
-        updateReading()
-        session.chose(domain: domain.name)
-        // Without TLS ended here, a client has what it begins with.
-        let wish = interception == nil ? .mirroring(isTLS: isTLS) : loop.context.options.wish(for: isTLS)
-        search = ServerSearch(dialer, domain: domain, wish, on: loop.eventLoop) { [self] rung in
-            session.made(rung, at: now)
-            perform()
-        } done: { [self] result in
-            if search?.beginsWithTLS == true { session.serverBeginsWithTLS() }
-            search = nil
-            switch result {
-            case .success(let channel): connected(channel)
-            case .failure(let failure): failed(failure.words, failure.fault)
-            }
-        }
-        search?.start()
-    }
-
-    /// Ends the session of a client whose domain is none of those served, or that names none: no server hears of it.
-    private func turnAway(_ condition: StreamErrorCondition, _ text: String) {
-        guard stage == .opening else { return }
-        opening = nil
-        stage = .relaying
-        joinDeferred()
-        session.abort(condition, text, code: condition == .hostUnknown ? "host-unknown" : "aborted", at: now)
-        perform()
-        awaitHeader()
-    }
-
-    /// Makes one read of those that wait: a ClientHello is told whole although it is answered at once.
-    private func joinDeferred() {
-        var joined = ByteBuffer()
-        var rest: [Happening] = []
-        for happening in deferred {
-            if case .received(.client, let buffer) = happening {
-                joined.writeImmutableBuffer(buffer)
-            } else {
-                rest.append(happening)
-            }
-        }
-        deferred = joined.readableBytes > 0 ? [.received(.client, joined)] + rest : rest
-    }
-
-    /// No server is looked for any more: the session ends before it has one.
-    private func stopConnecting() {
-        search?.cancel()
-        search = nil
-        opening = nil
-        securing = nil
-        stage = .relaying
-    }
-
-    private func connected(_ channel: any Channel) {
+    func connected(_ channel: any Channel) {
         guard stage == .connecting else { return channel.close(promise: nil) }
         do {
             try server.join(channel, self)
@@ -215,20 +133,13 @@ final class SessionDriver {
         perform()
     }
 
-    private func failed(_ reason: String, _ fault: ConnectionFault = .unreachable) {
+    func failed(_ reason: String, _ fault: ConnectionFault = .unreachable) {
         guard stage == .connecting else { return }
         stage = .relaying
         loop.context.metrics.connectionFailed()
         session.serverFailed(reason, fault, at: now)
         perform()
         awaitHeader()
-    }
-
-    /// A client is told in its own stream that it is not served; one that never begins a stream is not waited for.
-    private func awaitHeader() {
-        loop.eventLoop.assumeIsolated().scheduleTask(in: Self.answerTimeout) { [weak self] in
-            self?.beginClosing(reset: false)
-        }
     }
 
     // MARK: What the connections tell
@@ -299,7 +210,7 @@ final class SessionDriver {
         return disposition
     }
 
-    private func postpone(_ happening: Happening) {
+    func postpone(_ happening: Happening) {
         guard isLive else { return }
         deferred.append(happening)
     }
@@ -371,72 +282,6 @@ final class SessionDriver {
             case .closing: true
             }
         handler(leg).setReading(isWanted)
-    }
-
-    // MARK: Ending
-
-    /// Ends the session with a stream error.
-    func refuse(_ refusal: RelayLoop.Refusal) {
-        guard isLive else { return }
-        if stage == .securing { return failSecuring(code: "tls-timeout", refusal.clause) }
-        if stage != .relaying { stopConnecting() }
-        // What has passed already decides whether an error may follow it.
-        perform()
-        guard stage == .relaying else { return }
-        session.abort(refusal.condition, refusal.text, at: now)
-        perform()
-        awaitHeader()
-    }
-
-    /// Ends the session because the proxy stops: both connections end after what has been read is written, without an
-    /// end of the stream, so that a client with stream management can resume its session.
-    func stop() {
-        guard isLive else { return }
-        if stage != .relaying { stopConnecting() }
-        session.stop(at: now)
-        perform()
-    }
-
-    /// Ends the session at once.
-    func abandon() {
-        stop()
-        client.close()
-        server.close()
-        conclude()
-    }
-
-    private func beginClosing(reset: Bool) {
-        guard stage == .relaying || stage == .securing else { return }
-        stage = .closing
-        securing = nil
-        deferred.removeAll()
-        for leg in [client, server] { if reset { leg.resetWhenWritten() } else { leg.finish() } }
-        if !isPerforming { updateReading() }
-        tick(reset: reset)
-    }
-
-    /// Once a second: gives up connections that do not end.
-    private func tick(reset: Bool) {
-        loop.eventLoop.assumeIsolated().scheduleTask(in: .seconds(1)) { [weak self] in
-            guard let self, stage == .closing else { return }
-            for leg in [client, server] where leg.isStuck(resets: reset) { leg.close() }
-            tick(reset: reset)
-        }
-    }
-
-    /// The last of it, once both connections are closed.
-    private func conclude() {
-        guard stage != .over, stage != .connecting, stage != .opening, !client.isOpen, !server.isOpen else { return }
-        stage = .over
-        deferred.removeAll()
-        if isAdmitted { loop.context.admission.leave(arrival.remote?.ipAddress) }
-        session.closed(at: now)
-        while let command = session.next() {
-            if case .record(let record) = command {
-                session.withContent { loop.context.recorder.write(record, content: $0) }
-            }
-        }
-        loop.remove(self)
     }
 
     /// The session has not been ended.

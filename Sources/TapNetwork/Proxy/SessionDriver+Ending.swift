@@ -1,0 +1,79 @@
+internal import NIOCore
+internal import TapCore
+
+// How a session ends: by a stream error, because the proxy stops, or because both connections are closed.
+extension SessionDriver {
+    /// How long a client whose server cannot be reached may take to begin the stream in which it is told.
+    private static let answerTimeout = TimeAmount.seconds(10)
+
+    /// Ends the session with a stream error.
+    func refuse(_ refusal: RelayLoop.Refusal) {
+        guard isLive else { return }
+        if stage == .securing { return failSecuring(code: "tls-timeout", refusal.clause) }
+        if stage != .relaying { stopConnecting() }
+        // What has passed already decides whether an error may follow it.
+        perform()
+        guard stage == .relaying else { return }
+        session.abort(refusal.condition, refusal.text, at: now)
+        perform()
+        awaitHeader()
+    }
+
+    /// Ends the session because the proxy stops: both connections end after what has been read is written, without an
+    /// end of the stream, so that a client with stream management can resume its session.
+    func stop() {
+        guard isLive else { return }
+        if stage != .relaying { stopConnecting() }
+        session.stop(at: now)
+        perform()
+    }
+
+    /// Ends the session at once.
+    func abandon() {
+        stop()
+        client.close()
+        server.close()
+        conclude()
+    }
+
+    func beginClosing(reset: Bool) {
+        guard stage == .relaying || stage == .securing else { return }
+        stage = .closing
+        securing = nil
+        deferred.removeAll()
+        for leg in [client, server] { if reset { leg.resetWhenWritten() } else { leg.finish() } }
+        if !isPerforming { updateReading() }
+        tick(reset: reset)
+    }
+
+    /// Once a second: gives up connections that do not end.
+    private func tick(reset: Bool) {
+        loop.eventLoop.assumeIsolated().scheduleTask(in: .seconds(1)) { [weak self] in
+            guard let self, stage == .closing else { return }
+            for leg in [client, server] where leg.isStuck(resets: reset) { leg.close() }
+            tick(reset: reset)
+        }
+    }
+
+    /// The last of it, once both connections are closed.
+    func conclude() {
+        guard stage != .over, stage != .connecting, stage != .opening, !client.isOpen, !server.isOpen else { return }
+        stage = .over
+        deferred.removeAll()
+        if isAdmitted { loop.context.admission.leave(arrival.remote?.ipAddress) }
+        session.closed(at: now)
+        while let command = session.next() {
+            if case .record(let record) = command {
+                session.withContent { loop.context.recorder.write(record, content: $0) }
+            }
+        }
+        loop.remove(self)
+    }
+
+    /// A client is told in its own stream that it is not served; one that never begins a stream is not waited for.
+    func awaitHeader() {
+        loop.eventLoop.assumeIsolated().scheduleTask(in: Self.answerTimeout) { [weak self] in
+            self?.beginClosing(reset: false)
+        }
+    }
+}

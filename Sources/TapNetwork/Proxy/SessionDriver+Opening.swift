@@ -1,0 +1,83 @@
+internal import NIOCore
+internal import TapCore
+internal import XMPPCore
+
+// A client that decides by its first bytes about its server.
+extension SessionDriver {
+    /// Apart, so that a session that does not need it, or not any more, does not have it.
+    final class Opening {
+        var reader: OpeningReader
+
+        init(_ limits: StreamLimits) { reader = OpeningReader(limits: limits) }
+    }
+
+    /// Takes what the client says until it has named its domain.
+    func open(_ buffer: ByteBuffer) {
+        guard case .domains(let dialer) = route else { return }
+        postpone(.received(.client, buffer))
+        guard let result = opening?.reader.append(buffer.readableBytesUInt8Span) else { return }
+        let (name, isTLS): (String?, Bool)
+        switch result {
+        case .needMore: return
+        case .header(let to): (name, isTLS) = (to, false)
+        case .hello(let serverName): (name, isTLS) = (serverName, true)
+        case .neither(let condition, let words): return turnAway(condition, "The client names no domain: \(words).")
+        }
+        guard let domain = dialer.domain(named: name) else {
+            let words = name.map { "\($0) is not served here." } ?? "No domain was named, and several are served here."
+            return turnAway(.hostUnknown, words)
+        }
+        opening = nil
+        stage = .connecting
+        updateReading()
+        session.chose(domain: domain.name)
+        // Without TLS ended here, a client has what it begins with.
+        let wish = interception == nil ? .mirroring(isTLS: isTLS) : loop.context.options.wish(for: isTLS)
+        search = ServerSearch(dialer, domain: domain, wish, on: loop.eventLoop) { [self] rung in
+            session.made(rung, at: now)
+            perform()
+        } done: { [self] result in
+            if search?.beginsWithTLS == true { session.serverBeginsWithTLS() }
+            search = nil
+            switch result {
+            case .success(let channel): connected(channel)
+            case .failure(let failure): failed(failure.words, failure.fault)
+            }
+        }
+        search?.start()
+    }
+
+    /// Ends the session of a client whose domain is none of those served, or that names none: no server hears of it.
+    func turnAway(_ condition: StreamErrorCondition, _ text: String) {
+        guard stage == .opening else { return }
+        opening = nil
+        stage = .relaying
+        joinDeferred()
+        session.abort(condition, text, code: condition == .hostUnknown ? "host-unknown" : "aborted", at: now)
+        perform()
+        awaitHeader()
+    }
+
+    /// Makes one read of those that wait: a ClientHello is told whole although it is answered at once.
+    private func joinDeferred() {
+        var joined = ByteBuffer()
+        var rest: [Happening] = []
+        for happening in deferred {
+            if case .received(.client, let buffer) = happening {
+                joined.writeImmutableBuffer(buffer)
+            } else {
+                rest.append(happening)
+            }
+        }
+        deferred = joined.readableBytes > 0 ? [.received(.client, joined)] + rest : rest
+    }
+
+    /// No server is looked for any more: the session ends before it has one.
+    func stopConnecting() {
+        search?.cancel()
+        search = nil
+        opening = nil
+        securing = nil
+        stage = .relaying
+    }
+}
