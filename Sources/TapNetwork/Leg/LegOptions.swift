@@ -18,7 +18,7 @@ extension Channel {
         // it, so that an idle leg holds little.
         try options.setOption(
             .recvAllocator,
-            value: AdaptiveRecvByteBufferAllocator(minimum: 512, initial: 4096, maximum: 65536)
+            value: AdaptiveRecvByteBufferAllocator(minimum: 512, initial: 1024, maximum: 65536)
         )
     }
 
