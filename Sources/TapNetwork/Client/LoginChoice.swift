@@ -20,6 +20,9 @@ struct ClientChannel: Sendable, Hashable {
     }
 
     var isSecure: Bool { tlsVersion != nil }
+
+    /// Its TLS; nil in clear.
+    var leg: SecuredLeg? { tlsVersion.map { SecuredLeg(version: $0, bindings: bindings) } }
 }
 
 /// How a client logs in: by which profile, mechanism and channel binding.
@@ -37,7 +40,7 @@ struct LoginChoice: Sendable, Hashable {
     /// The mechanism's registered name.
     var mechanism: String
     /// What is said of channel binding, of SCRAM.
-    var binding: SCRAMClient.Binding
+    var binding: BindingClaim
     /// The offer as the server may sign it.
     var offer: LoginOffer
     /// Why the login is not bound although the server would; nil where there is nothing to say.
@@ -45,8 +48,8 @@ struct LoginChoice: Sendable, Hashable {
 
     /// The strongest login of those that are offered and can be done here; nil where there is none.
     ///
-    /// SASL2 comes first where it is offered, as with clients that have both. A password is shown by PLAIN only inside
-    /// TLS, and where nothing better is offered.
+    /// SASL2 comes first where it is offered, as with clients that have both; the mechanism is ``MechanismChoice``'s. A
+    /// password is shown by PLAIN only inside TLS, and where nothing better is offered.
     static func strongest(of features: StreamFeatures, on channel: ClientChannel) -> LoginChoice? {
         if let mechanisms = features.sasl2Mechanisms {
             let profile = Profile.sasl2(bindsInline: features.offersInlineBinding)
@@ -66,42 +69,20 @@ struct LoginChoice: Sendable, Hashable {
             bindingTypes: features.channelBindings,
             tlsVersion: channel.tlsVersion
         )
-        func choice(_ name: String, _ binding: SCRAMClient.Binding, _ remark: String? = nil) -> LoginChoice {
-            LoginChoice(profile: profile, mechanism: name, binding: binding, offer: offer, remark: remark)
+        let choice = MechanismChoice(
+            of: mechanisms,
+            bindingTypes: features.channelBindings,
+            on: channel.leg,
+            by: .init(mechanisms: SCRAMMechanism.byPassword, mayShowPassword: channel.isSecure)
+        )
+        return choice.map { choice in
+            LoginChoice(
+                profile: profile,
+                mechanism: choice.mechanism,
+                binding: choice.binding,
+                offer: offer,
+                remark: choice.remark
+            )
         }
-        let offered = mechanisms.compactMap(SCRAMMechanism.init(name:))
-        func strongest(isPlus: Bool) -> SCRAMMechanism? {
-            [.sha512, .sha256, .sha1].map { SCRAMMechanism($0, isPlus: isPlus) }.first(where: offered.contains)
-        }
-        let bound = strongest(isPlus: true)
-        if let bound, let binding = binding(features, channel) {
-            return choice(bound.description, .bound(binding))
-        }
-        if let plain = strongest(isPlus: false) {
-            // RFC 5802 §6: "y" is for a server that offers no binding at all, and is refused by one that does.
-            guard bound != nil, channel.isSecure else {
-                return choice(plain.description, channel.bindings.isEmpty ? .unsupported : .notOffered)
-            }
-            return choice(plain.description, .unsupported, unbound(features, channel))
-        }
-        guard channel.isSecure, mechanisms.contains("PLAIN") else { return nil }
-        return choice("PLAIN", .unsupported)
-    }
-
-    /// The best binding that both ends have.
-    private static func binding(_ features: StreamFeatures, _ channel: ClientChannel) -> ChannelBinding? {
-        if let types = features.channelBindings { return channel.bindings.first { types.contains($0.type) } }
-        // Without a list (XEP-0440) it is the one that RFC 5802 §6.1 makes the default, which TLS 1.3 has not.
-        return channel.bindings.first { $0.type == ChannelBindingType.unique.rawValue }
-    }
-
-    private static func unbound(_ features: StreamFeatures, _ channel: ClientChannel) -> String {
-        guard let types = features.channelBindings else {
-            return "the server has channel binding and does not say of which type (XEP-0440), and tls-unique, the "
-                + "default, is not defined on this connection"
-        }
-        let own = channel.bindings.map(\.type).joined(separator: ", ")
-        return "the server has the bindings \(types.joined(separator: ", ")), this connection has "
-            + (own.isEmpty ? "none" : own)
     }
 }

@@ -37,7 +37,7 @@ public final class AccountDesk: LoginDesk {
     }
 
     /// What it can do on both sides.
-    public var mechanisms: [String] { ["SCRAM-SHA-512", "SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"] }
+    public var mechanisms: [String] { SCRAMMechanism.byPassword }
 
     /// Whether it has the account's password.
     public func knows(_ account: JID) -> Bool { passwords[account.bare] != nil }
@@ -74,8 +74,7 @@ public final class AccountDesk: LoginDesk {
         _ mechanism: String,
         _ identity: SASLIdentity,
         domain: String,
-        binding: ChannelBinding?,
-        deniesBinding: Bool,
+        binding: BindingClaim,
         _ offer: LoginOffer
     ) -> (any SASLExchange)? {
         guard let account = Self.account(identity.authentication, domain), let password = passwords[account] else {
@@ -89,7 +88,7 @@ public final class AccountDesk: LoginDesk {
             let name = account.normalized.description
             return ExternalClient(identity: .init(authentication: identity.authentication, authorization: name))
         default:
-            guard let scram = SCRAMMechanism(name: mechanism), scram.isPlus == (binding != nil),
+            guard let scram = SCRAMMechanism(name: mechanism), scram.isPlus == (binding.binding != nil),
                 let nonce = try? SCRAMMechanism.makeNonce(cryptography)
             else { return nil }
             return SCRAMClient(
@@ -97,7 +96,7 @@ public final class AccountDesk: LoginDesk {
                 identity: identity,
                 password: password,
                 nonce: nonce,
-                binding: binding.map { .bound($0) } ?? (deniesBinding ? .notOffered : .unsupported),
+                binding: binding,
                 offer: offer,
                 mostIterations: Self.mostIterations,
                 cryptography: cryptography

@@ -2,16 +2,6 @@ public import TapCore
 
 /// The client of a SCRAM mechanism (RFC 5802).
 public struct SCRAMClient: SASLExchange {
-    /// What the client says of channel binding.
-    public enum Binding: Hashable, Sendable {
-        /// The client cannot bind: `n`.
-        case unsupported
-        /// The client could, and the server did not offer it: `y`.
-        case notOffered
-        /// The client binds; needs a `-PLUS` mechanism.
-        case bound(ChannelBinding)
-    }
-
     /// How a server's signature of one part of its offer turned out.
     public enum Signature: String, Hashable, Sendable {
         /// There is none that was looked at.
@@ -43,7 +33,7 @@ public struct SCRAMClient: SASLExchange {
     private let names: SASLIdentity
     private let password: String
     private let nonce: String
-    private let binding: Binding
+    private let binding: BindingClaim
     private let offer: LoginOffer?
     private let mostIterations: Int
     private let cryptography: any Cryptography
@@ -69,7 +59,7 @@ public struct SCRAMClient: SASLExchange {
         identity: SASLIdentity,
         password: String,
         nonce: String,
-        binding: Binding = .unsupported,
+        binding: BindingClaim = .unsupported,
         offer: LoginOffer? = nil,
         mostIterations: Int = SCRAMClient.allowedIterations.upperBound,
         cryptography: any Cryptography

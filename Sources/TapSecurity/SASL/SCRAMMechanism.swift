@@ -7,6 +7,10 @@ public struct SCRAMMechanism: Hashable, Sendable, CustomStringConvertible {
     /// Whether the TLS connection is bound in: the `-PLUS` form.
     public let isPlus: Bool
 
+    /// The mechanisms that a password is enough for, without their `-PLUS`, the strongest first.
+    public static let byPassword =
+        [HashAlgorithm.sha512, .sha256, .sha1].map { SCRAMMechanism($0).description } + ["PLAIN"]
+
     /// Names a member of the family.
     public init(_ algorithm: HashAlgorithm, isPlus: Bool = false) {
         self.algorithm = algorithm

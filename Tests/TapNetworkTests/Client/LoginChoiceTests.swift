@@ -5,7 +5,7 @@ import XMPPCore
 
 @testable import TapNetwork
 
-/// Which login is taken of those that are offered.
+/// Which login is taken of those that are offered; the choice of the mechanism has tests of its own.
 @Suite struct LoginChoiceTests {
     private typealias Client = ClientHarness
 
@@ -41,8 +41,6 @@ import XMPPCore
             words(try choice(offer + Client.bindings("tls-server-end-point")))
                 == "SCRAM-SHA-1-PLUS tls-server-end-point"
         )
-        #expect(words(try choice(Client.mechanisms("PLAIN", "SCRAM-SHA-1", "SCRAM-SHA-256"))) == "SCRAM-SHA-256 y")
-        #expect(words(try choice(Client.mechanisms("X-OAUTH2", "PLAIN"))) == "PLAIN n")
         #expect(words(try choice(Client.mechanisms("DIGEST-MD5"))) == "none")
     }
 
@@ -53,16 +51,6 @@ import XMPPCore
         let unbound = try choice(offer)
         #expect(words(unbound) == "SCRAM-SHA-256 n")
         #expect(unbound?.remark?.contains("XEP-0440") == true)
-    }
-
-    @Test func `Types that this connection has not are told`() throws {
-        let offer = Client.mechanisms("SCRAM-SHA-256-PLUS", "SCRAM-SHA-256") + Client.bindings("tls-unique")
-        let unbound = try choice(offer)
-        #expect(words(unbound) == "SCRAM-SHA-256 n")
-        #expect(
-            unbound?.remark
-                == "the server has the bindings tls-unique, this connection has tls-exporter, tls-server-end-point"
-        )
     }
 
     @Test func `Who cannot bind says so`() throws {

@@ -81,8 +81,7 @@ struct AccountDeskTests {
                 mechanism.description,
                 Self.juliet,
                 domain: "example.org",
-                binding: nil,
-                deniesBinding: false,
+                binding: .unsupported,
                 offer
             )
         }

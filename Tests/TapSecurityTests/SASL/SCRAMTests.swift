@@ -30,7 +30,7 @@ import Testing
         _ mechanism: SCRAMMechanism,
         name: String = "ro,m=eo",
         password: String = "wherefore",
-        binding: SCRAMClient.Binding = .unsupported
+        binding: BindingClaim = .unsupported
     ) -> SCRAMClient {
         SCRAMClient(
             mechanism,
@@ -163,7 +163,7 @@ import Testing
     @Test func `a mechanism and a binding that contradict each other are refused before anything is sent`() {
         let binding = ChannelBinding(type: "tls-exporter", data: [1])
         for (isPlus, binding) in [(true, .unsupported), (true, .notOffered), (false, .bound(binding))]
-            as [(Bool, SCRAMClient.Binding)]
+            as [(Bool, BindingClaim)]
         {
             var client = self.client(.init(.sha1, isPlus: isPlus), binding: binding)
             #expect(client.step(nil).condition == .malformedRequest)

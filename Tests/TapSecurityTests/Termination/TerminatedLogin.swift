@@ -153,8 +153,7 @@ final class TerminatedLogin {
     }
 
     /// A client that binds by `type`, where the mechanism does.
-    func client(_ mechanism: String, type: String?, flag: SCRAMClient.Binding = .unsupported) throws -> any SASLExchange
-    {
+    func client(_ mechanism: String, type: String?, flag: BindingClaim = .unsupported) throws -> any SASLExchange {
         let names = SASLIdentity(authentication: setting.user)
         guard mechanism != "PLAIN" else { return PlainClient(identity: names, password: setting.clientPassword) }
         let own = Self.leg("C", setting.version).bindings.first { $0.type == type }

@@ -23,16 +23,13 @@ public protocol LoginDesk: Sendable {
     /// The client's side, towards the server.
     ///
     /// - Parameters:
-    ///   - binding: What the login is bound to; a `-PLUS` mechanism needs it.
-    ///   - deniesBinding: Whether a mechanism without `-PLUS` says that this end could bind and the server offers none (`y`),
-    ///     rather than that it cannot (`n`).
+    ///   - binding: What is said of channel binding; a `-PLUS` mechanism binds.
     /// - Returns: Nil where it does not know the account, or cannot do the mechanism.
     func clientExchange(
         _ mechanism: String,
         _ identity: SASLIdentity,
         domain: String,
-        binding: ChannelBinding?,
-        deniesBinding: Bool,
+        binding: BindingClaim,
         _ offer: LoginOffer
     ) -> (any SASLExchange)?
 }

@@ -141,13 +141,14 @@ extension Session {
             )
         case .ownLogin(let choice, let user):
             tellRefused()
-            let binding = choice.binding.map { ", bound by \($0.type)" } ?? ""
+            let binding = choice.binding.binding.map { ", bound by \($0.type)" } ?? ""
+            let remark = choice.remark.map { ", not bound: \($0)" } ?? ""
             note(
                 .note,
                 .info,
                 code: "own-login",
                 "the client has proven to be \(account(user)); xmpptap logs in to the server for it by "
-                    + "\(choice.mechanism)\(binding)",
+                    + "\(choice.mechanism)\(binding)\(remark)",
                 part: .sasl
             )
         case .ownLoginRefused(let user):

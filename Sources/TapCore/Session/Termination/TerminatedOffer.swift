@@ -63,51 +63,12 @@ struct TerminatedOffer: Sendable, Hashable {
 
     // MARK: The proxy's own login
 
-    /// How the proxy logs in to the server.
-    struct Choice: Equatable {
-        var mechanism: String
-        var binding: ChannelBinding?
-        /// It says that it could bind, and that the server offers no binding.
-        var deniesBinding = false
-    }
-
-    /// The strongest way that the server offers: bound to its TLS connection first, then unbound, and by a certificate where
-    /// no password will do.
+    /// The strongest way that the server offers; nil where there is none.
     ///
-    /// - Parameters:
-    ///   - server: TLS of the server's leg; nil without it.
-    ///   - mayShowPassword: Whether PLAIN will do.
-    func choice(isSASL2: Bool, _ desk: any LoginDesk, server: SecuredLeg?, mayShowPassword: Bool) -> Choice? {
-        let list = profile(isSASL2: isSASL2).server
-        let scram = desk.mechanisms.filter { $0 != "PLAIN" }
-        let unbound = scram.first(where: list.contains)
-        if let binding = binding(server), !isGuess(binding) || unbound == nil,
-            let name = scram.first(where: { list.contains($0 + Self.plus) })
-        {
-            return Choice(mechanism: name + Self.plus, binding: binding)
-        }
-        if let name = unbound {
-            let canBind = server?.bindings.isEmpty == false
-            return Choice(mechanism: name, deniesBinding: canBind && !list.contains { $0.hasSuffix(Self.plus) })
-        }
-        if mayShowPassword, list.contains("PLAIN"), desk.mechanisms.contains("PLAIN") {
-            return Choice(mechanism: "PLAIN")
-        }
-        return list.contains("EXTERNAL") && desk.hasCertificate ? Choice(mechanism: "EXTERNAL") : nil
+    /// - Parameter server: TLS of the server's leg; nil without it.
+    func choice(isSASL2: Bool, server: SecuredLeg?, by means: MechanismChoice.Means) -> MechanismChoice? {
+        MechanismChoice(of: profile(isSASL2: isSASL2).server, bindingTypes: serverTypes, on: server, by: means)
     }
-
-    /// The binding to use: of the types that the server names, or where it names none, the one that its version of TLS is
-    /// bound by (RFC 5929, RFC 9266 §3), failing which the certificate's.
-    private func binding(_ leg: SecuredLeg?) -> ChannelBinding? {
-        guard let leg else { return nil }
-        if let serverTypes { return leg.bindings.first { serverTypes.contains($0.type) } }
-        let isNew = leg.version >= 0x0304
-        return leg.bindings.first { isNew || $0.type != "tls-exporter" }
-    }
-
-    /// Whether the server may not know the binding: those that offer it on TLS 1.3 and name no type (XEP-0440) can be of
-    /// before RFC 9266, as ejabberd 23.01 is, which refuses all logins bound there.
-    private func isGuess(_ binding: ChannelBinding) -> Bool { serverTypes == nil && binding.type == "tls-exporter" }
 
     static let plus = "-PLUS"
 

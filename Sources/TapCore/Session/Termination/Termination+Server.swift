@@ -8,9 +8,12 @@ extension Termination {
         let user = identity.authentication
         // By PLAIN in clear, or to somebody who may not be the server, only where the client has shown its password, too.
         let mayShow = login.mechanism == "PLAIN" || server != nil && isServerVerified
-        guard
-            let choice = offer.choice(isSASL2: login.isSASL2, desk, server: server, mayShowPassword: mayShow)
-        else {
+        let means = MechanismChoice.Means(
+            mechanisms: desk.mechanisms,
+            mayShowPassword: mayShow,
+            hasCertificate: desk.hasCertificate
+        )
+        guard let choice = offer.choice(isSASL2: login.isSASL2, server: server, by: means) else {
             let list = offer.profile(isSASL2: login.isSASL2).server
             return [.remark(.noMechanism(list))]
                 + refuse(.temporaryAuthFailure, "xmpptap cannot log in to the server", login, isTold: true)
@@ -29,7 +32,6 @@ extension Termination {
             identity,
             domain: login.domain,
             binding: choice.binding,
-            deniesBinding: choice.deniesBinding,
             signed
         )
         guard case .send(let message)? = exchange?.step(nil), let exchange else {

@@ -39,7 +39,7 @@ struct Termination {
         /// The client uses what it was not offered.
         case foreignMechanism(String)
         /// The proxy's own login begins.
-        case ownLogin(TerminatedOffer.Choice, user: String)
+        case ownLogin(MechanismChoice, user: String)
         case ownLoginRefused(user: String)
         /// The server does not prove that it knows the password, or what it signs is not what it offers.
         case ownLoginFailed(String, user: String)

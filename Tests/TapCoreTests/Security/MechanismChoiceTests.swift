@@ -1,0 +1,95 @@
+import TapCore
+import Testing
+
+/// By which mechanism a login is made, of those that are offered: by the probe, and by a proxy that ends logins itself.
+struct MechanismChoiceTests {
+    private static let means = MechanismChoice.Means(
+        mechanisms: ["SCRAM-SHA-512", "SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"],
+        mayShowPassword: true
+    )
+
+    private static func leg(_ version: UInt16, _ types: String...) -> SecuredLeg {
+        SecuredLeg(version: version, bindings: types.map { ChannelBinding(type: $0, data: Array($0.utf8)) })
+    }
+
+    private static let tls13 = leg(0x0304, "tls-exporter", "tls-server-end-point")
+    private static let tls12 = leg(0x0303, "tls-exporter", "tls-unique", "tls-server-end-point")
+    /// Without extended master secret.
+    private static let old = leg(0x0303, "tls-server-end-point")
+
+    private func words(
+        _ offered: [String],
+        _ types: [String]?,
+        _ leg: SecuredLeg?,
+        _ means: MechanismChoice.Means = means
+    ) -> String {
+        guard let choice = MechanismChoice(of: offered, bindingTypes: types, on: leg, by: means) else { return "none" }
+        return switch choice.binding {
+        case .unsupported: "\(choice.mechanism) n"
+        case .notOffered: "\(choice.mechanism) y"
+        case .bound(let binding): "\(choice.mechanism) \(binding.type)"
+        }
+    }
+
+    @Test func `the strongest hash counts, and to be bound counts more`() {
+        let offer = ["PLAIN", "SCRAM-SHA-1-PLUS", "SCRAM-SHA-512", "SCRAM-SHA-256"]
+        #expect(words(offer, ["tls-server-end-point"], Self.tls13) == "SCRAM-SHA-1-PLUS tls-server-end-point")
+        #expect(words(["PLAIN", "SCRAM-SHA-1", "SCRAM-SHA-256"], nil, Self.tls13) == "SCRAM-SHA-256 y")
+        #expect(words(["X-OAUTH2", "PLAIN"], nil, Self.tls13) == "PLAIN n")
+        #expect(words(["DIGEST-MD5"], nil, Self.tls13) == "none")
+    }
+
+    @Test func `without a list of types it is tls-unique, and a guess only where nothing else is offered`() {
+        let both = ["SCRAM-SHA-256-PLUS", "SCRAM-SHA-256"]
+        #expect(words(both, nil, Self.tls12) == "SCRAM-SHA-256-PLUS tls-unique")
+        // "y" would be a lie, for which the server would have to refuse.
+        #expect(words(both, nil, Self.tls13) == "SCRAM-SHA-256 n")
+        #expect(words(both, nil, Self.old) == "SCRAM-SHA-256 n")
+        #expect(words(["SCRAM-SHA-256-PLUS", "PLAIN"], nil, Self.tls13) == "SCRAM-SHA-256-PLUS tls-exporter")
+        #expect(words(["SCRAM-SHA-256-PLUS", "PLAIN"], nil, Self.old) == "SCRAM-SHA-256-PLUS tls-server-end-point")
+    }
+
+    @Test func `why a login is not bound is told, where the server would bind it`() {
+        func remark(_ offered: [String], _ types: [String]?, _ leg: SecuredLeg?) -> String? {
+            MechanismChoice(of: offered, bindingTypes: types, on: leg, by: Self.means)?.remark
+        }
+        let both = ["SCRAM-SHA-256-PLUS", "SCRAM-SHA-256"]
+        #expect(remark(both, nil, Self.tls13)?.contains("XEP-0440") == true)
+        #expect(
+            remark(both, ["tls-unique"], Self.tls13)
+                == "the server has the bindings tls-unique, this connection has tls-exporter, tls-server-end-point"
+        )
+        #expect(remark(both, ["tls-exporter"], Self.tls13) == nil)
+        #expect(remark(["SCRAM-SHA-256"], nil, Self.tls13) == nil)
+        #expect(remark(both, nil, nil) == nil)
+    }
+
+    @Test func `"y" is for a server that offers no binding at all, and for a connection that has one`() {
+        #expect(words(["SCRAM-SHA-1"], nil, nil) == "SCRAM-SHA-1 n")
+        #expect(words(["SCRAM-SHA-1"], nil, Self.leg(0x0303)) == "SCRAM-SHA-1 n")
+        #expect(words(["SCRAM-SHA-1"], [], Self.tls13) == "SCRAM-SHA-1 y")
+        // Not of a mechanism that this client could do, and binding all the same.
+        #expect(words(["SCRAM-SHA-1", "SCRAM-SHA3-512-PLUS"], nil, Self.tls13) == "SCRAM-SHA-1 n")
+    }
+
+    @Test func `a password is shown where it may, and a certificate where no password will do`() {
+        var means = Self.means
+        means.mayShowPassword = false
+        #expect(words(["PLAIN"], nil, nil, means) == "none")
+        means.hasCertificate = true
+        #expect(words(["PLAIN", "EXTERNAL"], nil, Self.tls13, means) == "EXTERNAL n")
+        means.mayShowPassword = true
+        #expect(words(["PLAIN", "EXTERNAL"], nil, Self.tls13, means) == "PLAIN n")
+        means.mechanisms = []
+        #expect(words(["PLAIN", "SCRAM-SHA-1", "EXTERNAL"], nil, Self.tls13, means) == "EXTERNAL n")
+        means.hasCertificate = false
+        #expect(words(["PLAIN", "SCRAM-SHA-1", "EXTERNAL"], nil, Self.tls13, means) == "none")
+    }
+
+    @Test func `only what the client can do is taken`() {
+        var means = Self.means
+        means.mechanisms = ["SCRAM-SHA-1"]
+        let offer = ["SCRAM-SHA-512-PLUS", "SCRAM-SHA-512", "SCRAM-SHA-1", "PLAIN"]
+        #expect(words(offer, ["tls-exporter"], Self.tls13, means) == "SCRAM-SHA-1 n")
+    }
+}
