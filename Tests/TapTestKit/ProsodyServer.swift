@@ -62,6 +62,11 @@ public final class ProsodyServer: Sendable {
     /// What it has logged at debug, for a failure's message.
     public var log: String { folder.read("prosody.log") }
 
+    /// What it has stored of an account: a table of Lua.
+    public func storedAccount(_ account: Account) -> String {
+        folder.read("\(account.domain)/accounts/\(account.user).dat")
+    }
+
     /// Ends it as an operator would.
     public func stop() async throws {
         let ending = try await process.terminate()

@@ -33,6 +33,10 @@ public struct SessionHarness: ~Copyable {
     public private(set) var finished: [Leg] = []
     /// Whether the session has asked for both legs to be closed, and if so whether by a reset.
     public private(set) var closed: Bool?
+    /// Whether steps of a login that take long wait in ``slowSteps`` for ``compute()``.
+    public var keepsSlowSteps = false
+    /// Steps that wait.
+    public private(set) var slowSteps: [SlowStep] = []
     /// The time given with the next happening.
     public var now = Run.Instant(time: Timestamp(nanoseconds: 1_700_000_000_000_000_000), monotonic: 0)
 
@@ -98,6 +102,14 @@ public struct SessionHarness: ~Copyable {
         drain()
     }
 
+    /// Does the first step that waits.
+    public mutating func compute() {
+        var step = slowSteps.removeFirst()
+        step.perform()
+        session.computed(step, at: now)
+        drain()
+    }
+
     private mutating func pass(_ direction: Direction, _ bytes: [UInt8]) {
         switch direction {
         case .send: toServer += bytes
@@ -118,6 +130,13 @@ public struct SessionHarness: ~Copyable {
                 content.append(session.content)
                 told.append(Told(record: record, content: content))
             case .held(let direction): held.append(direction)
+            case .compute(var step):
+                guard !keepsSlowSteps else {
+                    slowSteps.append(step)
+                    continue
+                }
+                step.perform()
+                session.computed(step, at: now)
             case .finish(let leg): finished.append(leg)
             case .close(let reset): closed = reset
             }

@@ -17,6 +17,31 @@ public protocol SASLExchange: Sendable {
     /// in as the last step, `nil` where it carried none. On a server the first step takes the initial response, `nil`
     /// where there was none, and empty where the stream had `=`.
     mutating func step(_ incoming: [UInt8]?) -> SASLStep
+
+    /// Whether the next step may hash a password many times over, which takes from some milliseconds to some hundred: an event
+    /// loop with other sessions has it done elsewhere.
+    var mayTakeLong: Bool { get }
+
+    /// What a server has learned that lets it log in as the client elsewhere; nil before ``SASLStep/done(_:)``, and where it
+    /// learns nothing.
+    var learned: LearnedSecret? { get }
+}
+
+extension SASLExchange {
+    /// Nothing is hashed.
+    public var mayTakeLong: Bool { false }
+
+    /// Nothing is learned.
+    public var learned: LearnedSecret? { nil }
+}
+
+/// What a server learns of a client that proves itself, with which it can log in as the client.
+public enum LearnedSecret: Hashable, Sendable {
+    /// The password, which the client has shown.
+    case password(String)
+    /// `ClientKey` of SCRAM (RFC 5802 §3), which a client's proof gives away to who has `StoredKey` (§9); good for the salt
+    /// and the number of iterations by which it was made.
+    case clientKey(HashAlgorithm, [UInt8])
 }
 
 /// What follows a message of a SASL exchange.

@@ -8,6 +8,9 @@ public enum Command: Sendable {
     case held(Direction)
     /// Hands a record to the sinks, with ``Session/content`` beside it.
     case record(Record)
+    /// A step of a login that takes long: it is to be performed elsewhere and handed to ``Session/computed(_:at:)``. The
+    /// session looks at nothing that comes until then.
+    case compute(SlowStep)
     /// Sends no more on the leg: a FIN, after all that was written before.
     case finish(Leg)
     /// Ends both legs, after all that was written before. `reset` passes a reset on as a reset.

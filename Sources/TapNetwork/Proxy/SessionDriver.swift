@@ -248,6 +248,7 @@ final class SessionDriver {
         case .forward(let direction): session.withContent { handler(direction.destination).write($0) }
         case .send(let leg, let bytes): handler(leg).write(bytes.span)
         case .held: securing = Securing(loop.context.options)
+        case .compute(let step): compute(step)
         case .finish(let leg): handler(leg).finish()
         case .close(let reset): beginClosing(reset: reset)
         }

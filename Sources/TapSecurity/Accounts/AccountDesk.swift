@@ -3,17 +3,15 @@ public import XMPPCore
 
 /// Ends the logins of the accounts of a file, by this program's SASL mechanisms.
 ///
-/// What is derived from a password is computed when it is first needed, and then remembered: it takes some milliseconds.
+/// What is derived from a password is computed when it is first needed, and then remembered: it takes some milliseconds. Of
+/// an account with stored keys alone, the client's own login gives what it takes to log in to the server: its proof by SCRAM
+/// the key of that mechanism, PLAIN the password.
 public final class AccountDesk: LoginDesk {
     /// How often passwords are hashed for clients, the least that RFC 7677 §4 allows: who can attack what is sent there has
     /// ended TLS already, and each login waits for it.
     private static let iterations = 4096
 
-    /// How often a server may have a password hashed: at the first login with a salt the event loop waits meanwhile, 200,000
-    /// times for some 100 ms. Servers ask for 4,096 to 100,000.
-    private static let mostIterations = 200_000
-
-    private let passwords: [JID: String]
+    private let secrets: [JID: AccountsFile.Secret]
     private let cryptography: any Cryptography
     private let salt: [UInt8]
     private let decoyKey: [UInt8]
@@ -29,27 +27,44 @@ public final class AccountDesk: LoginDesk {
         hasCertificate: Bool = false,
         cryptography: any Cryptography
     ) throws {
-        passwords = Dictionary(accounts.map { ($0.jid.bare, $0.password) }) { first, _ in first }
+        secrets = Dictionary(accounts.map { ($0.jid.bare, $0.secret) }) { first, _ in first }
         self.hasCertificate = hasCertificate
         self.cryptography = RememberedKeys(cryptography)
         salt = try cryptography.randomBytes(count: 16)
         decoyKey = try cryptography.randomBytes(count: 32)
     }
 
-    /// What it can do on both sides.
-    public var mechanisms: [String] { SCRAMMechanism.byPassword }
+    /// What it can check of at least one of its accounts.
+    public var mechanisms: [String] {
+        let all = Set(secrets.values.flatMap(Self.mechanisms))
+        return SCRAMMechanism.byPassword.filter(all.contains)
+    }
 
-    /// Whether it has the account's password.
-    public func knows(_ account: JID) -> Bool { passwords[account.bare] != nil }
+    /// What it can check of an account.
+    public func mechanisms(of account: JID) -> [String]? { secrets[account.bare].map(Self.mechanisms) }
+
+    private static func mechanisms(_ secret: AccountsFile.Secret) -> [String] {
+        switch secret {
+        case .password: SCRAMMechanism.byPassword
+        // A password that is shown can be compared with any of them.
+        case .keys(let keys): keys.algorithms.map { SCRAMMechanism($0).description } + ["PLAIN"]
+        }
+    }
+
+    /// By what it can log in to the server.
+    public func means(of account: JID, knowing learned: LearnedSecret?) -> [String] {
+        switch (secrets[account.bare], learned) {
+        case (.password, _), (.keys, .password): SCRAMMechanism.byPassword
+        case (.keys, .clientKey(let algorithm, _)): [SCRAMMechanism(algorithm).description]
+        case (.keys, nil), (nil, _): []
+        }
+    }
 
     /// The server's side of a mechanism.
     public func serverExchange(_ mechanism: String, domain: String, _ leg: LoginLeg) -> (any SASLExchange)? {
         if mechanism == "PLAIN" {
             return PlainServer { [self] names, given in
-                guard let account = Self.account(names.authentication, domain), let password = passwords[account],
-                    let prepared = SASLprep.prepare(password)
-                else { return false }
-                return cryptography.areEqual(Array(given.utf8), Array(prepared.utf8))
+                Self.account(names.authentication, domain).map { isRight(given, of: $0) } ?? false
             }
         }
         guard let scram = SCRAMMechanism(name: mechanism), let nonce = try? SCRAMMechanism.makeNonce(cryptography)
@@ -75,13 +90,16 @@ public final class AccountDesk: LoginDesk {
         _ identity: SASLIdentity,
         domain: String,
         binding: BindingClaim,
-        _ offer: LoginOffer
+        _ offer: LoginOffer,
+        knowing learned: LearnedSecret?
     ) -> (any SASLExchange)? {
-        guard let account = Self.account(identity.authentication, domain), let password = passwords[account] else {
+        guard let account = Self.account(identity.authentication, domain), let kept = secrets[account] else {
             return nil
         }
         switch mechanism {
-        case "PLAIN": return PlainClient(identity: identity, password: password)
+        case "PLAIN":
+            guard case .password(let password) = Self.secret(kept, learned, nil) else { return nil }
+            return PlainClient(identity: identity, password: password)
         case "EXTERNAL":
             guard hasCertificate else { return nil }
             // A certificate may stand for several accounts: it acts for the one that was proven, whoever else is named.
@@ -89,16 +107,16 @@ public final class AccountDesk: LoginDesk {
             return ExternalClient(identity: .init(authentication: identity.authentication, authorization: name))
         default:
             guard let scram = SCRAMMechanism(name: mechanism), scram.isPlus == (binding.binding != nil),
+                let secret = Self.secret(kept, learned, scram.algorithm),
                 let nonce = try? SCRAMMechanism.makeNonce(cryptography)
             else { return nil }
             return SCRAMClient(
                 scram,
                 identity: identity,
-                password: password,
+                secret: secret,
                 nonce: nonce,
                 binding: binding,
                 offer: offer,
-                mostIterations: Self.mostIterations,
                 cryptography: cryptography
             )
         }
@@ -108,8 +126,49 @@ public final class AccountDesk: LoginDesk {
         try? JID(local: name, domain: domain)
     }
 
+    /// By what the proxy logs in: the password, the file's or the client's, or the key that the client's proof gave away.
+    private static func secret(
+        _ kept: AccountsFile.Secret,
+        _ learned: LearnedSecret?,
+        _ algorithm: HashAlgorithm?
+    ) -> SCRAMClient.Secret? {
+        switch (kept, learned) {
+        case (.password(let password), _), (.keys, .password(let password)): return .password(password)
+        case (.keys(let keys), .clientKey(let own, let key)):
+            guard own == algorithm, let stored = keys.records[own] else { return nil }
+            return .key(key, of: stored)
+        case (.keys, nil): return nil
+        }
+    }
+
+    /// Whether a password that the client has shown is the account's; it is prepared by SASLprep.
+    private func isRight(_ given: String, of account: JID) -> Bool {
+        switch secrets[account] {
+        case nil: return false
+        case .password(let password):
+            guard let prepared = SASLprep.prepare(password) else { return false }
+            return cryptography.areEqual(Array(given.utf8), Array(prepared.utf8))
+        case .keys(let keys):
+            guard let algorithm = keys.algorithms.first, let stored = keys.records[algorithm],
+                let made = try? SCRAMCredentials(
+                    algorithm,
+                    password: given,
+                    salt: stored.salt,
+                    iterations: stored.iterations,
+                    cryptography: cryptography
+                )
+            else { return false }
+            return cryptography.areEqual(made.storedKey, stored.storedKey)
+        }
+    }
+
     private func credentials(of account: JID, _ algorithm: HashAlgorithm) -> SCRAMCredentials? {
-        guard let password = passwords[account] else { return nil }
+        let password: String
+        switch secrets[account] {
+        case nil: return nil
+        case .keys(let keys): return keys.records[algorithm]
+        case .password(let text): password = text
+        }
         let salt =
             (try? cryptography.hmac(.sha256, key: self.salt, of: Array(account.normalized.description.utf8))) ?? salt
         return try? SCRAMCredentials(

@@ -7,20 +7,37 @@ public import XMPPCore
 /// # account          file with its password       stands for, in a capture
 /// juliet@example.org  juliet.password
 /// romeo@example.org   /run/secrets/romeo           as=romeo@verona.example
+/// nurse@example.org   nurse.keys
 /// ```
 ///
 /// A line is a bare JID, the path of a file whose first line is its password, and, where a capture knows the
 /// account by another address, `as=` and that address. A path is taken from the folder of this file, and may have spaces in
-/// it. Empty lines and those that begin with `#` say nothing. A file with a password must not be open to others.
+/// it. Empty lines and those that begin with `#` say nothing. Instead of a password the file may hold what a server has stored
+/// of it (``StoredKeys``). Such a file must not be open to others.
 public struct AccountsFile: Sendable {
-    /// An account and its password.
-    public struct Account: Sendable {
+    /// What proves an account's owner.
+    public enum Secret: Sendable, Hashable {
+        /// Its password, in clear, in a form that SASLprep accepts.
+        case password(String)
+        /// What a server has stored of it.
+        case keys(StoredKeys)
+    }
+
+    /// An account and what proves its owner.
+    public struct Account: Sendable, Hashable {
         /// Its bare address.
         public let jid: JID
-        /// Its password, in clear, in a form that SASLprep accepts.
-        public let password: String
+        /// Its password, or keys.
+        public let secret: Secret
         /// The bare address by which a capture knows it; nil where that is the same.
         public let recorded: JID?
+
+        /// Puts an account together.
+        public init(jid: JID, secret: Secret, recorded: JID? = nil) {
+            self.jid = jid
+            self.secret = secret
+            self.recorded = recorded
+        }
     }
 
     /// The accounts in the file's order, at least one.
@@ -41,17 +58,32 @@ public struct AccountsFile: Sendable {
         for (number, line) in try Self.lines(of: text, path) {
             func fault(_ words: String) -> AccountsError { AccountsError(path, number, words) }
             let file = line.file.hasPrefix("/") ? line.file : folder + line.file
-            let password = try Self.read(file, limit: Self.longestFile, isSecret: true, fault).passwordLine
-            guard !password.isEmpty else {
-                throw fault("\(file) has nothing in its first line; write the password there")
-            }
-            guard SASLprep.prepare(password)?.isEmpty == false else {
-                throw fault("the password in \(file) holds characters that no password may (RFC 4013)")
-            }
-            accounts.append(Account(jid: line.jid, password: password, recorded: line.recorded))
+            let text = try Self.read(file, limit: Self.longestFile, isSecret: true, fault)
+            let secret = try Self.secret(in: text, of: file, fault)
+            accounts.append(Account(jid: line.jid, secret: secret, recorded: line.recorded))
         }
         guard !accounts.isEmpty else { throw AccountsError(path, nil, "there is no account in it; \(Self.form)") }
         self.accounts = accounts
+    }
+
+    private static func secret(
+        in text: String,
+        of file: String,
+        _ fault: (String) -> AccountsError
+    ) throws(AccountsError) -> Secret {
+        guard !StoredKeys.begin(text) else {
+            do { return .keys(try StoredKeys(parsing: text)) } catch {
+                throw fault("\(file):\(error.line): \(error.words)")
+            }
+        }
+        let password = text.passwordLine
+        guard !password.isEmpty else {
+            throw fault("\(file) has nothing in its first line; write the password there")
+        }
+        guard SASLprep.prepare(password)?.isEmpty == false else {
+            throw fault("the password in \(file) holds characters that no password may (RFC 4013)")
+        }
+        return .password(password)
     }
 
     // MARK: Lines

@@ -54,6 +54,9 @@ public struct PlainServer: SASLExchange {
     /// Who was proven to be there.
     public private(set) var identity: SASLIdentity?
 
+    /// The password, once it has proven to be right.
+    public private(set) var learned: LearnedSecret?
+
     /// - Parameter verify: Says whether the name has this password; both come prepared by SASLprep. Whether the one name
     ///   may act as the other is left to the caller, who finds both in ``identity``.
     public init(verify: @escaping @Sendable (SASLIdentity, String) -> Bool) {
@@ -62,6 +65,9 @@ public struct PlainServer: SASLExchange {
 
     /// `PLAIN`.
     public var mechanism: String { "PLAIN" }
+
+    /// To check the password may be to hash it.
+    public var mayTakeLong: Bool { state == .waiting }
 
     /// Asks for the message where it did not come with the request, and checks it.
     public mutating func step(_ incoming: [UInt8]?) -> SASLStep {
@@ -88,6 +94,7 @@ public struct PlainServer: SASLExchange {
             return .failed(.notAuthorized, text: "wrong user name or password")
         }
         self.identity = names
+        learned = .password(password)
         return .done(nil)
     }
 }

@@ -12,6 +12,14 @@ public struct SCRAMClient: SASLExchange {
         case altered
     }
 
+    /// What the client proves that it has.
+    public enum Secret: Sendable, Hashable {
+        /// In clear; it is hashed for the proof and never sent.
+        case password(String)
+        /// `ClientKey`, and what the server has stored: good for one salt and one number of iterations.
+        case key([UInt8], of: SCRAMCredentials)
+    }
+
     /// How often a password may be hashed on the server's word: a lower number makes a stolen exchange easier to crack, a
     /// higher one keeps the client busy.
     public static let allowedIterations = 4096...1_000_000
@@ -31,11 +39,10 @@ public struct SCRAMClient: SASLExchange {
 
     private let family: SCRAMMechanism
     private let names: SASLIdentity
-    private let password: String
+    private let secret: Secret
     private let nonce: String
     private let binding: BindingClaim
     private let offer: LoginOffer?
-    private let mostIterations: Int
     private let cryptography: any Cryptography
     private var state = State.initial
 
@@ -47,13 +54,30 @@ public struct SCRAMClient: SASLExchange {
     /// - Parameters:
     ///   - mechanism: One the server offers.
     ///   - identity: The names to send.
-    ///   - password: In clear; it is hashed for the proof and never sent.
+    ///   - secret: The password, or the key that was made of it.
     ///   - nonce: Printable ASCII without a comma, never used before.
     ///   - binding: What to say of channel binding.
     ///   - offer: What the server was seen to offer: a server that signs another offer is refused. Nil compares nothing.
-    ///   - mostIterations: How often the password is hashed at most, where that is to be less than
-    ///     ``allowedIterations`` permits: for who must not be kept busy.
     ///   - cryptography: Does the hashing.
+    public init(
+        _ mechanism: SCRAMMechanism,
+        identity: SASLIdentity,
+        secret: Secret,
+        nonce: String,
+        binding: BindingClaim = .unsupported,
+        offer: LoginOffer? = nil,
+        cryptography: any Cryptography
+    ) {
+        family = mechanism
+        names = identity
+        self.secret = secret
+        self.nonce = nonce
+        self.binding = binding
+        self.offer = offer
+        self.cryptography = cryptography
+    }
+
+    /// The client of an account whose password is there: as the other, with the password in clear.
     public init(
         _ mechanism: SCRAMMechanism,
         identity: SASLIdentity,
@@ -61,17 +85,17 @@ public struct SCRAMClient: SASLExchange {
         nonce: String,
         binding: BindingClaim = .unsupported,
         offer: LoginOffer? = nil,
-        mostIterations: Int = SCRAMClient.allowedIterations.upperBound,
         cryptography: any Cryptography
     ) {
-        family = mechanism
-        names = identity
-        self.password = password
-        self.nonce = nonce
-        self.binding = binding
-        self.offer = offer
-        self.mostIterations = mostIterations
-        self.cryptography = cryptography
+        self.init(
+            mechanism,
+            identity: identity,
+            secret: .password(password),
+            nonce: nonce,
+            binding: binding,
+            offer: offer,
+            cryptography: cryptography
+        )
     }
 
     /// The mechanism's registered name.
@@ -79,6 +103,12 @@ public struct SCRAMClient: SASLExchange {
 
     /// The names that are sent.
     public var identity: SASLIdentity? { names }
+
+    /// The server's first message says how often the password is to be hashed.
+    public var mayTakeLong: Bool {
+        if case .waitingForServerFirst = state, case .password = secret { return true }
+        return false
+    }
 
     /// Takes a message of the server.
     public mutating func step(_ incoming: [UInt8]?) -> SASLStep {
@@ -117,7 +147,7 @@ public struct SCRAMClient: SASLExchange {
             throw .malformed("\(family) and the channel binding given do not go together")
         }
         guard let name = SASLprep.prepare(names.authentication), !name.isEmpty,
-            SASLprep.prepare(password)?.isEmpty == false,
+            isUsable,
             !(names.authorization ?? "").utf8.contains(0), isNonce(nonce.utf8)
         else { throw .malformed("the name, the password or the nonce cannot be used with SCRAM") }
         let authorization = names.authorization.map { "a=\(encodeName($0))" } ?? ""
@@ -144,26 +174,16 @@ public struct SCRAMClient: SASLExchange {
             throw .encoding("the salt is empty or not base64")
         }
         guard let iterations = decodeIterations(values[2]) else { throw .malformed("i= is not a number") }
-        let allowed = Self.allowedIterations.clamped(to: 1...max(1, mostIterations))
-        guard allowed.contains(iterations) else {
-            throw .denied("\(iterations) iterations, \(allowed.lowerBound) to \(allowed.upperBound) are allowed")
-        }
+        try checkHashing(salt, iterations)
         try check(attributes)
 
-        let password = SASLprep.prepare(self.password) ?? self.password
         let algorithm = family.algorithm
         let bindingData: [UInt8] = if case .bound(let binding) = binding { binding.data } else { [] }
         let withoutProof =
             Array("c=\(Base64.encode(Array(opening.header.utf8) + bindingData)),r=".utf8) + Array(values[0])
         let message = Array("\(opening.bare),".utf8) + serverFirst + Array(",".utf8) + withoutProof
         do {
-            let keys = try SCRAMKeys(
-                algorithm,
-                password: password,
-                salt: salt,
-                iterations: iterations,
-                cryptography: cryptography
-            )
+            let keys = try keys(salt, iterations)
             let storedKey = try cryptography.digest(algorithm, of: keys.clientKey)
             let signature = try cryptography.hmac(algorithm, key: storedKey, of: message)
             let proof = Base64.encode(exclusiveOr(keys.clientKey, signature))
@@ -171,6 +191,51 @@ public struct SCRAMClient: SASLExchange {
             return (verifier, withoutProof + Array(",p=\(proof)".utf8))
         } catch {
             throw .internal(error)
+        }
+    }
+
+    /// Whether the password, where there is one, can be sent at all.
+    private var isUsable: Bool {
+        guard case .password(let password) = secret else { return true }
+        return SASLprep.prepare(password)?.isEmpty == false
+    }
+
+    /// How the server hashes passwords must be in bounds, or be as it was when the keys were made.
+    private func checkHashing(_ salt: [UInt8], _ iterations: Int) throws(Refusal) {
+        switch secret {
+        case .password:
+            let allowed = Self.allowedIterations
+            guard allowed.contains(iterations) else {
+                throw .denied("\(iterations) iterations, \(allowed.lowerBound) to \(allowed.upperBound) are allowed")
+            }
+        case .key(_, let stored):
+            let remedy = "take the account's record from the server again, or give its password instead"
+            guard iterations == stored.iterations else {
+                throw .denied(
+                    "the server has hashed the password \(iterations) times, and the stored keys are of "
+                        + "\(stored.iterations); \(remedy)"
+                )
+            }
+            guard salt == stored.salt else {
+                throw .denied(
+                    "the server has another salt than the stored keys, of \(iterations) iterations both: the password may "
+                        + "have been set anew; \(remedy)"
+                )
+            }
+        }
+    }
+
+    private func keys(_ salt: [UInt8], _ iterations: Int) throws -> SCRAMKeys {
+        switch secret {
+        case .key(let clientKey, let stored): return SCRAMKeys(clientKey: clientKey, serverKey: stored.serverKey)
+        case .password(let password):
+            return try SCRAMKeys(
+                family.algorithm,
+                password: SASLprep.prepare(password) ?? password,
+                salt: salt,
+                iterations: iterations,
+                cryptography: cryptography
+            )
         }
     }
 

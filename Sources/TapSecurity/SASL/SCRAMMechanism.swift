@@ -9,7 +9,7 @@ public struct SCRAMMechanism: Hashable, Sendable, CustomStringConvertible {
 
     /// The mechanisms that a password is enough for, without their `-PLUS`, the strongest first.
     public static let byPassword =
-        [HashAlgorithm.sha512, .sha256, .sha1].map { SCRAMMechanism($0).description } + ["PLAIN"]
+        HashAlgorithm.byStrength.map { SCRAMMechanism($0).description } + ["PLAIN"]
 
     /// Names a member of the family.
     public init(_ algorithm: HashAlgorithm, isPlus: Bool = false) {
@@ -93,6 +93,12 @@ public struct SCRAMCredentials: Hashable, Sendable {
 struct SCRAMKeys {
     let clientKey: [UInt8]
     let serverKey: [UInt8]
+
+    /// Keys that are there already.
+    init(clientKey: [UInt8], serverKey: [UInt8]) {
+        self.clientKey = clientKey
+        self.serverKey = serverKey
+    }
 
     init(
         _ algorithm: HashAlgorithm,

@@ -62,6 +62,9 @@ public struct SCRAMServer: SASLExchange {
     /// Who was proven to be there.
     public private(set) var identity: SASLIdentity?
 
+    /// The client's `ClientKey`, once its proof has shown that it has it.
+    public private(set) var learned: LearnedSecret?
+
     /// Waits for a client.
     public init(_ mechanism: SCRAMMechanism, settings: Settings, cryptography: any Cryptography) {
         family = mechanism
@@ -71,6 +74,12 @@ public struct SCRAMServer: SASLExchange {
 
     /// The mechanism's registered name.
     public var mechanism: String { family.description }
+
+    /// The first message has the account's keys looked for, which may have to be made of a password.
+    public var mayTakeLong: Bool {
+        if case .waitingForFirst = state { return true }
+        return false
+    }
 
     /// Takes a message of the client.
     public mutating func step(_ incoming: [UInt8]?) -> SASLStep {
@@ -193,6 +202,7 @@ public struct SCRAMServer: SASLExchange {
         }
         let verifier = try compute { try $0.hmac(algorithm, key: keys.serverKey, of: message) }
         identity = agreement.names
+        learned = .clientKey(algorithm, clientKey)
         return Array("v=\(Base64.encode(verifier))".utf8)
     }
 

@@ -125,8 +125,9 @@ struct InterceptOptions: ParsableArguments {
             "Log in for these accounts: the client to this program, and this program to the server.",
             discussion: """
                 So that logins bound to TLS (SCRAM-...-PLUS) work although TLS ends here. A line is an address and the file \
-                with its password, which nobody else may read: juliet@example.org juliet.password. Logins of other \
-                accounts pass as they are, where they are not bound.
+                with its password, which nobody else may read: juliet@example.org juliet.password. Instead of the password \
+                the file may hold what a server has stored of it, SCRAM-SHA-1$ITERATIONS:SALT$STOREDKEY:SERVERKEY \
+                (RFC 5803), one mechanism a line. Logins of other accounts pass as they are, where they are not bound.
                 """,
             valueName: "file"
         ),

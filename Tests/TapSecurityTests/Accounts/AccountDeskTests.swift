@@ -59,8 +59,7 @@ struct AccountDeskTests {
         let counting = Counting()
         let account = AccountsFile.Account(
             jid: try JID(parsing: "juliet@example.org"),
-            password: "r0m30",
-            recorded: nil
+            secret: .password("r0m30")
         )
         let desk = try AccountDesk([account], cryptography: counting)
         let mechanism = SCRAMMechanism(algorithm)
@@ -82,7 +81,8 @@ struct AccountDeskTests {
                 Self.juliet,
                 domain: "example.org",
                 binding: .unsupported,
-                offer
+                offer,
+                knowing: nil
             )
         }
         for _ in 0..<3 { #expect(try Self.agree(ours(), server("salt"))) }

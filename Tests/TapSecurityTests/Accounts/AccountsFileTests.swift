@@ -1,4 +1,5 @@
 import Foundation
+import TapCore
 import TapTestKit
 import Testing
 import XMPPCore
@@ -31,7 +32,7 @@ struct AccountsFileTests {
         )
         let accounts = try AccountsFile(path: path).accounts
         #expect(accounts.map(\.jid.description) == ["juliet@example.org", "Romeo@Example.org"])
-        #expect(accounts.map(\.password) == ["r0m30", "sw0rd und mehr"])
+        #expect(accounts.map(\.secret) == [.password("r0m30"), .password("sw0rd und mehr")])
         #expect(accounts.map { $0.recorded?.description } == [nil, "romeo@verona.example"])
     }
 
@@ -71,8 +72,24 @@ struct AccountsFileTests {
         for text in ["r0m30", "r0m30\n", "r0m30\r\nurl: example.org\n"] {
             try folder.write(text, to: "a")
             let path = try folder.write("a@b a", to: "accounts")
-            #expect(try AccountsFile(path: path).accounts.map(\.password) == ["r0m30"])
+            #expect(try AccountsFile(path: path).accounts.map(\.secret) == [.password("r0m30")])
         }
+    }
+
+    @Test func `instead of a password a file may hold what a server has stored of it`() throws {
+        let records = StoredKeysTests.records.map(\.record)
+        try folder.write(records.joined(separator: "\n") + "\n", to: "a")
+        let path = try folder.write("a@b a", to: "accounts")
+        let secret = try #require(try AccountsFile(path: path).accounts.first?.secret)
+        guard case .keys(let keys) = secret else {
+            Issue.record("a password")
+            return
+        }
+        #expect(keys.algorithms == [.sha512, .sha256, .sha1])
+        try folder.write(records[0] + "\nr0m30\n", to: "a")
+        let fault = try #require(try fault("# who\na@b a"))
+        #expect(fault.hasPrefix("\(path):2: \(folder.path(of: "a")):2: this is no record"), "\(fault)")
+        #expect(!fault.contains("r0m30"))
     }
 
     @Test func `a password in bytes that are no text is refused`() throws {

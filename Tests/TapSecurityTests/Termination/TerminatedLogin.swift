@@ -19,6 +19,13 @@ final class TerminatedLogin {
         var user = "juliet"
         var clientPassword = "r0m30"
         var deskPassword = "r0m30"
+        /// What the desk has instead of a password.
+        var deskKeys: StoredKeys?
+        /// It has romeo's password besides.
+        var otherAccount = false
+        /// How the server hashes.
+        var salt = "salt"
+        var iterations = 4096
         var serverPassword = "r0m30"
         var hasCertificate = false
         var version: UInt16 = 0x0304
@@ -51,14 +58,13 @@ final class TerminatedLogin {
         var options = SessionOptions(level: .trace, redaction: setting.redaction)
         options.holdsProceed = setting.clientTLS != nil
         options.clientTLS = setting.clientTLS ?? .auto
+        let juliet = AccountsFile.Account(
+            jid: try JID(parsing: "juliet@example.org"),
+            secret: setting.deskKeys.map { .keys($0) } ?? .password(setting.deskPassword)
+        )
+        let romeo = AccountsFile.Account(jid: try JID(parsing: "romeo@example.org"), secret: .password("Montague"))
         options.desk = try AccountDesk(
-            [
-                AccountsFile.Account(
-                    jid: try JID(parsing: "juliet@example.org"),
-                    password: setting.deskPassword,
-                    recorded: nil
-                )
-            ],
+            setting.otherAccount ? [juliet, romeo] : [juliet],
             hasCertificate: setting.hasCertificate,
             cryptography: Self.cryptography
         )
@@ -175,7 +181,8 @@ final class TerminatedLogin {
         let kept = try SCRAMCredentials(
             family.algorithm,
             password: password,
-            salt: Array("salt".utf8),
+            salt: Array(setting.salt.utf8),
+            iterations: setting.iterations,
             cryptography: Self.cryptography
         )
         let isBound = setting.isSecure && setting.mechanisms.contains { $0.hasSuffix("-PLUS") }

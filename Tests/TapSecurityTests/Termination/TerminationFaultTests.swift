@@ -105,19 +105,19 @@ struct TerminationFaultTests {
         }
     }
 
-    @Test func `a server that would keep the event loop busy for seconds is not served`() throws {
+    @Test func `a server that would have a password hashed for seconds is not served`() throws {
         let login = try TerminatedLogin()
         login.begin("PLAIN", Array("\0juliet\0r0m30".utf8))
         let first = try #require(login.toServer().flatMap { Base64.decode($0.text) })
         let nonce = try #require(String(decoding: first, as: UTF8.self).split(separator: "r=").last)
-        let challenge = "r=\(nonce)x,s=c2FsdA==,i=1000000"
+        let challenge = "r=\(nonce)x,s=c2FsdA==,i=1000001"
         login.harness.recv(
             "<challenge xmlns='urn:ietf:params:xml:ns:xmpp-sasl'>\(Base64.encode(Array(challenge.utf8)))</challenge>"
         )
         #expect(login.toServer()?.name == "abort")
         #expect(login.toClient()?.firstChild?.name == "temporary-auth-failure")
         let told = login.harness.told(code: "own-login-failed").first?.record.message
-        #expect(told?.contains("1000000 iterations, 4096 to 200000 are allowed") == true)
+        #expect(told?.contains("1000001 iterations, 4096 to 1000000 are allowed") == true)
     }
 
     @Test func `a success without the server's proof ends the session`() throws {

@@ -3,14 +3,19 @@ public import XMPPCore
 /// The accounts whose logins a proxy ends by itself, and the exchanges that this takes: as a server towards their
 /// clients, as a client towards their server. The core declares it and is handed one, as it is with ``Cryptography``.
 public protocol LoginDesk: Sendable {
-    /// The mechanisms that it can do on both sides without their `-PLUS`, the strongest first: SCRAM's, and `PLAIN`.
+    /// The mechanisms that it can do towards clients without their `-PLUS`, the strongest first: SCRAM's, and `PLAIN`.
     var mechanisms: [String] { get }
 
     /// Whether the proxy shows servers a certificate, by which it can log in with EXTERNAL (XEP-0178).
     var hasCertificate: Bool { get }
 
-    /// Whether it has the password of an account, a bare address.
-    func knows(_ account: JID) -> Bool
+    /// Those by which an account, a bare address, can prove itself here; nil where it does not know the account.
+    func mechanisms(of account: JID) -> [String]?
+
+    /// Those by which it can log in to the server for an account, without their `-PLUS`, the strongest first.
+    ///
+    /// - Parameter learned: What the client's own login has given away.
+    func means(of account: JID, knowing learned: LearnedSecret?) -> [String]
 
     /// The server's side, towards a client.
     ///
@@ -24,13 +29,15 @@ public protocol LoginDesk: Sendable {
     ///
     /// - Parameters:
     ///   - binding: What is said of channel binding; a `-PLUS` mechanism binds.
+    ///   - learned: What the client's own login has given away.
     /// - Returns: Nil where it does not know the account, or cannot do the mechanism.
     func clientExchange(
         _ mechanism: String,
         _ identity: SASLIdentity,
         domain: String,
         binding: BindingClaim,
-        _ offer: LoginOffer
+        _ offer: LoginOffer,
+        knowing learned: LearnedSecret?
     ) -> (any SASLExchange)?
 }
 

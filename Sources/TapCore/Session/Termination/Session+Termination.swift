@@ -85,9 +85,36 @@ extension Session {
             recordOwn(event, element, acts)
         }
         for act in acts { perform(act, element, event) }
-        // What is held for another reason, as behind a request for TLS, is not let go by this.
-        if login.termination?.isLoggingIn == true { hold(.send) } else if wasLoggingIn { release(.send) }
+        holdClient(wasLoggingIn: wasLoggingIn)
         return true
+    }
+
+    /// Takes a step of a login that was done elsewhere, and goes on with both directions.
+    public mutating func computed(_ step: SlowStep, at now: Run.Instant) {
+        self.now = now
+        guard !isFinished, !isRefusing, let login, var termination = login.termination, let uri = login.computing else {
+            return
+        }
+        login.computing = nil
+        let acts = termination.computed(step)
+        login.termination = termination
+        release(.send)
+        release(.recv)
+        for act in acts { perform(act, uri) }
+        holdClient(wasLoggingIn: false)
+    }
+
+    /// Keeps the client back while the proxy logs in, and both while a step is done elsewhere.
+    private mutating func holdClient(wasLoggingIn: Bool) {
+        if login?.computing != nil {
+            hold(.send)
+            hold(.recv)
+        } else if login?.termination?.isLoggingIn == true {
+            hold(.send)
+        } else if wasLoggingIn {
+            // What is held for another reason, as behind a request for TLS, is not let go by this.
+            release(.send)
+        }
     }
 
     /// Keeps white space that the client has sent behind its part of the login: the server has ended that stream, and an XML
@@ -164,10 +191,24 @@ extension Session {
 
     // MARK: What follows
 
+    /// Does what follows from an element.
     private mutating func perform(_ act: Termination.Act, _ element: Element, _ event: StreamEvent) {
-        let uri = element.namespaceURI
         switch act {
-        case .passOn: break
+        case .succeed(let data): succeed(data, element, event)
+        case .proceed(let data): answer(Self.replacing(data, in: element))
+        case .fail: passFailure(element)
+        default: perform(act, element.namespaceURI)
+        }
+    }
+
+    /// Does what follows from a message alone; `uri` is the namespace of the profile.
+    private mutating func perform(_ act: Termination.Act, _ uri: String) {
+        switch act {
+        case .passOn, .succeed, .proceed, .fail: break
+        case .compute:
+            guard let work = login?.termination?.work else { break }
+            login?.computing = uri
+            enqueue(.compute(work))
         case .challenge(let bytes): answer(Self.element("challenge", uri, bytes))
         case .refuse(let condition, let text): answer(Self.failure(uri, condition, text))
         case .begin(let mechanism, let message), .beginForClient(let mechanism, let message):
@@ -175,10 +216,6 @@ extension Session {
             if case .begin = act { say(bytes, isOwn: true) } else { say(bytes, isOwn: false) }
         case .respond(let bytes): say(Self.element("response", uri, bytes), isOwn: true)
         case .abort: say(XMLWriter.bytes { $0.element("abort", xmlns: uri) }, isOwn: true)
-        case .succeed(let data): succeed(data, element, event)
-        case .proceed(let data):
-            answer(Self.replacing(data, in: element))
-        case .fail: passFailure(element)
         case .end(let condition, let text, let isServerAtFault):
             login?.refusal = text
             refuse(condition, text, fault: isServerAtFault ? .recv : .send)

@@ -161,6 +161,7 @@ extension Session {
                 part: .sasl
             )
         case .ownLoginFailed(let words, let user):
+            login?.ownFailure = words
             note(
                 .error,
                 .error,
@@ -174,7 +175,19 @@ extension Session {
                 .error,
                 code: "own-login-failed",
                 "the server offers nothing by which xmpptap can log in (\(list.joined(separator: ", "))): PLAIN wants TLS "
-                    + "and a certificate that is verified, EXTERNAL wants --upstream-certificate",
+                    + "and a certificate that is verified, EXTERNAL wants --upstream-certificate, stored keys want the "
+                    + "mechanism that the client has used",
+                part: .sasl
+            )
+        case .noKeys(let mechanism, let has, let user):
+            let base = TerminatedOffer.base(of: mechanism)
+            note(
+                .error,
+                .error,
+                code: "client-login-refused",
+                "\(account(user)) has no stored key of \(base) in --accounts, and its client uses \(mechanism): it is refused; "
+                    + "add the record of \(base) or the password to the account's file, or let the client use "
+                    + has.joined(separator: ", "),
                 part: .sasl
             )
         case .clientRefused(let words, let user):

@@ -3,13 +3,22 @@ import XMPPCore
 // The proxy's own login to the server.
 extension Termination {
     /// The client is who it says: the proxy logs in for it.
-    mutating func logIn(_ identity: SASLIdentity, _ login: Login, _ data: [UInt8]?) -> [Act] {
+    ///
+    /// - Parameters:
+    ///   - data: For the client's success.
+    ///   - learned: What its login has given away.
+    mutating func logIn(
+        _ identity: SASLIdentity,
+        _ login: Login,
+        _ data: [UInt8]?,
+        knowing learned: LearnedSecret?
+    ) -> [Act] {
         guard let offer else { return refuse(.temporaryAuthFailure, nil, login) }
         let user = identity.authentication
         // By PLAIN in clear, or to somebody who may not be the server, only where the client has shown its password, too.
         let mayShow = login.mechanism == "PLAIN" || server != nil && isServerVerified
         let means = MechanismChoice.Means(
-            mechanisms: desk.mechanisms,
+            mechanisms: account(user, login).map { desk.means(of: $0, knowing: learned) } ?? [],
             mayShowPassword: mayShow,
             hasCertificate: desk.hasCertificate
         )
@@ -32,7 +41,8 @@ extension Termination {
             identity,
             domain: login.domain,
             binding: choice.binding,
-            signed
+            signed,
+            knowing: learned
         )
         guard case .send(let message)? = exchange?.step(nil), let exchange else {
             return refuse(.temporaryAuthFailure, "xmpptap cannot log in by \(choice.mechanism)", login)
@@ -46,19 +56,30 @@ extension Termination {
     /// The server challenges; nil where that is for the client.
     mutating func serverSays(_ message: SASLMessage.Text) -> [Act]? {
         if let acts = outOfTurn() { return acts }
-        guard case .server(var exchange, let login, let data, let isProven) = state else { return nil }
+        guard case .server(let exchange, let login, let data, let isProven) = state else { return nil }
         guard !isProven, let bytes = Self.bytes(message) else {
             return giveUp(login, "the server's challenge is no base64, or one too many")
         }
-        switch exchange.step(bytes) {
+        var step = SlowStep(exchange, bytes)
+        guard !exchange.mayTakeLong else {
+            state = .computing(step, login, .server(data: data))
+            return [.compute]
+        }
+        step.perform()
+        return serverStepped(step, login, data)
+    }
+
+    mutating func serverStepped(_ step: SlowStep, _ login: Login, _ data: [UInt8]?) -> [Act] {
+        switch step.outcome {
         case .send(let response):
-            state = .server(exchange, login, data: data, isProven: false)
+            state = .server(step.exchange, login, data: data, isProven: false)
             return [.respond(response)]
         case .done:
             // It has proven itself in a challenge, and its success comes without.
-            state = .server(exchange, login, data: data, isProven: true)
+            state = .server(step.exchange, login, data: data, isProven: true)
             return [.respond([])]
         case .failed(_, let text): return giveUp(login, text)
+        case nil: return giveUp(login, "its step was never done")
         }
     }
 
@@ -110,7 +131,8 @@ extension Termination {
     /// is under way here. Nil where it may speak.
     private mutating func outOfTurn() -> [Act]? {
         switch state {
-        case .asked(let login), .client(_, let login): distrust("the server answers what nobody has asked", login.user)
+        case .asked(let login), .client(_, let login), .computing(_, let login, _):
+            distrust("the server answers what nobody has asked", login.user)
         case .idle where offer != nil: distrust("the server answers what nobody has asked", nil)
         case .idle, .passing, .server: nil
         }

@@ -29,6 +29,8 @@ struct Termination {
         case fail
         /// The session cannot go on.
         case end(StreamErrorCondition, String, isServerAtFault: Bool)
+        /// A step is to be done elsewhere: ``Termination/work``.
+        case compute
         case remark(Remark)
     }
 
@@ -44,6 +46,8 @@ struct Termination {
         /// The server does not prove that it knows the password, or what it signs is not what it offers.
         case ownLoginFailed(String, user: String)
         case noMechanism([String])
+        /// The account's stored keys are of other mechanisms than the client uses.
+        case noKeys(of: String, has: [String], user: String)
         case clientRefused(String, user: String?)
     }
 
@@ -62,8 +66,17 @@ struct Termination {
         case client(any SASLExchange, Login)
         /// `data` is for the client's success.
         case server(any SASLExchange, Login, data: [UInt8]?, isProven: Bool)
+        /// A step of the client's login, or of the proxy's own, is being done elsewhere.
+        case computing(SlowStep, Login, Side)
         /// The login that is under way is not ended here.
         case passing
+    }
+
+    /// Whose login a step belongs to.
+    enum Side {
+        case client
+        /// `data` is for the client's success.
+        case server(data: [UInt8]?)
     }
 
     /// How often a client may fail before its stream is closed (RFC 6120 §6.4.5).
@@ -92,8 +105,16 @@ struct Termination {
 
     /// Whether the proxy's own login is under way.
     var isLoggingIn: Bool {
-        if case .server = state { return true }
-        return false
+        switch state {
+        case .server, .computing(_, _, .server): true
+        case .idle, .asked, .client, .computing, .passing: false
+        }
+    }
+
+    /// The step that is to be done elsewhere; nil where none is.
+    var work: SlowStep? {
+        if case .computing(let work, _, _) = state { return work }
+        return nil
     }
 
     /// What was said in clear does not count inside TLS.
@@ -115,6 +136,7 @@ struct Termination {
         user: String?,
         domain: String?
     ) -> [Act] {
+        if work != nil { return [Self.impatience] }
         state = .passing
         guard let offer, let domain else { return [.passOn] }
         guard offer.profile(isSASL2: isSASL2).client.contains(mechanism) else {
@@ -131,7 +153,7 @@ struct Termination {
     private mutating func first(_ message: SASLMessage.Text, _ login: Login, passing: [Act]) -> [Act] {
         guard let bytes = Self.bytes(message) else { return refuse(.incorrectEncoding, "this is not base64", login) }
         if let user = login.user {
-            guard let account = account(user, login), desk.knows(account) else {
+            guard let account = account(user, login), let mechanisms = desk.mechanisms(of: account) else {
                 let isBound = login.mechanism.hasSuffix(TerminatedOffer.plus)
                 let remark = Act.remark(.unknownAccount(user: user, isBound: isBound))
                 guard isBound else {
@@ -139,6 +161,10 @@ struct Termination {
                     return [remark] + passing
                 }
                 return [remark] + refuse(.notAuthorized, nil, login, isTold: true)
+            }
+            guard mechanisms.contains(TerminatedOffer.base(of: login.mechanism)) else {
+                let remark = Act.remark(.noKeys(of: login.mechanism, has: mechanisms, user: user))
+                return [remark] + refuse(.invalidMechanism, nil, login, isTold: true)
             }
         }
         guard let offer else { return passing }
@@ -171,6 +197,7 @@ struct Termination {
             }
             return step(exchange, login, bytes)
         case .idle where offer != nil: return [.refuse(.malformedRequest, "nothing was asked")]
+        case .computing: return [Self.impatience]
         case .idle, .passing, .server: return [.passOn]
         }
     }
@@ -181,6 +208,7 @@ struct Termination {
         case .asked, .client:
             state = .idle
             return [.refuse(.aborted, nil)]
+        case .computing: return [Self.impatience]
         case .idle, .passing, .server: return [.passOn]
         }
     }
@@ -189,17 +217,43 @@ struct Termination {
     func account(_ user: String, _ login: Login) -> JID? { try? JID(local: user, domain: login.domain) }
 
     private mutating func step(_ exchange: any SASLExchange, _ login: Login, _ message: [UInt8]) -> [Act] {
-        var exchange = exchange
-        switch exchange.step(message) {
-        case .send(let challenge):
-            state = .client(exchange, login)
-            return [.challenge(challenge)]
-        case .done(let data):
-            guard let identity = exchange.identity else { return refuse(.notAuthorized, nil, login) }
-            return logIn(identity, login, data)
-        case .failed(let condition, let text): return refuse(condition, text, login)
+        var step = SlowStep(exchange, message)
+        guard !exchange.mayTakeLong else {
+            state = .computing(step, login, .client)
+            return [.compute]
+        }
+        step.perform()
+        return stepped(step, login)
+    }
+
+    /// The step that was to be done elsewhere is done. Empty where nobody waits for it any more.
+    mutating func computed(_ step: SlowStep) -> [Act] {
+        guard case .computing(_, let login, let side) = state else { return [] }
+        switch side {
+        case .client: return stepped(step, login)
+        case .server(let data): return serverStepped(step, login, data)
         }
     }
+
+    private mutating func stepped(_ step: SlowStep, _ login: Login) -> [Act] {
+        switch step.outcome {
+        case .send(let challenge):
+            state = .client(step.exchange, login)
+            return [.challenge(challenge)]
+        case .done(let data):
+            guard let identity = step.exchange.identity else { return refuse(.notAuthorized, nil, login) }
+            return logIn(identity, login, data, knowing: step.exchange.learned)
+        case .failed(let condition, let text): return refuse(condition, text, login)
+        case nil: return refuse(.temporaryAuthFailure, nil, login)
+        }
+    }
+
+    /// Who has closed its side is not held back, and may have said more than one thing.
+    private static let impatience = Act.end(
+        .policyViolation,
+        "The client does not wait for the answer to its login.",
+        isServerAtFault: false
+    )
 
     /// - Parameter isTold: Whether it has been told why.
     mutating func refuse(

@@ -59,6 +59,16 @@ extension LoginJudge {
         func verdict(_ cause: LoginCause, _ finding: String, side: LoginCause.Side? = nil) -> LoginVerdict {
             LoginVerdict(cause, at: rung, finding + said, condition: condition, side: side)
         }
+        if attempt.isOwn, let words = notes.ownFailure {
+            var found = LoginVerdict(
+                .ownLoginRefused,
+                at: rung,
+                "xmpptap gives up the login that it makes for the client by \(attempt.mechanism): \(words)",
+                condition: condition
+            )
+            found.advice = "look at the account in --accounts, and at what the server says of it in the records above"
+            return found
+        }
         if attempt.isOwn {
             return verdict(
                 .ownLoginRefused,
@@ -132,6 +142,15 @@ extension LoginJudge {
             )
         case "temporary-auth-failure":
             return verdict(.ownLoginRefused, "xmpptap cannot log in to the server for the client", nil)
+        case "invalid-mechanism":
+            let base = TerminatedOffer.base(of: attempt.mechanism)
+            var found = verdict(
+                .noCommonMechanism,
+                "xmpptap, which ends the login itself, has no stored key of \(base) for the account in --accounts",
+                .tap
+            )
+            found.advice = "add the record of \(base) or the password to the account's file"
+            return found
         default: return nil
         }
     }

@@ -63,6 +63,10 @@ final class LoginNotes {
     var legs: BindingForecast.Legs?
     /// Ends the login here, where that is to be done.
     var termination: Termination?
+    /// A step of a login that is ended here is done elsewhere: the namespace in which it is answered.
+    var computing: String?
+    /// Why this program has given its own login up.
+    var ownFailure: String?
     /// The client's stream in which its login was ended here.
     var endedEpoch: Int?
     /// The client waits for the features so that its login can be ended.

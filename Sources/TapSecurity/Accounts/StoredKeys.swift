@@ -1,0 +1,99 @@
+public import TapCore
+
+/// What a server has stored of an account's password instead of the password: SCRAM's keys, a set for each hash.
+///
+/// In a file it is one record a line, in the form of RFC 5803, the two keys and the salt in base64:
+///
+/// ```
+/// SCRAM-SHA-1$4096:QSXCR+Q6sek8bf92$6dlGYMOdZcOPutkcNY8U2g7vK9Y=:D+CSWLOshSulAsxiupA+qs2/fTE=
+/// ```
+///
+/// With it a client's login can be checked. To log in to the server takes `ClientKey` too, which a client's proof gives away
+/// to who has `StoredKey` (RFC 5802 §9): whoever has such a record can listen to one login and be the account from then on.
+public struct StoredKeys: Sendable, Hashable {
+    /// By the hash that they are made of; at least one.
+    public let records: [HashAlgorithm: SCRAMCredentials]
+
+    /// How often a password may have been hashed: as often as a client of this program hashes one at most.
+    private static let allowedIterations = 1...SCRAMClient.allowedIterations.upperBound
+
+    /// Puts records together; nil where there are none.
+    public init?(_ records: [HashAlgorithm: SCRAMCredentials]) {
+        guard !records.isEmpty else { return nil }
+        self.records = records
+    }
+
+    /// The hashes, the strongest first.
+    public var algorithms: [HashAlgorithm] { HashAlgorithm.byStrength.filter { records[$0] != nil } }
+
+    // MARK: Files
+
+    /// What is wrong with a line.
+    struct Fault: Error, Equatable {
+        /// From 1.
+        let line: Int
+        let words: String
+    }
+
+    /// Whether a text holds records and not a password: whether its first line begins as a record does.
+    static func begin(_ text: String) -> Bool {
+        let start = text.passwordLine.prefix { $0 != "$" }
+        return start.hasPrefix("SCRAM-") && start.utf8.count < text.passwordLine.utf8.count
+    }
+
+    /// The records of a text; empty lines and those that begin with `#` say nothing.
+    init(parsing text: String) throws(Fault) {
+        var records: [HashAlgorithm: SCRAMCredentials] = [:]
+        let rows = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+        for (index, row) in rows.enumerated() where !row.isEmpty && row.first != "#" {
+            func fault(_ words: String) -> Fault { Fault(line: index + 1, words: words) }
+            let (algorithm, record) = try Self.record(row, fault)
+            guard records[algorithm] == nil else {
+                throw fault("there is a record of \(SCRAMMechanism(algorithm)) already; leave one out")
+            }
+            records[algorithm] = record
+        }
+        self.records = records
+    }
+
+    private static let form = "a record is SCRAM-SHA-1$ITERATIONS:SALT$STOREDKEY:SERVERKEY, in base64 (RFC 5803)"
+
+    /// Nothing of a record stands in what is said of it: it is a secret.
+    private static func record(
+        _ row: Substring,
+        _ fault: (String) -> Fault
+    ) throws(Fault) -> (HashAlgorithm, SCRAMCredentials) {
+        let parts = row.split(separator: "$", omittingEmptySubsequences: false)
+        let halves = parts.map { $0.split(separator: ":", omittingEmptySubsequences: false) }
+        guard halves.count == 3, halves[1].count == 2, halves[2].count == 2 else {
+            throw fault("this is no record; \(form)")
+        }
+        guard let mechanism = SCRAMMechanism(name: String(parts[0])), !mechanism.isPlus else {
+            let known = HashAlgorithm.byStrength.map { SCRAMMechanism($0).description }.joined(separator: ", ")
+            throw fault("the record is of no mechanism known here (\(known))")
+        }
+        guard let iterations = decodeIterations(Array(halves[1][0].utf8)[...]),
+            allowedIterations.contains(iterations)
+        else {
+            throw fault(
+                "the number of iterations is none of \(allowedIterations.lowerBound) to \(allowedIterations.upperBound)"
+            )
+        }
+        guard let salt = Base64.decode(String(halves[1][1])), !salt.isEmpty else {
+            throw fault("the salt is empty or no base64; \(form)")
+        }
+        let length = mechanism.algorithm.byteCount
+        guard let storedKey = Base64.decode(String(halves[2][0])), storedKey.count == length,
+            let serverKey = Base64.decode(String(halves[2][1])), serverKey.count == length
+        else {
+            throw fault("the two keys of \(mechanism) have \(length) bytes each, in base64; one of these has not")
+        }
+        let record = SCRAMCredentials(salt: salt, iterations: iterations, storedKey: storedKey, serverKey: serverKey)
+        return (mechanism.algorithm, record)
+    }
+}
+
+extension HashAlgorithm {
+    /// The strongest first.
+    static let byStrength: [HashAlgorithm] = [.sha512, .sha256, .sha1]
+}

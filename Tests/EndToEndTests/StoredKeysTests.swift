@@ -1,0 +1,152 @@
+import Foundation
+import TapTestKit
+import Testing
+
+/// `--accounts` with what a real Prosody has stored of passwords, and not with the passwords.
+@Suite(
+    .serialized,
+    .timeLimit(.minutes(2)),
+    .enabled(if: TestProgram.areInstalled(.prosody, .slixmpp), "Prosody or slixmpp is missing")
+)
+struct StoredKeysTests {
+    /// A Prosody that stores SCRAM's keys, and a tap before it that has them.
+    private struct Scene {
+        let server: ProsodyServer
+        let tap: Tap
+        let authority: InterceptAuthority
+        let folder: TemporaryFolder
+
+        /// - Parameter change: What is changed in the record.
+        init(arguments: [String] = [], _ change: (String) -> String = { $0 }) async throws {
+            let certificate = try await TestCertificate()
+            let direct = try FreePort.next()
+            server = try await ProsodyServer(
+                encryption: .both(certificate, direct: direct, version: "1_2"),
+                host: "authentication = \"internal_hashed\""
+            )
+            folder = try TemporaryFolder()
+            authority = try await InterceptAuthority()
+            try folder.write(change(try Self.record(of: .juliet, server)) + "\n", to: "juliet.keys")
+            let accounts = try folder.write("juliet@localhost juliet.keys\n", to: "accounts")
+            tap = try await Tap(
+                upstream: server.port,
+                arguments: authority.arguments + [
+                    "--upstream-ca", certificate.certificate, "--accounts", accounts,
+                ] + arguments
+            )
+        }
+
+        /// The record of an account as Prosody keeps it, in hexadecimal digits, in the form of RFC 5803.
+        private static func record(of account: Account, _ server: ProsodyServer) throws -> String {
+            let stored = server.storedAccount(account)
+            func value(_ name: String) throws -> String {
+                let line = try #require(
+                    stored.split(separator: "\n").first { $0.contains("[\"\(name)\"]") },
+                    "\(stored)"
+                )
+                let value = try #require(line.split(separator: " = ").last)
+                return value.filter { $0 != "\"" && $0 != ";" }
+            }
+            func base64(_ hex: String) throws -> String {
+                let digits = Array(hex)
+                let bytes = try stride(from: 0, to: digits.count - 1, by: 2).map {
+                    try #require(UInt8(String(digits[$0...($0 + 1)]), radix: 16))
+                }
+                return Data(bytes).base64EncodedString()
+            }
+            let salt = Data(try value("salt").utf8).base64EncodedString()
+            return "SCRAM-SHA-1$\(try value("iteration_count")):\(salt)$"
+                + "\(try base64(try value("stored_key"))):\(try base64(try value("server_key")))"
+        }
+
+        func client(_ mechanism: String, as account: Account = .juliet) throws -> ScriptedClient {
+            try ScriptedClient(
+                .slixmpp,
+                as: account,
+                port: tap.port,
+                startTLS: true,
+                .init(ping: true),
+                options: ["--ca", authority.certificate, "--mechanism", mechanism, "--timeout", "20"]
+            )
+        }
+
+        func stop() async throws {
+            try await tap.stop()
+            try await server.stop()
+        }
+    }
+
+    @Test(arguments: ["SCRAM-SHA-1-PLUS", "PLAIN"])
+    func `slixmpp logs in to Prosody, bound on both legs, and the tap never had the password`(
+        mechanism: String
+    ) async throws {
+        let scene = try await Scene()
+        let client = try scene.client(mechanism)
+        #expect(try await client.finish().contains { $0.event == "ready" })
+        try await scene.stop()
+        let records = try scene.tap.records().filter { $0.session == 1 }
+        records.checkNoByteIsMissing()
+        let own = try #require(records.first { $0.code == "own-login" }?.message)
+        #expect(own.hasSuffix("SCRAM-SHA-1-PLUS, bound by tls-unique"), "\(own)")
+        #expect(records.contains { $0.code == "session-ready" })
+        for path in [scene.tap.json, scene.tap.text, scene.tap.capture, scene.tap.story] {
+            #expect(!Tap.read(path).contains(Account.juliet.password))
+        }
+    }
+
+    @Test func `a client without TLS logs in unbound, and the tap bound`() async throws {
+        let scene = try await Scene(arguments: ["--client-tls", "off"])
+        let client = try ScriptedClient(
+            .slixmpp,
+            as: .juliet,
+            port: scene.tap.port,
+            options: ["--mechanism", "SCRAM-SHA-1", "--timeout", "20"]
+        )
+        #expect(try await client.finish().contains { $0.event == "ready" })
+        try await scene.stop()
+        let own = try #require(try scene.tap.records().first { $0.code == "own-login" }?.message)
+        #expect(own.hasSuffix("SCRAM-SHA-1-PLUS, bound by tls-unique"), "\(own)")
+    }
+
+    @Test func `a wrong password is refused by the tap, with the keys alone`() async throws {
+        let scene = try await Scene()
+        let client = try scene.client("SCRAM-SHA-1-PLUS", as: Account("juliet", password: "not hers"))
+        await #expect(throws: KitError.self) { try await client.finish() }
+        try await scene.stop()
+        let verdict = try #require(try scene.tap.records().first { $0.code == "login-failed" })
+        #expect(verdict.details?.cause == "wrong-password", "\(verdict.message ?? "")")
+    }
+
+    @Test func `records that are not the server's any more: both numbers, the account and the way out`() async throws {
+        // Keys of another number of iterations, of a password that is the client's all the same.
+        let scene = try await Scene { _ in
+            "SCRAM-SHA-1$4096:QSXCR+Q6sek8bf92$6dlGYMOdZcOPutkcNY8U2g7vK9Y=:D+CSWLOshSulAsxiupA+qs2/fTE="
+        }
+        let client = try scene.client("SCRAM-SHA-1-PLUS", as: Account("juliet", password: "pencil"))
+        await #expect(throws: KitError.self) { try await client.finish() }
+        try await scene.stop()
+        let records = try scene.tap.records()
+        let failed = try #require(records.first { $0.code == "own-login-failed" }?.message)
+        #expect(failed.contains("juliet@localhost: the server has hashed the password"), "\(failed)")
+        #expect(failed.contains("the stored keys are of 4096") && failed.contains("or give its password"), "\(failed)")
+        let verdict = try #require(records.first { $0.code == "login-failed" })
+        #expect(verdict.details?.cause == "own-login-refused" && verdict.details?.side == "xmpptap")
+        #expect(verdict.message?.contains("the stored keys are of 4096") == true, "\(verdict.message ?? "")")
+    }
+
+    @Test func `a record that is none ends the program before it listens, with file and line`() async throws {
+        let folder = try TemporaryFolder()
+        let file = try folder.write("# who\njuliet@example.org juliet.keys", to: "accounts")
+        let keys = try folder.write("SCRAM-SHA-1$4096:c2FsdA==$c2VjcmV0:c2VjcmV0\n", to: "juliet.keys")
+        let bad = try await XMPPTapBinary.run(["proxy", "--upstream", "127.0.0.1:1", "--accounts", file])
+        #expect(bad.ending == .exited(3))
+        #expect(
+            bad.error.contains("--accounts: \(file):2: \(keys):1: the two keys of SCRAM-SHA-1 have 20 bytes"),
+            "\(bad.error)"
+        )
+        #expect(!bad.error.contains("c2VjcmV0"))
+        _ = try await ToolProcess("/bin/chmod", ["640", keys]).ending()
+        let open = try await XMPPTapBinary.run(["proxy", "--upstream", "127.0.0.1:1", "--accounts", file])
+        #expect(open.ending == .exited(3) && open.error.contains("\(file):2: others can read \(keys)"), "\(open.error)")
+    }
+}
