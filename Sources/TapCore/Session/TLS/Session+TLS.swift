@@ -104,7 +104,13 @@ extension Session {
     ) {
         self.now = now
         guard !isFinished else { return }
-        finish(.tls, key: leg.name.description, .failed(condition: code, words))
+        // Of TLS that was not even begun the ladder does not know whose it is.
+        finish(
+            .tls,
+            key: leg.name.description,
+            .failed(condition: code, words),
+            details: ["leg": .string(leg.name.description)]
+        )
         var record = makeRecord(.error, .error, part: .tls)
         record.leg = leg
         record.code = code
