@@ -5,7 +5,7 @@ import Testing
 @Suite(.timeLimit(.minutes(3)), .serialized) struct AccountsTests {
     private static let isInstalled = TestProgram.areInstalled(.ejabberd, .slixmpp, .openssl)
 
-    /// An ejabberd on TLS 1.2, which binds by tls-unique there, and a tap before it.
+    /// An ejabberd, on TLS 1.2 unless wanted otherwise, where it binds by tls-unique, and a tap before it.
     private struct Scene {
         let server: EjabberdServer
         let tap: Tap
@@ -13,11 +13,11 @@ import Testing
         let folder: TemporaryFolder
 
         /// - Parameter passwords: What the tap has of the accounts; nil gives it none.
-        init(passwords: [Account]?, arguments more: [String] = []) async throws {
+        init(passwords: [Account]?, arguments more: [String] = [], withoutTLS13: Bool = true) async throws {
             let certificate = try await TestCertificate()
             folder = try TemporaryFolder()
             authority = try await InterceptAuthority()
-            server = try await EjabberdServer(secured: (certificate, [.juliet, .romeo]), withoutTLS13: true)
+            server = try await EjabberdServer(secured: (certificate, [.juliet, .romeo]), withoutTLS13: withoutTLS13)
             var arguments = authority.arguments + ["--upstream-ca", certificate.certificate] + more
             if let passwords { arguments += ["--accounts", try Self.file(passwords, in: folder)] }
             tap = try await Tap(upstream: server.port, arguments: arguments)
@@ -111,6 +111,62 @@ import Testing
         let auths = records.filter { $0.name == "auth" && $0.kind == "element" }.compactMap(\.xml)
         #expect(auths.count == 2 && auths[0].contains("SCRAM-SHA-1\"") && auths[1].contains("-PLUS'"), "\(auths)")
         #expect(records.contains { $0.message?.hasSuffix("-PLUS, bound by tls-unique") == true })
+    }
+
+    @Test(.enabled(if: isInstalled, "ejabberd or slixmpp is missing"))
+    func `without it a client without TLS logs in unbound, and that is what was predicted`() async throws {
+        let scene = try await Scene(passwords: nil, arguments: ["--client-tls", "off"])
+        let client = try ScriptedClient(
+            .slixmpp,
+            as: .juliet,
+            port: scene.tap.port,
+            options: ["--mechanism", "SCRAM-SHA-1", "--timeout", "20"]
+        )
+        #expect(try await client.finish().contains { $0.event == "ready" })
+        try await scene.stop()
+        let forecasts = try scene.tap.records().filter { $0.code == "channel-binding" }
+        #expect(
+            forecasts.first?.message?.hasSuffix("the client has no TLS connection here that it could bind its login to")
+                == true,
+            "\(forecasts.map(\.message))"
+        )
+        #expect(forecasts.last?.message?.hasSuffix("the client does not bind its login to TLS") == true)
+        #expect(forecasts.allSatisfy { $0.level == "info" })
+    }
+
+    @Test(.enabled(if: isInstalled, "ejabberd or slixmpp is missing"))
+    func `on TLS 1.3 slixmpp binds by what is not defined there and is told so, and by PLAIN it logs in`() async throws
+    {
+        let scene = try await Scene(passwords: [.juliet], withoutTLS13: false)
+        func client(_ options: [String]) throws -> ScriptedClient {
+            try ScriptedClient(
+                .slixmpp,
+                as: .juliet,
+                port: scene.tap.port,
+                startTLS: true,
+                options: ["--ca", scene.authority.certificate, "--timeout", "20"] + options
+            )
+        }
+        let bound = try client([])
+        await #expect(throws: KitError.self) { try await bound.finish() }
+        let plain = try client(["--mechanism", "PLAIN"])
+        #expect(try await plain.finish().contains { $0.event == "ready" })
+        try await scene.stop()
+        let records = try scene.tap.records()
+        let verdict = try #require(records.first { $0.session == 1 && $0.code == "login-failed" })
+        #expect(verdict.details?.cause == "channel-binding-mismatch" && verdict.details?.side == "client")
+        #expect(verdict.details?.rule == "RFC 8446 §C.5")
+        #expect(
+            verdict.message?.contains(
+                "binds its login by tls-unique, which its connection has not: it is not defined on"
+            )
+                == true,
+            "\(verdict.message ?? "")"
+        )
+        #expect(verdict.message?.contains("or log in by PLAIN") == true)
+        // ejabberd offers -PLUS there and names no type, and takes none that is defined.
+        let own = try #require(records.first { $0.session == 2 && $0.code == "own-login" }?.message)
+        #expect(own.contains("by SCRAM-SHA-512, not bound: ") && own.contains("(XEP-0440)"), "\(own)")
     }
 
     @Test(.enabled(if: isInstalled, "ejabberd or slixmpp is missing"))

@@ -22,6 +22,34 @@ struct AuthorityCommandTests {
         try await XMPPTapBinary.run(["ca"] + arguments + ["--ca-dir", folder])
     }
 
+    @Test func `an authority that every program of the machine trusts is told, by doctor and when the proxy begins`()
+        async throws
+    {
+        #expect(try await run("create", "--domain", "example.org").ending == .exited(0))
+        #expect(try await run("create", "--domain", "capulet.example").ending == .exited(0))
+        let listener = try RawListener()
+        let words =
+            "the certificate authority for example.org is among the roots that every program of this machine trusts"
+        for isTrusted in [false, true] {
+            // Where OpenSSL looks for the machine's roots.
+            let roots = isTrusted ? "\(folder)/example.org/certificate.pem" : "/dev/null"
+            let environment = ["SSL_CERT_FILE": roots, "SSL_CERT_DIR": temporary.path]
+            let doctor = try XMPPTapBinary(["doctor", "--ca-dir", folder], environment: environment)
+            _ = try await doctor.process.ending()
+            let proxy = try XMPPTapBinary(
+                proxyTo: listener.port,
+                ["--tls", "intercept", "--ca-dir", folder],
+                environment: environment
+            )
+            _ = try await proxy.port()
+            #expect(try await proxy.process.terminate() == .exited(0))
+            for told in [doctor.process.text(of: .standardOutput), proxy.process.text(of: .standardError)] {
+                #expect(told.contains(words) == isTrusted, "\(told)")
+                #expect(!told.contains("authority for capulet.example"), "\(told)")
+            }
+        }
+    }
+
     @Test func `From nothing to a certificate in a file, and away again`() async throws {
         let made = try await run("create", "--domain", "Example.ORG")
         #expect(made.ending == .exited(0))

@@ -50,6 +50,28 @@ import Testing
         try folder.read("aged.pem").write(toFile: certificate, atomically: false, encoding: .utf8)
     }
 
+    @Test func `it is told when the proxy begins, and by doctor, and not when it is valid`() async throws {
+        let own = try await InterceptAuthority()
+        let folder = try TemporaryFolder()
+        let doctor = ["doctor"] + own.arguments.suffix(2)
+        let sound = try await XMPPTapBinary.run(doctor)
+        #expect(!sound.output.contains("no longer valid"), "\(sound.output)")
+        let listener = try RawListener()
+        let before = try await Tap(upstream: listener.port, arguments: own.arguments)
+        try await before.stop()
+        #expect(!before.binary.process.text(of: .standardError).contains("warning"))
+        try await age(own.certificate, in: folder)
+        let after = try await Tap(upstream: listener.port, arguments: own.arguments)
+        try await after.stop()
+        let words =
+            "the certificate authority for localhost is no longer valid since 2025-02-01; make it anew with 'xmpptap ca "
+            + "remove --domain localhost'"
+        let told = after.binary.process.lines(of: .standardError)
+        #expect(told.filter { $0.contains("warning: \(words)") }.count == 1, "\(told)")
+        let warned = try await XMPPTapBinary.run(doctor)
+        #expect(warned.output.contains(words), "\(warned.output)")
+    }
+
     @Test func `no client is shown anything by it, and each line says how to renew it`() async throws {
         let scene = try await InterceptScene()
         let folder = try TemporaryFolder()

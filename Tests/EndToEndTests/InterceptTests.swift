@@ -154,6 +154,10 @@ import Testing
         for words in [first, second] { #expect(words.contains("xmpptap ca export")) }
         let causes = try scene.tap.records().filter { $0.code == "login-failed" }.compactMap(\.details?.cause)
         #expect(causes == ["client-gave-up", "authority-not-trusted"])
+        let verdicts = try scene.tap.records().filter { $0.code == "login-failed" }.compactMap(\.message)
+        #expect(
+            verdicts.first?.contains("let it trust the authority of this proxy (xmpptap ca export says how") == true
+        )
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.prosody, .slixmpp, .openssl), "Prosody or slixmpp is missing"))

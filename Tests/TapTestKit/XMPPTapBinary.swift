@@ -23,8 +23,11 @@ public struct XMPPTapBinary: Sendable {
     }
 
     /// Starts a `proxy` on a free port of loopback before an upstream on 127.0.0.1.
-    public init(proxyTo upstream: UInt16, _ arguments: [String] = []) throws {
-        try self.init(["proxy", "--listen", "127.0.0.1:0", "--upstream", "127.0.0.1:\(upstream)"] + arguments)
+    public init(proxyTo upstream: UInt16, _ arguments: [String] = [], environment: [String: String] = [:]) throws {
+        try self.init(
+            ["proxy", "--listen", "127.0.0.1:0", "--upstream", "127.0.0.1:\(upstream)"] + arguments,
+            environment: environment
+        )
     }
 
     /// The port it listens on, as soon as it says so on standard error.

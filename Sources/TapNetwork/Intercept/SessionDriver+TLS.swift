@@ -143,6 +143,7 @@ extension SessionDriver {
             at: now
         )
         guard securing.secures(.client) else {
+            forecastBinding(facts.versionNumber, nil)
             tellBindings()
             self.securing = nil
             stage = .relaying
@@ -237,12 +238,13 @@ extension SessionDriver {
         session.secured(client: client.tls?.engine.securedLeg, server: server.tls?.engine.securedLeg)
     }
 
-    /// Has the session tell what channel binding will come to.
+    /// Has the session tell what channel binding will come to; the client may have no TLS.
     private func forecastBinding(_ server: TLSVersion?, _ client: TLSVersion?) {
-        guard let server, let client, let interception else { return }
+        guard let server, let interception else { return }
         let strategy: BindingForecast.Strategy
         switch interception.identities {
         case _ where options.stripsBinding: strategy = .strip
+        case _ where client == nil: strategy = .clear
         case .minted: strategy = .minted
         case .own: strategy = .serverCertificate
         }
@@ -250,7 +252,7 @@ extension SessionDriver {
         session.bind(
             BindingForecast.Legs(
                 strategy,
-                clientTLS: client.rawValue,
+                clientTLS: client?.rawValue,
                 serverTLS: server.rawValue,
                 hasSameCertificate: isOwn
             )

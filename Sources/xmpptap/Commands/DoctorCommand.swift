@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import TapCore
 internal import TapNetwork
 
 /// `xmpptap doctor`.
@@ -50,7 +51,7 @@ struct DoctorCommand: ParsableCommand, Configurable {
             throw Failure.usage("--resolver is asked for domains; add --upstream-domain")
         }
         var findings = Doctor.examine(port: port)
-        if let folder = try? authority.resolved() { findings += Doctor.authorities(folder) }
+        if let folder = try? authority.resolved() { findings += Doctor.authorities(folder, at: RunClock().now().time) }
         for domain in upstreamDomain { findings += Doctor.servers(of: domain, resolver: resolver) }
         for finding in findings { Console.print(json ? finding.json : finding.line) }
         if findings.contains(where: { $0.outcome == .stop }) { throw Failure.told(.checkFailed) }

@@ -117,9 +117,11 @@ enum Doctor {
         return findings + (report.fault.map { [.stop(domain.name, "\($0): \(way)")] } ?? [])
     }
 
-    /// Authorities of this program that are trusted too widely.
-    static func authorities(_ folder: AuthorityFolder) -> [Finding] {
-        TrustedEverywhere.warnings(folder).map { .note("authorities", $0) }
+    /// Authorities of this program that are trusted too widely, or are not valid.
+    static func authorities(_ folder: AuthorityFolder, at now: Timestamp) -> [Finding] {
+        (TrustedEverywhere.warnings(folder) + OutdatedAuthorities.warnings(folder, at: now)).map {
+            .note("authorities", $0)
+        }
     }
 
     static func output(_ surroundings: LogPlan.Surroundings) -> Finding {

@@ -213,7 +213,8 @@ struct InterceptPlan {
     /// machine alone for any that a verified server has.
     private func minter(_ option: AuthorityFolderOption, _ clock: RunClock) throws(Failure) -> CertificateMinter {
         let folder = try option.resolved()
-        for warning in TrustedEverywhere.warnings(folder) { Console.complain("warning: \(warning)") }
+        let outdated = OutdatedAuthorities.warnings(folder, at: clock.now().time)
+        for warning in TrustedEverywhere.warnings(folder) + outdated { Console.complain("warning: \(warning)") }
         let named = domains.compactMap { try? CertificateName($0) }
         let mayMakeAny = !allowRemote
         return CertificateMinter([]) { name throws(AuthorityError) in

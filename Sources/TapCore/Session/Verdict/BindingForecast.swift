@@ -18,6 +18,8 @@ public struct BindingForecast: Sendable, Hashable {
         case accounts
         /// It takes the mechanisms with channel binding out of the offer.
         case strip
+        /// It ends TLS towards the server, and the client has none.
+        case clear = "client-in-clear"
     }
 
     /// What the client says of channel binding (RFC 5801 §4).
@@ -75,15 +77,15 @@ public struct BindingForecast: Sendable, Hashable {
     public struct Legs: Sendable, Hashable {
         /// What it does about channel binding.
         public var strategy: Strategy
-        /// The version of TLS on the client's leg, as in the protocol.
-        public var clientTLS: UInt16
+        /// The version of TLS on the client's leg, as in the protocol; nil where there is none.
+        public var clientTLS: UInt16?
         /// The same on the server's leg.
         public var serverTLS: UInt16
         /// Both certificates are the same, or the server's hash is that of the proxy's.
         public var hasSameCertificate: Bool
 
         /// Legs of these properties.
-        public init(_ strategy: Strategy, clientTLS: UInt16, serverTLS: UInt16, hasSameCertificate: Bool = true) {
+        public init(_ strategy: Strategy, clientTLS: UInt16?, serverTLS: UInt16, hasSameCertificate: Bool = true) {
             self.strategy = strategy
             self.clientTLS = clientTLS
             self.serverTLS = serverTLS
@@ -170,6 +172,9 @@ public struct BindingForecast: Sendable, Hashable {
         if strategy == .strip {
             return (.fails(.bindingDenied), "without -PLUS the client says y, which the server must refuse")
         }
+        if strategy == .clear {
+            return (.fails(.bindingMismatch), "the client binds by \(type), and has no TLS connection here to bind to")
+        }
         guard type == "tls-server-end-point" else {
             return (.fails(.bindingMismatch), "\(type) differs on the two connections that meet here")
         }
@@ -177,7 +182,7 @@ public struct BindingForecast: Sendable, Hashable {
         case .cooperating: return (.works, "the server binds to the certificate of this proxy")
         case .serverCertificate where login.hasSameCertificate:
             return (.works, "\(type) is the same on both connections, which have one certificate")
-        case .serverCertificate, .minted, .passthrough, .accounts, .strip:
+        case .serverCertificate, .minted, .passthrough, .accounts, .strip, .clear:
             return (.fails(.bindingMismatch), "\(type) is of the server's certificate, and the client sees another")
         }
     }
@@ -185,6 +190,9 @@ public struct BindingForecast: Sendable, Hashable {
     /// The client has not spoken yet.
     private static func undecided(_ login: Login, _ strategy: Strategy) -> Judgement {
         guard login.serverBinds else { return (.works, "the server offers no channel binding") }
+        if strategy == .clear {
+            return (.works, "the client has no TLS connection here that it could bind its login to")
+        }
         if let bindings = login.bindings, !bindings.contains(where: { Self.types.contains($0) }) {
             return (
                 .depends("whether the client goes on without channel binding"),

@@ -134,6 +134,20 @@ extension LoginJudge {
             )
             found.advice = "compare the client's password with the one in --accounts"
             return found
+        case "malformed-request" where attempt.words == "unsupported-channel-binding-type":
+            let type = attempt.binding ?? "an unknown type"
+            let isOld = type == "tls-unique" && notes.legs?.clientTLS ?? 0 >= 0x0304
+            var found = verdict(
+                .bindingMismatch,
+                "the client binds its login by \(type), which its connection has not"
+                    + (isOld ? ": it is not defined on TLS 1.3" : ""),
+                .client
+            )
+            if isOld { found.rule = "RFC 8446 §C.5" }
+            found.advice =
+                "let the client bind by a type that it was told of, or log in by PLAIN, which xmpptap ends, or use a newer "
+                + "client that knows tls-exporter (RFC 9266)"
+            return found
         case "malformed-request", "incorrect-encoding":
             return verdict(
                 .malformedRequest,

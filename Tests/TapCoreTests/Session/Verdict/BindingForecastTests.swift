@@ -180,6 +180,17 @@ import Testing
         #expect(harness.told(code: "channel-binding").map(\.record.level) == [.info, .warn])
     }
 
+    @Test func aClientInClearHasNothingToBindTo() {
+        #expect(Self.cell(Self.scram(nil), .clear) == .works)
+        #expect(BindingForecast(Self.scram(nil), .clear).words.contains("no TLS connection here"))
+        #expect(Self.cell(Self.scram(BindingForecast.Flag.none), .clear) == .works)
+        #expect(Self.cell(Self.scram(.unsupportedByServer), .clear) == .fails(.bindingDenied))
+        #expect(Self.cell(Self.scram(.unsupportedByServer, offered: ["SCRAM-SHA-1"]), .clear) == .works)
+        for type in ["tls-exporter", "tls-server-end-point"] {
+            #expect(Self.cell(Self.scram(.bound(type), plus: true), .clear) == mismatch)
+        }
+    }
+
     // MARK: What a failure is put down to
 
     private typealias L = FailedLogin
