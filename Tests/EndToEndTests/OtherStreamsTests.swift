@@ -62,11 +62,11 @@ struct OtherStreamsTests {
 
         let story = Tap.read(tap.story)
         for words in [
-            "of a component", "SEND handshake mechanism=handshake step=begin",
-            "RECV handshake mechanism=handshake step=success",
+            "of a component", "SEND handshake proves that it knows the secret; ",
+            "RECV handshake success, the secret is right; ",
             "ready as echo.localhost: the component is accepted",
             "RECV message chat juliet@localhost/balcony → fool@echo.localhost",
-            "error [1] RECV error mechanism=handshake step=failure",
+            "error [1] RECV error ends the stream, handshake, failure; ",
         ] { #expect(story.contains(words), "no \(words) in\n\(story)") }
         let told = try await explain(tap)
         #expect(told.contains(/handshake +[^ ].* ok\n/), "\(told)")
@@ -226,8 +226,8 @@ struct OtherStreamsTests {
 
         let story = Tap.read(tap.story)
         for words in [
-            "SEND authenticate mechanism=SCRAM-SHA-1 step=begin", "software=Balcony inline=bind",
-            "RECV success mechanism=SCRAM-SHA-1 step=success", "authorization_identifier=juliet@example.org/balcony.1",
+            "SEND authenticate SCRAM-SHA-1, ", ", software Balcony, inline bind; ",
+            "RECV success SCRAM-SHA-1, ", ", authorization identifier juliet@example.org/balcony.1, ",
             "ready as juliet@example.org/balcony.1: bound",
         ] { #expect(story.contains(words), "no \(words) in\n\(story)") }
         let told = try await explain(tap)

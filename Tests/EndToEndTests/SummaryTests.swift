@@ -76,7 +76,7 @@ struct SummaryTests {
 
     private static let expected = [
         "[1 juliet@localhost/house] SEND presence…house → romeo@localhost…asks to subscribe",
-        "[1 juliet@localhost/house] RECV iq set…roster push: romeo@localhost, subscription none, asked",
+        "[1 juliet@localhost/house] RECV iq set…roster push: romeo@localhost, subscription none, request pending",
         "[2 romeo@localhost/garden] RECV presence…juliet@localhost → …asks to subscribe",
         "[2 romeo@localhost/garden] SEND presence…→ juliet@localhost…approves the subscription",
         "[1 juliet@localhost/house] RECV presence…approves the subscription",
@@ -94,7 +94,7 @@ struct SummaryTests {
         "SEND message groupchat house → balcony@rooms.localhost…subject of the room 17 B; ",
         "SEND message groupchat garden → balcony@rooms.localhost…body 23 B; ",
         "changes nickname to montague",
-        "makes montague role none",
-        "leaves the room…kicked (307)",
+        "kicks montague",
+        "kicked out of the room (307) by juliet",
     ]
 }

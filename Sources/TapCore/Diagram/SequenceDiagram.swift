@@ -76,7 +76,7 @@ public struct SequenceDiagram: Sendable {
         case LoginVerdict.code:
             verdict = LoginVerdict(record)
             return
-        case "session-ended":
+        case SessionFacts.endedCode:
             ending = record.message
             return
         default: break

@@ -27,18 +27,12 @@ extension TextForm {
             appendWire(content.slice(type), to: &line)
         }
         appendAddresses(record, content, direction, to: &line)
-        if let id = record.id {
+        if let id = record.id, !id.isEmpty {
             line.append(" id=")
             appendWire(content.slice(id), to: &line)
         }
-        let isToldInWords = appendSummary(record, content, to: &line)
-        append(record.sasl, to: &line)
-        append(record.tls, to: &line)
-        append(record.sm, to: &line)
-        // Details are told in words where there are words for them.
-        if record.message == nil { append(record.details, to: &line) }
-        // Set apart: a summary may end with a size of its own.
-        line.append(isToldInWords ? "; " : " ")
+        // Set apart: what is told may end with a size of its own.
+        line.append(appendContent(record, content, to: &line) ? "; " : " ")
         line.append(size: record.length)
         if record.kind == .chunk || record.kind == .bytes {
             line.append(" at ")
@@ -57,11 +51,52 @@ extension TextForm {
             line.append(0x20)
             line.appendEscaped(condition)
         }
-        if let message = record.message {
-            line.append(record.condition == nil ? " " : ": ")
+        if record.condition != nil, let message = record.message {
+            line.append(": ")
             appendWire(message.utf8.span, to: &line)
         }
     }
+
+    /// ` roster: 1 contact: a@b`, ` SCRAM-SHA-1, client nonce bytes 16`: the summary, the facts, and what is remarked;
+    /// of an error the remark is its text, which stands behind its condition.
+    ///
+    /// - Returns: whether there was something to say.
+    private func appendContent(_ record: borrowing Record, _ content: Span<UInt8>, to line: inout LineBuffer) -> Bool {
+        var isTold = appendSummary(record, content, to: &line)
+        let name = content.slice(record.name ?? .empty)
+        append(record.sasl, of: name, &isTold, to: &line)
+        append(record.tls, of: name, &isTold, to: &line)
+        append(record.sm, of: name, &isTold, to: &line)
+        // Details are told in words where there are words for them.
+        guard let message = record.message else {
+            append(record.details, of: name, &isTold, to: &line)
+            return isTold
+        }
+        guard record.condition == nil else { return isTold }
+        line.append(isTold ? ", " : " ")
+        appendWire(message.utf8.span, to: &line)
+        return true
+    }
+
+    private func append(_ facts: Facts?, of name: Span<UInt8>, _ isTold: inout Bool, to line: inout LineBuffer) {
+        for entry in facts?.entries ?? [] where entry != Self.beginning {
+            // Their value says what they are.
+            let isNameless = entry.name == "mechanism" || entry.name == "step"
+            let value = entry.value.text
+            // A step is often what the element is called.
+            if isNameless, name.equals(value.utf8.span) { continue }
+            line.append(isTold ? ", " : " ")
+            isTold = true
+            if !isNameless {
+                appendName(entry.name, to: &line)
+                line.append(0x20)
+            }
+            appendWire(value.utf8.span, to: &line)
+        }
+    }
+
+    /// What `<auth/>` and its like do anyway.
+    private static let beginning = Facts.Entry(name: "step", value: "begin")
 
     /// ` FROM → TO`, the session's own full JID by its resource. A stanza's missing address is the one it stands for
     /// (RFC 6120 §8.1); a presence to nobody goes to all who are subscribed and has no arrow.
@@ -128,16 +163,6 @@ extension TextForm {
         )
     }
 
-    private func append(_ facts: Facts?, to line: inout LineBuffer) {
-        guard let facts else { return }
-        for entry in facts.entries {
-            line.append(0x20)
-            line.appendEscaped(entry.name)
-            line.append(0x3D)
-            appendWire(entry.value.text.utf8.span, to: &line)
-        }
-    }
-
     /// A detail's name as words: `sent_stanzas` is `sent stanzas`.
     private func appendName(_ name: String, to line: inout LineBuffer) {
         let start = line.count
@@ -162,7 +187,7 @@ extension TextForm {
             isOpen = true
         }
         for facts in [record.sasl, record.tls, record.sm, record.details] {
-            for entry in facts?.entries ?? [] where !record.tellsInWords(entry.name) {
+            for entry in facts?.entries ?? [] where !record.tellsInWords(entry) {
                 line.append(separator)
                 appendName(entry.name, to: &line)
                 line.append(0x20)
@@ -191,9 +216,11 @@ extension TextForm {
 
 extension Record {
     /// Whether a detail is there for machines only, because the message says it.
-    fileprivate func tellsInWords(_ detail: String) -> Bool {
-        switch code {
+    fileprivate func tellsInWords(_ entry: Facts.Entry) -> Bool {
+        let detail = entry.name
+        return switch code {
         case Rung.code: detail == Rung.code || detail == Rung.outcomeDetail
+        case SessionFacts.endedCode: !SessionFacts.tellsInFigures(entry)
         case Session.tlsOpenedCode: true
         // Its message is made of them, but for the word of the cause.
         case LoginVerdict.code: detail != LoginVerdict.causeDetail

@@ -294,7 +294,7 @@ extension Session {
         noteVerdict()
         guard facts.endingLevel <= options.level else { return }
         var record = makeRecord(.session, facts.endingLevel, part: .session)
-        record.code = "session-ended"
+        record.code = SessionFacts.endedCode
         record.message = facts.endingWords
         record.condition = facts.endingCondition
         record.roundTrip = now.monotonic - facts.began.monotonic

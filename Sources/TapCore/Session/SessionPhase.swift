@@ -216,6 +216,7 @@ extension Session {
         var record = makeRecord(event, direction, .element, level: .error)
         record.condition = condition
         record.code = "stream-error"
+        record.summary = "ends the stream"
         // A component whose secret is wrong is told so by a stream error (XEP-0114 §3).
         if let step = decodeStep(element, direction) {
             record.sasl = step.facts
@@ -223,7 +224,7 @@ extension Session {
         }
         let words = element.childText("text", .streamErrors).map { tools.redactor.disclose(text: $0) }
         record.message = words
-        emit(consume record)
+        emit(record)
         failRung(condition: condition, words)
     }
 

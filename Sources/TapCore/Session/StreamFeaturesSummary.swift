@@ -49,16 +49,20 @@ struct StreamFeaturesSummary {
     }
 
     var words: String {
-        guard !names.isEmpty else { return "features: none" }
+        guard !names.isEmpty else { return "offers nothing" }
         let offered = names.map { name in
             switch name {
             case "starttls" where isTLSRequired: "starttls (required)"
             case "dialback" where tellsDialbackErrors: "dialback (errors)"
             case "sasl": "\(name) (\(mechanisms.joined(separator: " ")))"
             case "sasl2": "\(name) (\(mechanisms2.joined(separator: " ")))"
+            // Element names that say nothing by themselves: XEP-0115 §6.3, RFC 6121 §2.6.1 and §3.4.
+            case "c": "capabilities"
+            case "ver": "roster versions"
+            case "sub": "approval beforehand"
             default: name
             }
         }
-        return "features: " + offered.joined(separator: ", ")
+        return "offers " + offered.joined(separator: ", ")
     }
 }

@@ -68,14 +68,17 @@ extension SummaryLine {
             separate()
             if let words = Summary.presence(Array(type.utf8).span) { append(words: words) } else { append(text: type) }
         }
-        appendChildren(presence)
+        // What the room says comes before what the client added to it.
+        appendChildren(presence, first: isOfRoom ? .mucUser : nil)
     }
 
     /// What each child of a message or presence says, those first that say what it is.
-    private mutating func appendChildren(_ element: Element) {
+    private mutating func appendChildren(_ element: Element, first: Namespace? = nil) {
         var silent: Element?
         let wasEmpty = isEmpty
+        if let first, let child = element.firstChild(where: { $0.namespace == first }) { append(payload: child) }
         element.forEachElement { child in
+            guard first == nil || child.namespace != first else { return !isFull }
             let before = byteCount
             append(payload: child)
             if byteCount == before, silent == nil { silent = child }

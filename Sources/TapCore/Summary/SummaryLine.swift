@@ -113,9 +113,9 @@ struct SummaryLine {
         buffer.append(decimal: number)
     }
 
-    /// `1 contact`, `2 contacts`.
+    /// `no contacts`, `1 contact`, `2 contacts`.
     mutating func append(count: Int, _ one: StaticString, _ many: StaticString) {
-        append(number: count)
+        if count == 0 { append("no") } else { append(number: count) }
         append(" ")
         append(count == 1 ? one : many)
     }

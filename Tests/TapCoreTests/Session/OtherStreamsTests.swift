@@ -88,7 +88,7 @@ import XMPPCore
         #expect(harness.facts.kind == .server)
         #expect(
             Self.words(harness) == [
-                "of a server", "features: dialback (errors)", "gives a dialback key to prove its domain",
+                "of a server", "offers dialback (errors)", "gives a dialback key to prove its domain",
                 "dialback has succeeded: the domain is believed",
             ]
         )

@@ -100,7 +100,7 @@ import XMPPCore
             ]
         )
         let first = harness.told(code: SubscriptionChange.code).first?.record
-        #expect(first?.details == ["because": "asks to see their presence"])
+        #expect(first?.details == ["because": "this account asks to see their presence"])
         #expect(first?.level == .info)
     }
 

@@ -22,7 +22,7 @@ import XMPPCore
         ("<presence type='probe' to='a@b'/>", "asks for presence"),
         ("<presence type='strange'/>", "strange"),
         ("<iq type='get'><query xmlns='jabber:iq:roster'/></iq>", "asks for the roster"),
-        ("<iq type='result'><query xmlns='jabber:iq:roster'/></iq>", "roster: 0 contacts"),
+        ("<iq type='result'><query xmlns='jabber:iq:roster'/></iq>", "roster: no contacts"),
         (
             "<iq type='result'><query xmlns='jabber:iq:roster'><item jid='a@b'/><item jid='c@d'/><item jid='e@f'/><item jid='g@h'/></query></iq>",
             "roster: 4 contacts: a@b, c@d, e@f, …"
@@ -67,7 +67,7 @@ import XMPPCore
             "receipt for m1"
         ),
         ("<message><store xmlns='urn:xmpp:hints'/></message>", "{urn:xmpp:hints}store"),
-        ("<message><displayed xmlns='urn:xmpp:chat-markers:0' id='m1'/></message>", "marked displayed: m1"),
+        ("<message><displayed xmlns='urn:xmpp:chat-markers:0' id='m1'/></message>", "marks m1 as displayed"),
         (
             "<message><body>x</body><replace xmlns='urn:xmpp:message-correct:0' id='m1'/></message>",
             "body 1 B, corrects m1"
@@ -79,7 +79,7 @@ import XMPPCore
         // XEP-0030, 0215
         (
             "<iq type='get'><query xmlns='http://jabber.org/protocol/disco#info' node='n'/></iq>",
-            "asks what it is, node n"
+            "asks for identity and features, node n"
         ),
         (
             "<iq type='result'><query xmlns='http://jabber.org/protocol/disco#info'><identity category='server' type='im'/><feature var='a'/></query></iq>",
@@ -101,7 +101,7 @@ import XMPPCore
         ),
         (
             "<iq type='result'><fin xmlns='urn:xmpp:mam:2' complete='true'><set xmlns='http://jabber.org/protocol/rsm'><last>z</last><count>9</count></set></fin></iq>",
-            "end of the page, archive complete, 9 in all, up to z"
+            "end of the archive's page, there is no more, 9 in all, up to z"
         ),
         // XEP-0191, 0363, 0352, 0198
         ("<iq type='set'><block xmlns='urn:xmpp:blocking'><item jid='a@b'/></block></iq>", "blocks 1 address: a@b"),
@@ -141,6 +141,43 @@ import XMPPCore
             "command n, execute"
         ),
         ("<iq type='get'><query xmlns='jabber:iq:register'/></iq>", "asks how to register"),
+        (
+            "<iq type='result'><prefs xmlns='urn:xmpp:mam:2' default='always'/></iq>",
+            "archive preferences: default always"
+        ),
+        (
+            "<iq type='result'><query xmlns='urn:xmpp:mam:2'><x xmlns='jabber:x:data'><field var='with'/></x></query></iq>",
+            "the archive can be asked by 1 field"
+        ),
+        ("<iq type='get'><query xmlns='jabber:iq:privacy'/></iq>", "asks for privacy lists"),
+        ("<iq type='result'><query xmlns='jabber:iq:privacy'/></iq>", "privacy lists"),
+        (
+            "<iq type='get'><query xmlns='jabber:iq:private'><storage xmlns='storage:bookmarks'/></query></iq>",
+            "asks for private: bookmarks"
+        ),
+        (
+            "<iq type='result'><query xmlns='jabber:iq:private'><storage xmlns='storage:bookmarks'/></query></iq>",
+            "no bookmarks"
+        ),
+        ("<iq type='result'><vCard xmlns='vcard-temp'/></iq>", "empty vCard"),
+        ("<iq type='set'><session xmlns='urn:ietf:params:xml:ns:xmpp-session'/></iq>", "begins a session"),
+        (
+            "<message><body>x</body><encryption xmlns='urn:xmpp:eme:0' namespace='eu.siacs.conversations.axolotl'/></message>",
+            "body 1 B, encrypted by OMEMO"
+        ),
+        (
+            "<message><encryption xmlns='urn:xmpp:eme:0' namespace='urn:own' name='Own'/></message>",
+            "encrypted by Own"
+        ),
+        (
+            "<message><apply-to xmlns='urn:xmpp:fasten:0' id='m2'><retract xmlns='urn:xmpp:message-retract:0'/></apply-to></message>",
+            "applies to m2: retracts"
+        ),
+        ("<message><attention xmlns='urn:xmpp:attention:0'/></message>", "asks for attention"),
+        (
+            "<resume xmlns='urn:xmpp:sm:3' h='11' previd='[redacted:sm-id#25]'/>",
+            "asks to resume session [redacted:sm-id#25], 11 stanzas handled"
+        ),
         // Not known
         ("<iq type='set'><query xmlns='urn:example:own'/></iq>", "{urn:example:own}query"),
         ("<presence><x xmlns='urn:example:own'/></presence>", "available, {urn:example:own}x"),
@@ -165,15 +202,35 @@ import XMPPCore
         ),
         (
             "<presence type='unavailable'><x xmlns='http://jabber.org/protocol/muc#user'><item affiliation='none' role='none' nick='new'/><status code='303'/></x></presence>",
-            "changes nickname to new, new nickname (303)"
+            "changes nickname to new"
         ),
         (
             "<presence type='unavailable'><x xmlns='http://jabber.org/protocol/muc#user'><item affiliation='none' role='none'><actor nick='F'/></item><status code='307'/></x></presence>",
-            "leaves the room, by F, kicked (307)"
+            "kicked out of the room (307) by F"
         ),
         (
             "<presence type='unavailable'><x xmlns='http://jabber.org/protocol/muc#user'><status code='999'/></x></presence>",
             "leaves the room, status (999)"
+        ),
+        (
+            "<presence><x xmlns='vcard-temp:x:update'><photo/></x><x xmlns='http://jabber.org/protocol/muc#user'><item role='visitor'/></x></presence>",
+            "in the room: visitor, no avatar"
+        ),
+        (
+            "<presence type='unavailable'><x xmlns='http://jabber.org/protocol/muc#user'><item affiliation='outcast' role='none'><actor jid='a@b'/></item><status code='301'/><status code='110'/></x></presence>",
+            "banned from the room (301) by a@b, your own presence (110)"
+        ),
+        (
+            "<presence type='unavailable'><x xmlns='http://jabber.org/protocol/muc#user'><item role='none'/><status code='303'/></x></presence>",
+            "changes nickname to another (303)"
+        ),
+        (
+            "<message><x xmlns='http://jabber.org/protocol/muc#user'><item jid='a@b' affiliation='member'/></x></message>",
+            "a@b has affiliation member"
+        ),
+        (
+            "<message><x xmlns='http://jabber.org/protocol/muc#user'><item jid='a@b' affiliation='outcast'/><status code='301'/></x></message>",
+            "a@b has affiliation outcast, banned (301)"
         ),
         ("<message type='groupchat'><subject>Fire</subject></message>", "subject of the room 4 B"),
         ("<message type='groupchat'><subject/></message>", "the room has no subject"),
@@ -183,7 +240,15 @@ import XMPPCore
         ),
         (
             "<iq type='set'><query xmlns='http://jabber.org/protocol/muc#admin'><item nick='p' role='none'/></query></iq>",
-            "makes p role none"
+            "kicks p"
+        ),
+        (
+            "<iq type='set'><query xmlns='http://jabber.org/protocol/muc#admin'><item jid='a@b' affiliation='outcast'/><item nick='p' role='moderator'/></query></iq>",
+            "bans a@b, gives p role moderator"
+        ),
+        (
+            "<iq type='get'><query xmlns='http://jabber.org/protocol/muc#admin'><item affiliation='member'/></query></iq>",
+            "asks for those with affiliation member"
         ),
         (
             "<iq type='set'><query xmlns='http://jabber.org/protocol/muc#owner'><x xmlns='jabber:x:data' type='submit'/></query></iq>",
@@ -272,9 +337,12 @@ import XMPPCore
     @Test func aPushIsToldFromTheServersSide() {
         let push =
             "<iq type='set'><query xmlns='jabber:iq:roster'><item jid='a@b' subscription='none' ask='subscribe'/></query></iq>"
-        #expect(Told.words(push, .init(direction: .recv)) == ["roster push: a@b, subscription none, asked"])
+        #expect(Told.words(push, .init(direction: .recv)) == ["roster push: a@b, subscription none, request pending"])
         let answer = Told.words("<iq type='result'><query xmlns='jabber:iq:roster'/></iq>", .init(direction: .send))
         #expect(answer == ["ok"])
+        let blocked = "<iq type='set'><unblock xmlns='urn:xmpp:blocking'><item jid='a@b'/></unblock></iq>"
+        #expect(Told.words(blocked, .init(direction: .recv)) == ["blocklist push: unblocks 1 address: a@b"])
+        #expect(Told.words(blocked, .init(direction: .send)) == ["unblocks 1 address: a@b"])
     }
 
     @Test func aHiddenTextIsToldByThePlaceholdersSize() {

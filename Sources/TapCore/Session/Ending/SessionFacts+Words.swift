@@ -49,6 +49,18 @@ extension SessionFacts {
         }
     }
 
+    /// The code of the record of a session's end.
+    static let endedCode = "session-ended"
+
+    /// Whether the text log shows that detail of the end: what neither its words nor the lines before have said.
+    static func tellsInFigures(_ entry: Facts.Entry) -> Bool {
+        switch entry.name {
+        case "kind": entry.value != .string(StreamKind.client.rawValue)
+        case "sent_stanzas", "received_stanzas", "sent_bytes", "received_bytes", "unanswered", "unverified": true
+        default: false
+        }
+    }
+
     /// Figures and facts for the record of the end.
     var summary: Facts {
         var summary: Facts = [

@@ -23,7 +23,7 @@ extension Session {
         var contacts: [String] = []
         for item in query.children {
             guard let change = roster.apply(item) else { continue }
-            if isPush { tell(change, "told by the server") }
+            if isPush { tell(change, "the server says so") }
             if let after = change.after, contacts.count < Self.mostContacts {
                 contacts.append("\(tools.redactor.disclose(address: change.contact)) \(after)")
             }
@@ -63,11 +63,13 @@ extension Presence.Kind {
     fileprivate func words(_ direction: Direction) -> String {
         let isOwn = direction == .send
         return switch self {
-        case .subscribe: isOwn ? "asks to see their presence" : "they ask to see this account's presence"
-        case .subscribed: isOwn ? "lets them see this account's presence" : "they let this account see their presence"
-        case .unsubscribe: isOwn ? "no longer wants their presence" : "they no longer want this account's presence"
+        case .subscribe: isOwn ? "this account asks to see their presence" : "they ask to see this account's presence"
+        case .subscribed: isOwn ? "this account lets them see its presence" : "they let this account see their presence"
+        case .unsubscribe:
+            isOwn ? "this account no longer wants their presence" : "they no longer want this account's presence"
         default:
-            isOwn ? "does not let them see this account's presence" : "they do not let this account see their presence"
+            isOwn
+                ? "this account does not let them see its presence" : "they do not let this account see their presence"
         }
     }
 }

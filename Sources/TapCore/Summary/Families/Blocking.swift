@@ -5,13 +5,14 @@ extension SummaryFamily {
     static let blocking: [SummaryFamily] = [
         SummaryFamily("XEP-0191", .blocking) { list, line in
             let items = list.children("item", .blocking)
+            guard list.name != "blocklist" || !line.isRequest else { return line.phrase("asks whom it blocks") }
+            // The server tells all clients of the account (XEP-0191 §3.3).
+            line.phrase(line.isType("set") && line.context.direction == .recv ? "blocklist push: " : "")
             switch list.name {
-            case "blocklist":
-                guard !line.isRequest else { return line.phrase("asks whom it blocks") }
-                line.phrase("blocks ")
-            case "block": line.phrase("blocks ")
+            case "blocklist": line.append("blocks ")
+            case "block": line.append("blocks ")
             case "unblock":
-                line.phrase("unblocks ")
+                line.append("unblocks ")
                 if items.isEmpty { return line.append("all") }
             default: return line.appendName(list)
             }

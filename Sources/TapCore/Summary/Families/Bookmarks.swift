@@ -9,6 +9,7 @@ extension SummaryFamily {
             if bookmark.attribute("autojoin") == "true" { line.append(", joined at login") }
         },
         SummaryFamily("XEP-0048", .bookmarksStorage) { storage, line in
+            guard !line.isType("get") else { return line.phrase("bookmarks") }
             line.separate()
             line.append(storage.children("conference", .bookmarksStorage), "bookmark", "bookmarks") {
                 $0.attribute("jid")
@@ -17,7 +18,7 @@ extension SummaryFamily {
         SummaryFamily("XEP-0049", .privateStorage) { query, line in
             line.verb(set: "stores in private: ", get: "asks for private: ")
             guard let payload = query.firstChild else { return line.append("nothing") }
-            if line.isType("get") { line.append(name: payload) } else { line.append(within: payload) }
+            line.append(within: payload)
         },
     ]
 }

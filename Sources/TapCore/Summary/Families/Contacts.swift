@@ -22,8 +22,8 @@ extension SummaryFamily {
             line.append(exchange.children("item", .rosterExchange), "contact", "contacts") { $0.attribute("jid") }
         },
         SummaryFamily("XEP-0016", .privacy) { query, line in
-            line.verb(set: "sets", get: "asks for")
-            line.append(" privacy lists")
+            line.verb(set: "sets ", get: "asks for ")
+            line.append("privacy lists")
             line.append(some: query.children.prefix(3).compactMap { $0.attribute("name") }, of: query.elementCount)
         },
     ]
@@ -40,7 +40,7 @@ extension SummaryFamily {
         line.phrase(isPush ? "roster push:" : "sets contact")
         line.append(after: " ", "jid", of: item)
         line.append(after: ", subscription ", text: subscription)
-        if item.attribute("ask") == "subscribe" { line.append(", asked") }
+        if item.attribute("ask") == "subscribe" { line.append(", request pending") }
         if item.attribute("approved") == "true" { line.append(", approved beforehand") }
         let groups = item.count("group", .roster)
         guard groups > 0 else { return }

@@ -27,8 +27,8 @@ extension SummaryFamily {
                 forwarded(in: element, &line)
             case "fin": end(element, &line)
             case "prefs":
-                line.verb(set: "sets", get: "asks for")
-                line.append(" archive preferences")
+                line.verb(set: "sets ", get: "asks for ")
+                line.append("archive preferences")
                 line.append(after: ": default ", "default", of: element)
             case "metadata": line.phrase("archive metadata")
             default: line.appendName(element)
@@ -54,7 +54,11 @@ extension SummaryFamily {
 
     private static func query(_ query: Element, _ line: inout SummaryLine) {
         guard !line.isType("get") else { return line.phrase("asks what the archive can be asked") }
-        guard line.isRequest else { return line.phrase("archive") }
+        guard line.isRequest else {
+            line.phrase("the archive can be asked by ")
+            let fields = query.child("x", .dataForms)?.count("field", .dataForms) ?? 0
+            return line.append(count: fields, "field", "fields")
+        }
         line.phrase("asks the archive")
         for field in query.child("x", .dataForms)?.children("field", .dataForms) ?? [] {
             guard let name = field.attribute("var"), name != "FORM_TYPE", !line.isFull else { continue }
@@ -66,8 +70,8 @@ extension SummaryFamily {
     }
 
     private static func end(_ end: Element, _ line: inout SummaryLine) {
-        line.phrase("end of the page")
-        if end.attribute("complete") == "true" { line.append(", archive complete") }
+        line.phrase("end of the archive's page")
+        if end.attribute("complete") == "true" { line.append(", there is no more") }
         if let set = end.child("set", .resultSets) { page(set, &line) }
     }
 

@@ -5,7 +5,7 @@ extension SummaryFamily {
     static let discovery: [SummaryFamily] = [
         SummaryFamily("XEP-0030", .discoInfo) { query, line in
             if line.isRequest {
-                line.phrase("asks what it is")
+                line.phrase("asks for identity and features")
             } else {
                 line.phrase("is ")
                 let identities = query.children("identity", .discoInfo)
@@ -23,7 +23,7 @@ extension SummaryFamily {
         },
         SummaryFamily("XEP-0030", .discoItems) { query, line in
             if line.isRequest {
-                line.phrase("asks what it has")
+                line.phrase("asks for its items")
             } else {
                 line.phrase("has ")
                 line.append(query.children("item", .discoItems), "item", "items") {

@@ -38,7 +38,19 @@ extension SummaryFamily {
         SummaryFamily("XEP-0027", .openPGPLegacy) { _, line in line.phrase("OpenPGP message") },
         SummaryFamily("XEP-0380", .encryptionHint) { hint, line in
             line.phrase("encrypted by ")
-            line.append(text: hint.attribute("name") ?? hint.attribute("namespace") ?? "something")
+            let uri = hint.attribute("namespace")
+            line.append(text: hint.attribute("name") ?? uri.flatMap(method) ?? uri ?? "something")
         },
     ]
+
+    /// The names that XEP-0380 §4 lists, for hints that give the namespace alone.
+    private static func method(_ uri: String) -> String? {
+        switch uri {
+        case "eu.siacs.conversations.axolotl", "urn:xmpp:omemo:1", "urn:xmpp:omemo:2": "OMEMO"
+        case "jabber:x:encrypted": "legacy OpenPGP"
+        case "urn:xmpp:openpgp:0": "OpenPGP"
+        case "urn:xmpp:otr:0": "OTR"
+        default: nil
+        }
+    }
 }

@@ -20,9 +20,10 @@ extension SummaryFamily {
         },
         SummaryFamily("XEP-0333", .markers) { marker, line in
             guard !marker.isNamed("markable") else { return line.phrase("markable") }
-            line.phrase("marked ")
+            line.phrase("marks")
+            line.append(after: " ", "id", of: marker)
+            line.append(" as ")
             line.append(nameOf: marker)
-            line.append(after: ": ", "id", of: marker)
         },
         SummaryFamily("XEP-0308", .correction) { replace, line in
             line.phrase("corrects")
@@ -35,7 +36,9 @@ extension SummaryFamily {
         SummaryFamily("XEP-0422", .fastening) { fastening, line in
             line.phrase("applies to")
             line.append(after: " ", "id", of: fastening)
-            if let payload = fastening.firstChild { line.append(payload: payload) }
+            guard let payload = fastening.firstChild else { return }
+            line.append(": ")
+            line.append(within: payload)
         },
         SummaryFamily("XEP-0425", .moderation) { moderate, line in
             line.phrase(moderate.isNamed("moderated") ? "moderated" : "moderates")
@@ -55,7 +58,7 @@ extension SummaryFamily {
             line.phrase("link")
             if let url = data.firstChild(where: { $0.isNamed("url") }) { line.append(sizeOf: url) }
         },
-        SummaryFamily("XEP-0224", .attention) { _, line in line.phrase("attention") },
+        SummaryFamily("XEP-0224", .attention) { _, line in line.phrase("asks for attention") },
         SummaryFamily("XEP-0382", .spoiler) { _, line in line.phrase("spoiler") },
         SummaryFamily("XEP-0203", .delay, .delayLegacy) { delay, line in
             line.phrase("delayed")

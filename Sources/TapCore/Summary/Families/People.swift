@@ -5,6 +5,9 @@ extension SummaryFamily {
     static let people: [SummaryFamily] = [
         SummaryFamily("XEP-0054", .vCard) { card, line in
             guard !line.isType("get") else { return line.phrase("asks for the vCard") }
+            guard card.elementCount > 0 else {
+                return line.phrase(line.isType("set") ? "empties the vCard" : "empty vCard")
+            }
             line.phrase(line.isType("set") ? "sets the vCard" : "vCard")
             guard let photo = card.child("PHOTO", .vCard) else {
                 line.append(", ")

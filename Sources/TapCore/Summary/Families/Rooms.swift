@@ -23,19 +23,15 @@ extension SummaryFamily {
             let items = query.children("item", .mucAdmin)
             guard let first = items.first else { return line.phrase("list of nobody") }
             if line.isType("get") {
-                line.phrase("asks who is")
-                return line.append(after: " ", text: first.attribute("affiliation") ?? first.attribute("role"))
+                line.phrase("asks for those with")
+                line.append(after: " affiliation ", "affiliation", of: first)
+                return line.append(after: " role ", "role", of: first)
             }
             guard line.isType("set") else {
                 line.phrase("list of ")
                 return line.append(items, "person", "persons") { $0.attribute("jid") ?? $0.attribute("nick") }
             }
-            for item in items.prefix(3) {
-                line.phrase("makes")
-                line.append(after: " ", text: item.attribute("jid") ?? item.attribute("nick"))
-                line.append(after: " affiliation ", "affiliation", of: item)
-                line.append(after: " role ", "role", of: item)
-            }
+            for item in items.prefix(3) { change(item, &line) }
         },
         SummaryFamily("XEP-0045", .mucOwner) { query, line in
             if let destroy = query.child("destroy", .mucOwner) {
@@ -58,16 +54,32 @@ extension SummaryFamily {
         },
     ]
 
+    /// What a moderator or owner does to somebody (XEP-0045 §8, §9): `kicks montague`, `gives a@b affiliation member`.
+    private static func change(_ item: Element, _ line: inout SummaryLine) {
+        let isKick = item.attribute("role", is: "none")
+        let isBan = item.attribute("affiliation", is: "outcast")
+        line.phrase(isKick ? "kicks" : isBan ? "bans" : "gives")
+        line.append(after: " ", text: item.attribute("jid") ?? item.attribute("nick"))
+        guard !isKick, !isBan else { return }
+        line.append(after: " affiliation ", "affiliation", of: item)
+        line.append(after: " role ", "role", of: item)
+    }
+
     private static func occupant(_ x: Element, _ line: inout SummaryLine) {
-        let codes = x.children("status", .mucUser).prefix(6).compactMap { $0.attribute("code") }
+        var codes = x.children("status", .mucUser).prefix(6).compactMap { $0.attribute("code") }
         if line.stanza?.isNamed("presence") ?? false {
             let item = x.child("item", .mucUser)
             if line.isType("unavailable") {
-                leave(x, item, codes, &line)
+                leave(x, item, &codes, &line)
             } else {
                 line.phrase("in the room")
                 if let item { standing(item, &line) }
             }
+        } else if let item = x.child("item", .mucUser), let person = item.attribute("jid") ?? item.attribute("nick") {
+            // Of one who is not in the room now (XEP-0045 §9.3).
+            line.separate()
+            line.append(text: person)
+            line.append(after: " has affiliation ", "affiliation", of: item)
         }
         for child in x.children.prefix(8) {
             switch child.name {
@@ -91,19 +103,25 @@ extension SummaryFamily {
         }
     }
 
-    private static func leave(_ x: Element, _ item: Element?, _ codes: [String], _ line: inout SummaryLine) {
+    /// Takes the code that its words say out of `codes`.
+    private static func leave(_ x: Element, _ item: Element?, _ codes: inout [String], _ line: inout SummaryLine) {
         if let destroy = x.child("destroy", .mucUser) {
             line.phrase("the room is destroyed")
             return line.append(after: ", moved to ", "jid", of: destroy)
         }
-        if codes.contains("303") {
-            line.phrase("changes nickname to")
-            line.append(after: " ", text: item?.attribute("nick"))
+        let reasons: [(code: String, words: StaticString)] = [
+            ("303", "changes nickname to "), ("301", "banned from the room (301)"),
+            ("307", "kicked out of the room (307)"),
+        ]
+        if let reason = reasons.first(where: { codes.contains($0.code) }) {
+            line.phrase(reason.words)
+            codes.removeAll { $0 == reason.code }
+            if reason.code == "303" { return line.append(text: item?.attribute("nick") ?? "another (303)") }
         } else {
             line.phrase("leaves the room")
         }
         line.append(
-            after: ", by ",
+            after: " by ",
             text: item?.child("actor", .mucUser).flatMap { $0.attribute("nick") ?? $0.attribute("jid") }
         )
     }
@@ -132,7 +150,6 @@ extension SummaryFamily {
         case 201: "room created"
         case 210: "nickname given by the room"
         case 301: "banned"
-        case 303: "new nickname"
         case 307: "kicked"
         case 321: "affiliation changed"
         case 322: "the room is for members only now"

@@ -16,7 +16,9 @@ extension SummaryFamily {
                 }
                 line.append(after: ", best at ", "location", of: element)
             case "resume", "resumed":
-                line.phrase(element.isNamed("resume") ? "asks to resume a session" : "session resumed")
+                line.phrase(element.isNamed("resume") ? "asks to resume session" : "resumes session")
+                // A secret, whose placeholder is the same as where the id was given.
+                line.append(after: " ", "previd", of: element)
                 line.append(", ")
                 handled(element, &line)
             case "failed":
