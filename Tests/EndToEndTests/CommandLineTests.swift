@@ -192,4 +192,14 @@ struct CommandLineTests {
             #expect(run.output.contains("--log-to") || run.output.contains("log-to"))
         }
     }
+
+    @Test func `A running proxy leaves no core dump, whether dumps go to a file or to a program`() async throws {
+        let tap = try await Tap(upstream: try FreePort.next())
+        let limits = Tap.read("/proc/\(tap.binary.process.identifier)/limits").split(separator: "\n")
+        let core = limits.first { $0.hasPrefix("Max core file size") }?.split(whereSeparator: \.isWhitespace)
+        // What this process may not have, a child of it cannot have either.
+        let isForbidden = Tap.read("/proc/self/limits").contains(/Max core file size +0 +0/)
+        #expect(core.map { Array($0[4...5]) } == (isForbidden ? ["0", "0"] : ["1", "1"]))
+        try await tap.stop()
+    }
 }

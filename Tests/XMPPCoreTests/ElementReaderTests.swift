@@ -73,6 +73,7 @@ import XMPPCore
     @Test(arguments: [
         "<message/>", "<message><body>a &lt; b &#x1F339; \r\n c\rd</body></message>",
         "<message><body>é<![CDATA[ &amp; ]] \r\n ]]>tail</body></message>",
+        "<message><body><![CDATA[]]></body><x>a<![CDATA[]]></x></message>",
         "<iq type='get' id='a&amp;b\n\tc'><query xmlns='urn:x' xmlns:p='urn:p' p:a='1' a=\"2\"><p:b/></query></iq>",
         "<a:b xmlns:a='urn:a'><c xmlns=''/><a:d xmlns:a='urn:b' xml:lang='de'><e xmlns='urn:&amp;'/></a:d></a:b>",
         "<presence> <x xmlns='http://jabber.org/protocol/muc'/> \n </presence>",

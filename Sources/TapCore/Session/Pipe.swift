@@ -60,6 +60,8 @@ struct Pipe: ~Copyable {
     var mayRestart = false
     /// A stream has begun anew that nothing called for; told once.
     var hasRestartedUncalled = false
+    /// Something was read that others may read differently; told once.
+    var hasDoubt = false
     /// No more bytes will come on the leg; told once.
     var end: LegEnd?
     /// The end has been passed on.

@@ -66,6 +66,7 @@ extension Session {
             // Features follow at once, as there is no new stream (XEP-0388 §2.4).
             begin(.features, awaits: .server)
         }
+        for enabled in (isBound?.children ?? []) + success.children { noteOtherPlace(enabled) }
         if let identifier, Address(identifier).resource != nil { facts.jid = identifier }
         if isBound != nil { return becomeOpen(event, "bound") }
         if isResumed != nil { becomeOpen(event, "the session is resumed") }

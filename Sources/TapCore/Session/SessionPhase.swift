@@ -53,6 +53,7 @@ extension Session {
             if kind == .element, terminates(event, direction) { return }
             if kind == .whitespace, keepsWhiteSpace(event, direction) { return }
             if shouldHold(event, direction) { holdItem(event, direction) } else { forward(event, direction) }
+            if event.head.isUnusual { doubt(event, kind, direction) }
             switch kind {
             case .declaration: recordItem(event, direction, .declaration, level: .verbose)
             case .whitespace: recordItem(event, direction, .whitespace, level: .verbose)
@@ -307,6 +308,7 @@ extension Session {
             let condition = parse(direction)?.firstChild { $0.namespace == .stanzaErrors }?.name
             return finish(.resume, .failed(condition: condition))
         }
+        if isNamed("enabled", event, direction), let enabled = parse(direction) { noteOtherPlace(enabled) }
         guard isNamed("resumed", event, direction) else { return }
         finish(.resume, .ok)
         becomeOpen(event, "the session is resumed")

@@ -149,7 +149,8 @@ final class ParserContext {
         _ count: Int
     ) {
         guard state.pointee.depth > 1 else { return refuse(state, 0, "text outside the element") }
-        state.pointee.arena?.pointee.addText(text, count)
+        // A CDATA section may hold nothing, which is no text.
+        if count > 0 { state.pointee.arena?.pointee.addText(text, count) }
     }
 
     /// A CDATA section, or a piece of one. libxml2's push parser leaves the line ends in it as they came (XML 1.0 §2.11

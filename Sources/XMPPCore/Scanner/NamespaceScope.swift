@@ -21,6 +21,9 @@ struct NamespaceScope {
     private var bindings = ReusedArray<Binding>()
     private var arena: [UInt8] = []
 
+    /// A declaration since this was last set to false holds a character that no URI can hold.
+    var hasDoubtfulURI = false
+
     /// Number of declarations in force: give it to ``leave(to:)`` when the element that made more of them ends.
     var count: Int { bindings.count }
 
@@ -62,6 +65,9 @@ struct NamespaceScope {
                 if namespace == .other { arena.append(uri) }
             }
             if let fault = Self.check(prefix: prefix, namespace: namespace) { return fault }
+            if namespace == .other, !hasDoubtfulURI {
+                hasDoubtfulURI = Self.isDoubtful(arena.span.extracting(uriStart..<arena.count))
+            }
             bindings.append(
                 Binding(
                     prefix: ByteRange(prefixStart, uriStart),
@@ -72,6 +78,17 @@ struct NamespaceScope {
             )
         }
         return nil
+    }
+
+    /// Whether a namespace holds what stands in no URI: white space, a control character, or one of `"<>\\^`{|}`.
+    private static func isDoubtful(_ uri: Span<UInt8>) -> Bool {
+        for index in uri.indices {
+            switch uri[index] {
+            case 0...0x20, 0x7F, 0x22, 0x3C, 0x3E, 0x5C, 0x5E, 0x60, 0x7B...0x7D: return true
+            default: continue
+            }
+        }
+        return false
     }
 
     /// The rules of Namespaces in XML 1.0 §3 and §5 for what may be declared.

@@ -109,12 +109,14 @@ extension StanzaScanner {
                 return .fault(code, at: start, limit: code == .tooManyNamespaces ? limits.namespaces : 0)
             }
             element.defaultBinding = scope.defaultBinding
+            if scope.hasDoubtfulURI { noteDoubt() }
         }
         let binding: Int32
         switch tag.resolve(window, in: scope, defaultBinding: element.defaultBinding) {
         case .binding(let found): binding = found
         case .fault(let code, let at): return .fault(code, at: at, limit: 0)
         }
+        if tag.hasReference { head.isUnusual = true }
         if depth == 1 {
             noteStanza(window, binding: binding)
         } else {
@@ -155,6 +157,12 @@ extension StanzaScanner {
         if isItem { outlinedItem = outline.pointee.beginItem() }
         guard outline.pointee.item == outlinedItem else { return }
         outline.pointee.open(tag, at: start, of: window, scope.name(binding))
+    }
+
+    private mutating func noteDoubt() {
+        head.isUnusual = true
+        head.hasDoubtfulNamespace = true
+        scope.hasDoubtfulURI = false
     }
 
     // MARK: Stream header
@@ -199,6 +207,7 @@ extension StanzaScanner {
         case .fault(let code, let at): return .fault(code, at: at, limit: 0)
         }
         if tag.hasReference { head.mayHoldSecret = true }
+        if scope.hasDoubtfulURI { noteDoubt() }
         declarations = scope.declarations
         if tag.kind == .empty {
             head.isEmptyElement = true

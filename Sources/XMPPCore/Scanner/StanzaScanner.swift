@@ -340,6 +340,7 @@ public struct StanzaScanner: ~Copyable {
             }
             guard open.count > 1 else { return .fault(.textOutsideStanza, at: start, limit: 0) }
             state = .section
+            head.isUnusual = true
             cursor = start &+ 9
             if let outlineState, outlineState.pointee.item == outlinedItem { outlineState.pointee.isPartial = true }
             return .more

@@ -5,8 +5,7 @@ enum ProcessLimits {
     /// Sets the process up: no core dump, which would hold what redaction keeps out of the logs; as many descriptors as
     /// are allowed; a broken pipe is an error of the write and not the end of the process.
     static func prepare() {
-        var none = rlimit(rlim_cur: 0, rlim_max: 0)
-        setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)
+        preventCoreDumps()
         signal(SIGPIPE, SIG_IGN)
         raiseDescriptors()
     }
@@ -24,6 +23,14 @@ enum ProcessLimits {
     /// How many sessions so many descriptors are enough for.
     static func sessions(descriptors: UInt64) -> Int {
         descriptors > 64 ? Int(clamping: (descriptors - 64) / 2) : 1
+    }
+
+    /// A limit of 0 does not stop a dump that goes to a program (core(5)); one byte stops both kinds, as it is less than a
+    /// page, and what Linux itself sets for such programs.
+    private static func preventCoreDumps() {
+        let resource = __rlimit_resource_t(RLIMIT_CORE.rawValue)
+        var (least, none) = (rlimit(rlim_cur: 1, rlim_max: 1), rlimit(rlim_cur: 0, rlim_max: 0))
+        if setrlimit(resource, &least) != 0 { setrlimit(resource, &none) }
     }
 
     private static func raiseDescriptors() {
