@@ -169,6 +169,7 @@ struct HostileItem: Sendable, CustomTestStringConvertible {
             "<a xmlns='u'" + (0..<100).map { " xmlns:p\($0)='u'" }.joined() + "/>",
             .passes(code: nil)
         ),
+        HostileItem("a namespace that is no URI", "<a xmlns='urn:a&#10;b'/>", .passes(code: "doubtful-namespace")),
         HostileItem("white space without end", String(repeating: " \n", count: 50_000), .passes(code: nil)),
         HostileItem("an element of no protocol", "<html xmlns='http://www.w3.org/1999/xhtml'/>", .passes(code: nil)),
         HostileItem("an iq without an id", "<iq type='get'><ping xmlns='urn:xmpp:ping'/></iq>", .passes(code: nil)),
