@@ -240,7 +240,7 @@ private let header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://
                     Issue.record("\(drip.prefix(20)) at \(end)")
                     break
                 }
-                #expect(end - scanner.resumePoint <= TextScan.longestReference, "\(drip.prefix(20)) at \(end)")
+                #expect(end - scanner.resumePoint <= XMLReference.longest, "\(drip.prefix(20)) at \(end)")
             }
         }
     }

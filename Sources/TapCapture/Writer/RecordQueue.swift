@@ -6,72 +6,6 @@ internal import Synchronization
 /// Appenders copy into one batch while the thread writes the other; ``take(_:interval:)`` swaps the two. All
 /// state is guarded by the monitor; the two flags that are asked for on every read of a socket are atomics beside it.
 final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched with the monitor's lock only.
-    /// Whole records, one after the other.
-    struct Batch {
-        var bytes: [UInt8] = []
-        /// Where each record ends.
-        var ends: [Int] = []
-
-        mutating func add(_ line: RawSpan) {
-            line.withUnsafeBytes { bytes.append(contentsOf: $0) }
-            if bytes.last != 0x0A { bytes.append(0x0A) }
-            ends.append(bytes.count)
-        }
-
-        /// Empties the batch and keeps its memory: under load the next one is as large.
-        mutating func clear() {
-            bytes.removeAll(keepingCapacity: true)
-            ends.removeAll(keepingCapacity: true)
-        }
-
-        /// Gives the memory of a burst back; of an empty batch, when there is nothing to do.
-        mutating func shrink() {
-            guard bytes.isEmpty, bytes.capacity > 1 << 20 else { return }
-            bytes = []
-            ends = []
-        }
-    }
-
-    /// What the thread is asked for beside writing.
-    struct Requests {
-        var reopens = false
-        var closes = false
-    }
-
-    private enum Mode {
-        case working
-        /// Records wait; when the buffer is full they are dropped.
-        case failing
-        /// It will never work again: everything is dropped.
-        case broken
-    }
-
-    private struct State {
-        var filling = Batch()
-        /// Bytes of the other batch that are not written yet.
-        var writing = 0
-        var mode = Mode.working
-        /// Dropped since writing began to fail. Once one is dropped all are until it works again: the gap is one.
-        var loss = RecordWriter.Loss()
-        /// Records taken and records written or given up, for flushing.
-        var accepted: UInt64 = 0
-        var settled: UInt64 = 0
-        var reopens = false
-        var flushes = false
-        var closes = false
-        var isAbandoned = false
-        var isClosed = false
-        /// How the thread waits: for the first byte, or for more to come.
-        var isIdle = false
-        var isCollecting = false
-        var thread: pthread_t?
-        var counters = RecordWriter.Counters()
-        /// When sources were asked to stop reading, where they are.
-        var congestedSince: Int64?
-
-        var pending: Int { filling.bytes.count + writing }
-    }
-
     private let monitor = Monitor()
     private var state = State()
     private let options: RecordWriter.Options
@@ -110,7 +44,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
             }
             let isFull = state.mode == .failing && (!state.loss.isEmpty || state.pending + size > options.capacity)
             guard !isFull, state.mode != .broken, !state.closes else {
-                drop(records: 1, bytes: line.byteCount)
+                state.drop(records: 1, bytes: line.byteCount)
                 return .dropped
             }
             let before = state.filling.bytes.count
@@ -207,7 +141,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
                 }
             }
             state.flushes = false
-            swapBatches(&batch)
+            state.swapBatches(&batch)
             let requests = Requests(reopens: state.reopens, closes: state.closes)
             state.reopens = false
             return requests
@@ -266,7 +200,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
         monitor.withLock {
             state.mode = .working
             failing.store(false, ordering: .relaxed)
-            swapBatches(&batch)
+            state.swapBatches(&batch)
             defer { state.loss = RecordWriter.Loss() }
             return state.loss
         }
@@ -286,12 +220,12 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
     /// Gives up the rest of a batch, and, where there will never be another attempt, all that waits.
     func giveUp(records: Int, bytes: Int, forEver: Bool) {
         monitor.withLock {
-            drop(records: records, bytes: bytes)
+            state.drop(records: records, bytes: bytes)
             state.settled &+= UInt64(records)
             state.writing = 0
             if forEver {
                 let waiting = state.filling.ends.count
-                drop(records: waiting, bytes: state.filling.bytes.count)
+                state.drop(records: waiting, bytes: state.filling.bytes.count)
                 state.settled &+= UInt64(waiting)
                 state.filling = Batch()
                 state.mode = .broken
@@ -319,17 +253,6 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
     }
 
     // MARK: - With the lock held
-
-    private func swapBatches(_ batch: inout Batch) {
-        batch.clear()
-        swap(&batch, &state.filling)
-        state.writing = batch.bytes.count
-    }
-
-    private func drop(records: Int, bytes: Int) {
-        state.loss.add(records: records, bytes: bytes)
-        state.counters.dropped.add(records: records, bytes: bytes)
-    }
 
     private func relieve() -> Bool {
         guard isCongested, state.pending <= options.lowWater else { return false }

@@ -43,13 +43,13 @@ public enum AttributeValue {
 
     /// Appends the character that the reference at `index` stands for; the offset behind its `;`, nil where it is none.
     private static func appendReference(_ raw: Span<UInt8>, at index: Int, to output: inout [UInt8]) -> Int? {
-        guard case .special(let end) = TextScan.reference(raw, at: index) else { return nil }
+        guard case .special(let end) = XMLReference.check(raw, at: index) else { return nil }
         let body = raw.extracting((index &+ 1)..<(end &- 1))
-        if let entity = TextScan.Entity(body) {
+        if let entity = XMLReference.Entity(body) {
             output.append(entity.byte)
             return end
         }
-        guard let value = TextScan.characterReference(body), let scalar = Unicode.Scalar(value) else { return nil }
+        guard let value = XMLReference.character(body), let scalar = Unicode.Scalar(value) else { return nil }
         output.append(contentsOf: UTF8.encode(scalar) ?? UTF8.encodedReplacementCharacter)
         return end
     }

@@ -53,3 +53,16 @@ public struct StanzaHead: Sendable, Hashable {
     /// An empty head.
     public init() {}
 }
+
+extension StanzaHead {
+    /// Number of bytes at the beginning of the item that hold all the head refers to.
+    var extent: Int {
+        var end = Int(name.end)
+        for attribute in [id, type, from, to, version] { end = max(end, Int(attribute?.range.end ?? 0)) }
+        end = max(end, Int(payloadName?.end ?? 0))
+        for namespace in [self.namespace, payloadNamespace] {
+            if case .item(let range) = namespace.source { end = max(end, Int(range.end)) }
+        }
+        return end
+    }
+}

@@ -9,15 +9,8 @@ enum TextStop {
 
 /// Scans over character data: text, attribute values and CDATA differ only in the bytes they stop at.
 enum TextScan {
-    private static let ones: UInt64 = 0x0101_0101_0101_0101
-    private static let highs: UInt64 = 0x8080_8080_8080_8080
-
-    /// Bits set (the top one of a byte) at least where a byte equals `value`; nothing set means there is none.
-    @inline(__always)
-    private static func equal(_ word: UInt64, _ value: UInt8) -> UInt64 {
-        let mixed = word ^ (ones &* UInt64(value))
-        return (mixed &- ones) & ~mixed & highs
-    }
+    static let ones: UInt64 = 0x0101_0101_0101_0101
+    static let highs: UInt64 = 0x8080_8080_8080_8080
 
     /// The first offset from `index` on at which the byte is none of a to z, or the end: of most names the end.
     @inline(__always)
@@ -93,48 +86,6 @@ enum TextScan {
         return end
     }
 
-    /// Whether accepted text holds `#` or `=`, without which it can hold no key in a URL (`aesgcm://…#`, `;preauth=`).
-    @inline(__always)
-    static func mayHoldKey(_ bytes: Span<UInt8>, from start: Int, to end: Int) -> Bool {
-        var index = start
-        let raw = bytes.bytes
-        while index &+ 8 <= end {
-            let word = raw.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
-            if equal(word, 0x23) | equal(word, 0x3D) != 0 { return true }
-            index &+= 8
-        }
-        while index < end {
-            if bytes[index] == 0x23 || bytes[index] == 0x3D { return true }
-            index &+= 1
-        }
-        return false
-    }
-
-    /// Whether the value of an attribute may hold a key in a URL.
-    ///
-    /// Hashes in base64 end with `=`, and namespaces hold `#`: neither alone is worth a closer look. Fewer than 12 bytes
-    /// hold no URL with a key in it.
-    static func attributeMayHoldKey(_ bytes: Span<UInt8>, _ value: ByteRange) -> Bool {
-        let (start, end) = (Int(value.start), Int(value.end))
-        guard end &- start >= 12, mayHoldKey(bytes, from: start, to: end) else { return false }
-        var last = end
-        while last > start, bytes[last &- 1] == 0x3D { last &-= 1 }
-        for index in start..<last {
-            if bytes[index] == 0x3D { return true }
-            if bytes[index] | 0x20 == 0x61, isScheme("aesgcm:", bytes, at: index) { return true }
-        }
-        return false
-    }
-
-    /// Whether `name`, in small letters, stands at `index` in whatever case.
-    private static func isScheme(_ name: StaticString, _ bytes: Span<UInt8>, at index: Int) -> Bool {
-        guard index &+ name.utf8CodeUnitCount <= bytes.count else { return false }
-        for offset in 0..<name.utf8CodeUnitCount where bytes[index &+ offset] | 0x20 != name.utf8Start[offset] {
-            return false
-        }
-        return true
-    }
-
     /// Scans the value of an attribute until its closing quote or something that may not stand there.
     static func scanValue(_ bytes: Span<UInt8>, from start: Int, quote: UInt8) -> TextStop {
         var index = start
@@ -144,7 +95,7 @@ enum TextScan {
             switch bytes[index] {
             case quote, 0x3C: return .special(index)
             case 0x26:
-                switch reference(bytes, at: index) {
+                switch XMLReference.check(bytes, at: index) {
                 case .special(let next): index = next
                 case let other: return other
                 }
@@ -167,7 +118,7 @@ enum TextScan {
             switch bytes[index] {
             case 0x3C, 0x5D: return .special(index)
             case 0x26:
-                switch reference(bytes, at: index) {
+                switch XMLReference.check(bytes, at: index) {
                 case .special(let next):
                     // `&#61;` may be the sign itself.
                     if bytes[index &+ 1] == 0x23 { mayHoldKey = true }
@@ -226,80 +177,5 @@ enum TextScan {
             }
         }
         return .special(index)
-    }
-
-    /// Bytes of the longest reference followed: `&#x0010FFFF;` with room for zeros in front, which nobody needs.
-    static let longestReference = 32
-
-    /// Checks the reference whose `&` is at `index`; `special` gives the offset behind its `;`.
-    static func reference(_ bytes: Span<UInt8>, at index: Int) -> TextStop {
-        var end = index &+ 1
-        while end < bytes.count, bytes[end] != 0x3B {
-            let byte = bytes[end]
-            guard XMLCharacters.isName(byte) || byte == 0x23, end &- index < longestReference else {
-                return .fault(.invalidReference, at: index)
-            }
-            end &+= 1
-        }
-        guard end < bytes.count else { return .end(index) }
-        let body = bytes.extracting((index &+ 1)..<end)
-        guard let first = body.isEmpty ? nil : body[0] else { return .fault(.invalidReference, at: index) }
-        guard first == 0x23 else {
-            return Entity(body) != nil ? .special(end &+ 1) : .fault(.entityReference, at: index)
-        }
-        guard let scalar = characterReference(body) else { return .fault(.invalidReference, at: index) }
-        guard XMLCharacters.isCharacter(scalar) else { return .fault(.invalidCharacter, at: index) }
-        return .special(end &+ 1)
-    }
-
-    /// The scalar of `#65` or `#x41`; nil when malformed. Values too large for a scalar saturate.
-    static func characterReference(_ body: Span<UInt8>) -> UInt32? {
-        let isHexadecimal = body.count > 1 && body[1] == 0x78
-        let digits = body.extracting(min(isHexadecimal ? 2 : 1, body.count)..<body.count)
-        guard !digits.isEmpty else { return nil }
-        var value: UInt32 = 0
-        for index in digits.indices {
-            let digit: UInt32
-            switch digits[index] {
-            case let byte where byte >= 0x30 && byte <= 0x39: digit = UInt32(byte &- 0x30)
-            case let byte where isHexadecimal && (byte | 0x20) >= 0x61 && (byte | 0x20) <= 0x66:
-                digit = UInt32((byte | 0x20) &- 0x61 &+ 10)
-            default: return nil
-            }
-            value = min(value &* (isHexadecimal ? 16 : 10) &+ digit, 0x110000)
-        }
-        return value
-    }
-
-    /// One of the five entities XML declares itself.
-    enum Entity {
-        case ampersand, lessThan, greaterThan, apostrophe, quote
-
-        init?(_ name: Span<UInt8>) {
-            if name.equals("amp") {
-                self = .ampersand
-            } else if name.equals("lt") {
-                self = .lessThan
-            } else if name.equals("gt") {
-                self = .greaterThan
-            } else if name.equals("apos") {
-                self = .apostrophe
-            } else if name.equals("quot") {
-                self = .quote
-            } else {
-                return nil
-            }
-        }
-
-        /// The character it stands for.
-        var byte: UInt8 {
-            switch self {
-            case .ampersand: 0x26
-            case .lessThan: 0x3C
-            case .greaterThan: 0x3E
-            case .apostrophe: 0x27
-            case .quote: 0x22
-            }
-        }
     }
 }

@@ -1,0 +1,72 @@
+import XMPPCore
+
+// Elements that are no stanzas: which of them mean something to the session.
+extension Session {
+    mutating func handleElement(_ event: StreamEvent, _ direction: Direction) {
+        guard event.head.kind == .nonza else { return handleStanza(event, direction) }
+        guard !event.isTruncated else { return recordItem(event, direction, .element, level: .info) }
+        switch event.head.namespace.namespace {
+        case .streams: handleStreamElement(event, direction)
+        case .tls: handleTLS(event, direction)
+        case .sasl, .sasl2, .sasl2Legacy: handleSASL(event, direction)
+        case .compression: handleCompression(event, direction)
+        case .streamManagement, .streamManagement2: handleStreamManagement(event, direction)
+        case .dialback: handleDialback(event, direction)
+        case .componentAccept where isNamed("handshake", event, direction),
+            .componentConnect where isNamed("handshake", event, direction):
+            handleHandshake(event, direction)
+        case .bidirectional:
+            if direction == .send { isBidirectional = true }
+            recordItem(event, direction, .element, level: .info)
+        default: recordItem(event, direction, .element, level: .info)
+        }
+    }
+
+    private mutating func handleCompression(_ event: StreamEvent, _ direction: Direction) {
+        recordItem(event, direction, .element, level: .info)
+        if direction == .send, isNamed("compress", event, direction) { begin(.compression, awaits: .server) }
+        if direction == .recv, isNamed("failure", event, direction) { finish(.compression, .failed()) }
+        guard direction == .recv, isNamed("compressed", event, direction) else { return }
+        finish(.compression, .ok)
+        note(
+            .note,
+            .warn,
+            code: "compression",
+            "the streams are compressed from here on and cannot be read",
+            direction: direction
+        )
+        turnOpaque(.send, .compression)
+        turnOpaque(.recv, .compression)
+    }
+
+    private mutating func handleStreamManagement(_ event: StreamEvent, _ direction: Direction) {
+        recordItem(event, direction, .element, level: .info)
+        if isNamed("r", event, direction) { return liveness.asks(direction, at: now.monotonic) }
+        if isNamed("a", event, direction) { return liveness.acknowledges(direction) }
+        if direction == .send, isNamed("resume", event, direction) { return begin(.resume, awaits: .server) }
+        guard direction == .recv else { return }
+        if isNamed("failed", event, direction), ladder.isUnderWay(.resume) {
+            let condition = parse(direction)?.firstChild { $0.namespace == .stanzaErrors }?.name
+            return finish(.resume, .failed(condition: condition))
+        }
+        if isNamed("enabled", event, direction), let enabled = parse(direction) { noteOtherPlace(enabled) }
+        guard isNamed("resumed", event, direction) else { return }
+        finish(.resume, .ok)
+        becomeOpen(event, "the session is resumed")
+    }
+
+    /// Stanzas flow: bytes pass as they come from now on, under the limits of a session that has authenticated.
+    mutating func becomeOpen(_ event: StreamEvent, _ words: String) {
+        if case .open = phase { return }
+        phase = .open
+        facts.opened = now
+        login = nil
+        for direction in Direction.allCases {
+            pipes[direction].decoder.limits = options.limits
+            cutThrough(direction)
+        }
+        climbToTop()
+        noteReady(words)
+        watchLogins()
+    }
+}

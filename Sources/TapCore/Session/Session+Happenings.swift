@@ -1,0 +1,153 @@
+public import XMPPCore
+
+// What happens to a session, as its driver tells it.
+extension Session {
+    /// The connection to the server is up. The attempt began at `since`; nil is where the rung before it ended. Where
+    /// attempts have been told by ``made(_:at:)``, this one has been, too.
+    public mutating func serverConnected(_ address: String, since: Run.Instant? = nil, at now: Run.Instant) {
+        self.now = now
+        isConnected = true
+        pipes.send.hasInput = true
+        note(.session, .trace, code: "server-connected", "connected to \(address)", part: .net)
+        if !ladder.has(.connect) {
+            finish(.connect, .ok, since: since?.monotonic, details: ["address": .string(address)])
+        }
+    }
+
+    /// The connection to the server could not be made; the client is told so in its own terms. Where no attempt has been
+    /// told by ``made(_:at:)`` or ``climbed(_:_:since:details:at:)``, there was one, which is told here.
+    public mutating func serverFailed(
+        _ reason: String,
+        _ fault: ConnectionFault = .unreachable,
+        at now: Run.Instant
+    ) {
+        self.now = now
+        login?.connectionFault = fault
+        login?.refusal = reason
+        if !ladder.hasFailure { finish(.connect, .failed(reason)) }
+        note(.error, .error, code: "server-unreachable", reason, condition: .remoteConnectionFailed, part: .net)
+        refuse(.remoteConnectionFailed, "The server cannot be reached.")
+    }
+
+    /// Ends the session from this side, telling both ends why; `code` is the record's.
+    public mutating func abort(
+        _ condition: StreamErrorCondition,
+        _ text: String,
+        code: String = "aborted",
+        at now: Run.Instant
+    ) {
+        self.now = now
+        guard !isFinished, !isRefusing else { return }
+        login?.refusal = text
+        note(.error, .error, code: code, text, condition: condition, part: .session)
+        refuse(condition, text)
+    }
+
+    /// Bytes have arrived.
+    public mutating func receive(_ direction: Direction, _ bytes: Span<UInt8>, at now: Run.Instant) -> Disposition {
+        self.now = now
+        guard !bytes.isEmpty, !isFinished else { return .keep }
+        if options.level >= .trace { traceChunk(direction, bytes) }
+        pipes[direction].received += UInt64(bytes.count)
+        liveness.lastReceived = now.monotonic
+        count(direction, bytes.count)
+        if pipes[direction].received == UInt64(bytes.count) {
+            lookAtFirstBytes(direction, bytes)
+            if isFinished { return .keep }
+        }
+        switch pipes[direction].mode {
+        case .opaque:
+            lookIntoOpaque(direction, bytes)
+            if isFinished { return .keep }
+            pipes[direction].forwarded += UInt64(bytes.count)
+            return .relay
+        case .cutThrough:
+            pipes[direction].decoder.append(bytes)
+            pipes[direction].hasInput = true
+            pipes[direction].forwarded += UInt64(bytes.count)
+            return .relay
+        case .store:
+            pipes[direction].decoder.append(bytes)
+            pipes[direction].hasInput = true
+            return .keep
+        }
+    }
+
+    /// No more bytes will come on a leg. Told a second time where a peer that had only ceased to send is gone.
+    public mutating func ended(_ leg: Leg, _ end: LegEnd, at now: Run.Instant) {
+        self.now = now
+        let direction = leg.inbound
+        guard !isFinished else { return }
+        if pipes[direction].end == .finished, end != .finished {
+            // The peer had only ceased to send; now it is gone, and nothing that is for it can reach it.
+            return finish(reset: true)
+        }
+        guard pipes[direction].end == nil else { return }
+        pipes[direction].end = end
+        pipes[direction].hasInput = true
+        // What waits for the answer to a request for TLS waits in vain: who sends no more cannot begin TLS. The server
+        // learns of the end behind it, or it might never answer and the session never end.
+        if direction == .send, end == .finished, pipes.send.isHeld { release(.send) }
+        // A client that is gone before its server is reached has nobody to pass the end on to.
+        if direction == .send, !isConnected, end != .finished { finish(reset: true) }
+    }
+
+    /// Ends the session because this program stops. Neither end is told by an end of its stream, so that a session with
+    /// stream management can be resumed (XEP-0198 §5).
+    public mutating func stop(at now: Run.Instant) {
+        self.now = now
+        guard !isFinished else { return }
+        if facts.ending == nil { facts.ending = .stopped }
+        finish(reset: false)
+    }
+
+    /// What was read ends here: whether the session went on nobody knows.
+    public mutating func recordingEnded(at now: Run.Instant) {
+        self.now = now
+        guard !isFinished else { return }
+        if facts.ending == nil { facts.ending = .unrecorded }
+        finish(reset: false)
+    }
+
+    /// The legs are closed: the last thing a driver tells. Records what is to be said of the session as a whole.
+    public mutating func closed(at now: Run.Instant) {
+        self.now = now
+        guard !phase.isClosed else { return }
+        finishRecords()
+    }
+
+    /// Goes on with a direction that was held.
+    public mutating func release(_ direction: Direction) {
+        if let held = pipes[direction].held { enqueue(.send(direction.destination, held)) }
+        pipes[direction].held = nil
+        pipes[direction].isHeld = false
+        pipes[direction].hasInput = true
+    }
+
+    /// Holds a direction whose items are stored: those that follow wait, and so does the leg once enough waits. Nothing
+    /// happens to one whose bytes pass as they come: they would pile up here, already passed.
+    public mutating func hold(_ direction: Direction) {
+        if pipes[direction].mode == .store { pipes[direction].isHeld = true }
+    }
+
+    /// Whether the session is open, serves for checking keys of dialback, or passes bytes that it cannot follow: what it
+    /// is waiting for has come to an end.
+    public var isPastLogin: Bool {
+        facts.opened != nil || isVerifying || pipes.send.isOpaque || pipes.recv.isOpaque
+    }
+
+    /// Whether the leg may be read: false while what it brought has to wait.
+    public func wantsBytes(from leg: Leg) -> Bool {
+        let direction = leg.inbound
+        guard pipes[direction].mode == .store else { return true }
+        let isWaiting = pipes[direction].isHeld || leg == .client && !isConnected && !isRefusing
+        return !isWaiting || pipes[direction].waiting < options.waitingBytes
+    }
+
+    private mutating func count(_ direction: Direction, _ bytes: Int) {
+        switch direction {
+        case .send: facts.sent.bytes += UInt64(bytes)
+        case .recv: facts.received.bytes += UInt64(bytes)
+        }
+    }
+}

@@ -1,0 +1,126 @@
+import XMPPCore
+
+// What is told beside the items: remarks, faults, and the session's beginning and end.
+extension Session {
+    mutating func note(
+        _ kind: Record.Kind,
+        _ level: Level,
+        code: String,
+        _ message: String,
+        condition: StreamErrorCondition? = nil,
+        direction: Direction? = nil,
+        part: Part = .session
+    ) {
+        guard level <= options.level else { return }
+        var record = makeRecord(kind, level, part: part)
+        record.code = code
+        record.message = message
+        record.condition = condition?.rawValue
+        record.direction = direction
+        record.leg = direction?.source
+        enqueue(.record(consume record))
+    }
+
+    mutating func noteReady(_ words: String) {
+        guard options.level >= .info else { return }
+        let elapsed = now.monotonic - facts.began.monotonic
+        var record = makeRecord(.session, .info, part: .session)
+        record.code = "session-ready"
+        record.message = "ready\(record.jid.map { " as \($0)" } ?? ""): \(words)"
+        if facts.isUnverified { record.details = ["unverified": true] }
+        record.roundTrip = elapsed
+        emit(consume record)
+    }
+
+    mutating func traceChunk(_ direction: Direction, _ bytes: Span<UInt8>) {
+        var record = makeRecord(.chunk, .trace, part: .net)
+        record.direction = direction
+        record.leg = direction.source
+        record.offset = pipes[direction].received
+        record.length = UInt64(bytes.count)
+        enqueue(.record(consume record))
+    }
+
+    mutating func recordFault(
+        _ fault: ScanFault,
+        _ event: StreamEvent,
+        _ direction: Direction,
+        isForeign: Bool
+    ) {
+        var record = makeRecord(.error, .error, part: .session)
+        record.direction = direction
+        record.leg = direction.source
+        record.epoch = event.epoch
+        record.offset = fault.offset
+        record.length = event.length
+        record.code = fault.code.rawValue
+        record.condition = fault.condition.rawValue
+        let outcome =
+            refusesUnread
+            ? "the session is closed" : "from here on this direction is passed on without being read"
+        record.message =
+            isForeign
+            ? foreignWords(direction)
+            : "\(fault.explanation), at offset \(fault.offset) of stream \(event.epoch)\(offence(fault, event, direction)); "
+                + outcome
+        emit(consume record)
+    }
+
+    /// The offending bytes: up to 120 around the fault once the session is past authentication; before that, and in
+    /// an item that may hold a secret, only the item's name and the one byte, so that nothing of a password can show.
+    private func offence(_ fault: ScanFault, _ event: StreamEvent, _ direction: Direction) -> String {
+        let bytes = pipes.bytes(direction)
+        let start = fault.offset - event.offset
+        guard start < UInt64(bytes.count) else { return "" }
+        let at = Int(start)
+        guard facts.opened != nil && !event.head.mayHoldSecret && !event.isTruncated || options.redaction.showsRawBytes,
+            let around = tools.redactor.excerpt(of: bytes, around: at)
+        else {
+            let name = event.head.name.isEmpty ? "" : " in <\(bytes.slice(event.head.name).string())>"
+            return "\(name), byte 0x\(String(bytes[at], radix: 16, uppercase: true))"
+        }
+        return ", near \(bytes.slice(around).string())"
+    }
+
+    private func foreignWords(_ direction: Direction) -> String {
+        let guess = ProtocolGuess(pipes.bytes(direction), isFinal: true)
+        let advice = guess?.advice.map { " \($0)" } ?? ""
+        let outcome = refusesUnread ? "the session is closed" : "passed on without being read"
+        return "\(guess?.words ?? "these bytes"), not XMPP; \(outcome).\(advice)"
+    }
+
+    mutating func recordTorn(_ event: StreamEvent, _ direction: Direction) {
+        var record = makeRecord(.note, .warn, part: .session)
+        record.direction = direction
+        record.leg = direction.source
+        record.epoch = event.epoch
+        record.offset = event.offset
+        record.length = event.length
+        digest(direction, isFirst: true)
+        record.digest = takeDigest(direction)
+        record.code = "torn"
+        record.message = "the connection ended inside an item, \(event.length) bytes into it"
+        record.isTruncated = true
+        emit(consume record)
+    }
+
+    /// What is to be said of the session as a whole.
+    mutating func finishRecords() {
+        contentSource = .none
+        facts.unanswered = requests.count + requests.forgotten
+        phase = .closed
+        endLadder()
+        for direction in Direction.allCases { recordOpaqueBytes(direction) }
+        noteVerdict()
+        guard facts.endingLevel <= options.level else { return }
+        var record = makeRecord(.session, facts.endingLevel, part: .session)
+        record.code = SessionFacts.endedCode
+        record.message = facts.endingWords
+        record.condition = facts.endingCondition
+        record.roundTrip = now.monotonic - facts.began.monotonic
+        var summary = facts.summary
+        summary["domain"] = facts.domain.map { .string(tools.redactor.disclose(address: $0)) }
+        record.details = summary
+        emit(consume record)
+    }
+}

@@ -1,0 +1,86 @@
+import XMPPCore
+
+// Streams: their headers, their ends, and the errors that end them.
+extension Session {
+    mutating func handleHeader(_ event: StreamEvent, _ direction: Direction) {
+        let head = event.head
+        switch direction {
+        case .send:
+            facts.version = text(head.version, direction)
+            if let to = text(head.to, direction) { facts.domain = to }
+            if let from = text(head.from, direction) { facts.from = from }
+            facts.kind =
+                switch pipes[direction].decoder.contentNamespace {
+                case .client: .client
+                case .server: .server
+                case .componentAccept, .componentConnect: .component
+                default: .unknown
+                }
+        case .recv:
+            login?.hasServerHeader = true
+            login?.serverVersion = text(head.version, direction)
+            if facts.streams.count < SessionFacts.mostStreams {
+                facts.streams.append(.init(epoch: event.epoch, id: text(head.id, direction)))
+            }
+        }
+        if options.level >= .info {
+            var record = makeRecord(event, direction, .streamOpen, level: .info)
+            record.message = headerWords(event, direction)
+            emit(record)
+        }
+        if event.epoch > 1, !isRestartDue(direction) {
+            // The first is worth a word; who sends a thousand of them has a thousand records of headers.
+            note(
+                .note,
+                pipes[direction].hasRestartedUncalled ? .verbose : .warn,
+                code: "unexpected-restart",
+                "a new stream header that no success, proceed or compressed called for",
+                direction: direction
+            )
+            pipes[direction].hasRestartedUncalled = true
+        }
+        pipes[direction].mayRestart = false
+        awaitFeatures(event, direction)
+        climbHeader(event, direction)
+        if case .refusing = phase, direction == .send { answerRefused() }
+    }
+
+    /// Whether the initiator may open a new stream: after success, or ahead of it while authentication is under way.
+    private func isRestartDue(_ direction: Direction) -> Bool {
+        if pipes[direction].mayRestart { return true }
+        return switch phase {
+        case .restarting, .authenticating: true
+        case .binding:
+            direction == .recv || pipes.send.decoder.epoch <= pipes.recv.decoder.epoch
+        default: false
+        }
+    }
+
+    mutating func handleStreamEnd(_ event: StreamEvent, _ direction: Direction) {
+        pipes[direction].hasClosedStream = true
+        recordItem(event, direction, .streamClose, level: .info)
+        if facts.ending == nil { facts.ending = .clean(by: direction) }
+        if case .open = phase { phase = .closing }
+    }
+
+    mutating func handleStreamElement(_ event: StreamEvent, _ direction: Direction) {
+        guard let element = parse(direction) else { return recordItem(event, direction, .element, level: .info) }
+        guard element.isNamed("error") else { return recordItem(event, direction, .element, level: .info) }
+        let condition =
+            element.firstChild { $0.namespace == .streamErrors && !$0.isNamed("text") }?.name ?? "undefined-condition"
+        judge(streamError: condition, element, direction)
+        var record = makeRecord(event, direction, .element, level: .error)
+        record.condition = condition
+        record.code = "stream-error"
+        record.summary = "ends the stream"
+        // A component whose secret is wrong is told so by a stream error (XEP-0114 §3).
+        if let step = decodeStep(element, direction) {
+            record.sasl = step.facts
+            facts.authentication = .failed(condition: condition)
+        }
+        let words = element.childText("text", .streamErrors).map { tools.redactor.disclose(text: $0) }
+        record.message = words
+        emit(record)
+        failRung(condition: condition, words)
+    }
+}

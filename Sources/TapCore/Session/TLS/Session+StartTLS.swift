@@ -1,0 +1,56 @@
+import XMPPCore
+
+// STARTTLS (RFC 6120 §5) as the two ends speak of it, before TLS begins.
+extension Session {
+    mutating func handleTLS(_ event: StreamEvent, _ direction: Direction) {
+        recordItem(event, direction, .element, level: .info, part: .tls)
+        switch direction {
+        case .send where isNamed("starttls", event, direction):
+            // There is nothing to wait for once authentication has succeeded (RFC 6120 §5.3.1).
+            guard phase.isBeforeAuthentication else { return }
+            phase = .startingTLS
+            begin(.startTLS, awaits: .server)
+            ladder.cancel(.mechanism)
+            // What follows belongs to TLS or, if the server declines, to this stream: it waits for the answer, unless
+            // none can come, or the client has sent all it will and TLS cannot begin.
+            if !pipes.recv.hasPassedEnd, pipes.send.end == nil { hold(.send) }
+        case .recv where isNamed("proceed", event, direction):
+            finish(.startTLS, .ok)
+            // What is held goes on when TLS is up on the server's leg.
+            if pipes.recv.held != nil { return }
+            if options.holdsProceed { return refuseSecondTLS() }
+            if options.isInsideTLS { return passTLS() }
+            noteEarlyBytes()
+            beginTLS(directly: false)
+        case .recv:
+            if case .startingTLS = phase {
+                phase = .opening
+                finish(.startTLS, .failed("the server declines"))
+            }
+            if pipes.send.isHeld { release(.send) }
+        default: break
+        }
+    }
+
+    /// The streams begin anew inside TLS, of which nothing else is seen.
+    private mutating func passTLS() {
+        finish(.tls, .skipped("not told; the streams that follow are those inside"))
+        phase = .opening
+        for direction in Direction.allCases { pipes[direction].mayRestart = true }
+        if pipes.send.isHeld { release(.send) }
+    }
+
+    /// Reports plaintext that the client sent between its request for TLS and the server's consent.
+    private mutating func noteEarlyBytes() {
+        let count = pipes.send.waiting
+        guard count > 0, pipes.pending(.send)[0] != 0x16 else { return }
+        note(
+            .note,
+            .warn,
+            code: "starttls-injection",
+            "\(count) bytes that are not TLS came between <starttls/> and <proceed/>",
+            direction: .send,
+            part: .tls
+        )
+    }
+}
