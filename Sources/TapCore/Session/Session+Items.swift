@@ -14,6 +14,7 @@ extension Session {
             if separate != nil, takesAside(event, kind, direction) { return }
             if kind == .element, direction == .recv, isFeatures(event) { return passFeatures(event) }
             if kind == .element, terminates(event, direction) { return }
+            if kind == .element, refusesConsent(event, direction) { return }
             if kind == .whitespace, keepsWhiteSpace(event, direction) { return }
             if shouldHold(event, direction) { holdItem(event, direction) } else { forward(event, direction) }
             if event.head.isUnusual { doubt(event, kind, direction) }

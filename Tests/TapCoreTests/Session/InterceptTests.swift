@@ -53,4 +53,27 @@ import Testing
         #expect(may)
         #expect(harness.told(code: "starttls-injection").isEmpty)
     }
+
+    @Test(arguments: [false, true]) func `consent to TLS where none can begin ends the session`(isInside: Bool) throws {
+        var harness = Self.harness()
+        if isInside {
+            harness.say(Conversations.startTLS)
+            harness.session.tlsBegins(.server, directly: false, at: harness.now)
+            harness.session.tlsOpened(.server, [:], "TLS", at: harness.now)
+            harness.session.proceed(at: harness.now)
+            harness.session.tlsBegins(.client, directly: false, at: harness.now)
+            harness.session.tlsOpened(.client, [:], "TLS", at: harness.now)
+            harness.say(Array(Conversations.startTLS.dropLast()))
+        } else {
+            // Nobody has asked for it.
+            harness.say(Array(Conversations.startTLS.prefix(3)))
+        }
+        let before = harness.text(.recv)
+        harness.recv(Conversations.startTLS[4].text)
+        #expect(harness.closed == false)
+        let told = try #require(harness.told(code: "starttls-unexpected").first?.record)
+        #expect(told.level == .error && told.condition == "policy-violation")
+        #expect(!harness.text(.recv).dropFirst(before.count).contains("<proceed"))
+        #expect(harness.text(.send).contains("<policy-violation"))
+    }
 }

@@ -18,7 +18,6 @@ extension Session {
             finish(.startTLS, .ok)
             // What is held goes on when TLS is up on the server's leg.
             if pipes.recv.held != nil { return }
-            if options.holdsProceed { return refuseSecondTLS() }
             if options.isInsideTLS { return passTLS() }
             noteEarlyBytes()
             beginTLS(directly: false)

@@ -223,8 +223,13 @@ extension Session {
         tlsFailed(leg, code: "starttls-injection", words, at: now)
     }
 
-    /// The server consents to TLS that nobody may begin: none was asked for, or this is inside TLS.
-    mutating func refuseSecondTLS() {
+    /// Refuses the server's consent to TLS that nobody may begin, since none was asked for or this is inside TLS; whether
+    /// it did. The client does not get it: it would begin TLS, and take what ends the session for that.
+    mutating func refusesConsent(_ event: StreamEvent, _ direction: Direction) -> Bool {
+        guard options.holdsProceed, direction == .recv, event.head.namespace.namespace == .tls, !event.isTruncated,
+            !isRefusing, isNamed("proceed", event, .recv), !shouldHold(event, .recv)
+        else { return false }
+        recordItem(event, .recv, .element, level: .info, part: .tls)
         note(
             .error,
             .error,
@@ -235,6 +240,7 @@ extension Session {
             part: .tls
         )
         refuse(.policyViolation, "TLS cannot begin here.", fault: .recv)
+        return true
     }
 
     /// A login in clear is worth a word where TLS was wanted.
