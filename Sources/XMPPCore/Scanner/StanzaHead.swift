@@ -41,8 +41,8 @@ public struct StanzaHead: Sendable, Hashable {
     /// The item holds an element or attribute whose name is in the redaction catalogue, or a character reference
     /// inside a tag, which could hide one: it must go through redaction before anybody sees it.
     public var mayHoldSecret = false
-    /// The item is written in a way that parsers have been known to read differently: a CDATA section, a character
-    /// reference inside a tag, or ``hasDoubtfulNamespace``.
+    /// The item is written in a way that parsers have been known to read differently: a CDATA section, a character inside a
+    /// tag given by its number, or ``hasDoubtfulNamespace``.
     public var isUnusual = false
     /// A namespace declared in the item holds a character that no URI can hold (RFC 3986 §2): parsers that join a
     /// namespace and a name by such a character can take one name for another (CVE-2022-25236).

@@ -116,7 +116,7 @@ extension StanzaScanner {
         case .binding(let found): binding = found
         case .fault(let code, let at): return .fault(code, at: at, limit: 0)
         }
-        if tag.hasReference { head.isUnusual = true }
+        if tag.hasNumericReference { head.isUnusual = true }
         if depth == 1 {
             noteStanza(window, binding: binding)
         } else {

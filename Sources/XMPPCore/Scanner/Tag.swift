@@ -32,6 +32,8 @@ struct Tag {
     var hasDeclarations = false
     /// The value of an attribute holds a reference.
     var hasReference = false
+    /// One of them is to a character by its number, and not by one of the five names that everybody writes.
+    var hasNumericReference = false
 
     /// The local part of the name.
     var localName: ByteRange { colon < 0 ? name : ByteRange(Int(colon) &+ 1, Int(name.end)) }
@@ -53,6 +55,7 @@ struct Tag {
         attributes.removeAll()
         hasDeclarations = false
         hasReference = false
+        hasNumericReference = false
         var index = start &+ 1
         guard index < bytes.count else { return .incomplete }
         let isEnd = bytes[index] == 0x2F
@@ -146,6 +149,7 @@ struct Tag {
             if byte == 0x26 {
                 needsDecoding = true
                 hasReference = true
+                if index &+ 1 < end, bytes[index &+ 1] == 0x23 { hasNumericReference = true }
             } else if byte < 0x20 {
                 needsDecoding = true
             }
