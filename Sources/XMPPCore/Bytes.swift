@@ -42,6 +42,17 @@ extension Span where Element == UInt8 {
         }
     }
 
+    /// Whether `other` occurs in these bytes; nothing occurs in anything.
+    public func contains(_ other: borrowing Span<UInt8>) -> Bool {
+        guard other.count > 0 else { return true }
+        guard other.count <= count else { return false }
+        for start in 0...(count - other.count)
+        where self[start] == other[0] && extracting(start..<(start + other.count)).equals(other) {
+            return true
+        }
+        return false
+    }
+
     /// The bytes of `range`, cut to those that there are.
     @inline(__always)
     @_lifetime(copy self)

@@ -198,8 +198,10 @@ extension TextForm {
         }
         if record.level <= .warn {
             for word in record.code == record.condition ? [record.code] : [record.code, record.condition] {
-                guard let word, record.message != nil, record.message?.contains(word) == false else { continue }
+                guard let word, let message = record.message else { continue }
                 guard record.details?.entries.contains(where: { $0.value == .string(word) }) != true else { continue }
+                // By bytes: a search by characters would take longer than all the rest of the line.
+                guard !message.utf8.span.contains(word.utf8.span) else { continue }
                 line.append(separator)
                 line.appendEscaped(word)
                 separator = ", "
