@@ -118,4 +118,22 @@ import XMPPCore
         #expect(first?.firstChild?.text == "one")
         #expect(second?.firstChild?.text == "two")
     }
+
+    /// The same by libxml2: a letter stands for a namespace of 30,000 bytes, at elements or at attributes.
+    @Test(arguments: [
+        ("<p:a/>", 3000, false), ("<p:a/>", 10, true), ("<a p:b=''/>", 3000, false), ("<a b=''/>", 3000, true),
+    ])
+    func `Namespaces that would fill the memory when spelled out are read by nobody`(
+        child: String,
+        count: Int,
+        isRead: Bool
+    ) throws {
+        let uri = String(repeating: "u", count: 30_000)
+        let item = Array("<message xmlns:p='\(uri)'>\(String(repeating: child, count: count))</message>".utf8)
+        var reader = ElementReader()
+        #expect((reader.read(item.span) != nil) == isRead)
+        let parsed = try? StanzaParser().parse(item.span, root: [])
+        #expect((parsed != nil) == isRead)
+        if isRead { #expect(reader.read(item.span) == parsed) }
+    }
 }

@@ -96,7 +96,9 @@ extension Session {
                 .error,
                 .warn,
                 code: "parser-disagreement",
-                "libxml2 refuses what the scanner accepts: \(error.message) (\(error.code))",
+                error.code == 0
+                    ? "the item cannot be looked into: \(error.message)"
+                    : "libxml2 refuses what the scanner accepts: \(error.message) (\(error.code))",
                 direction: direction
             )
             return nil

@@ -46,7 +46,8 @@ final class ElementArena {
         contents.deallocate()
     }
 
-    func reset() { contents.pointee.reset() }
+    /// Empties the arena for an item of so many bytes.
+    func reset(itemBytes: Int) { contents.pointee.reset(itemBytes: itemBytes) }
 
     func node(_ index: Int) -> Node { contents.pointee.nodes[index] }
     func attribute(_ index: Int) -> Attribute { contents.pointee.attributes[index] }
@@ -72,6 +73,9 @@ final class ElementArena {
         private(set) var bytes = RawList<UInt8>(capacity: 512)
         private(set) var openNode: Int32 = -1
         private var textNode: Int32 = -1
+        /// Bytes of the URIs of all elements and attributes, as if each had its own, but for those of the table.
+        private var uriBytes = 0
+        private var uriLimit = Int.max
 
         func deallocate() {
             nodes.deallocate()
@@ -79,7 +83,9 @@ final class ElementArena {
             bytes.deallocate()
         }
 
-        mutating func reset() {
+        mutating func reset(itemBytes: Int = .max) {
+            uriBytes = 0
+            uriLimit = Self.uriLimit(itemBytes: itemBytes)
             nodes.removeAll()
             attributes.removeAll()
             bytes.removeAll()
@@ -88,6 +94,18 @@ final class ElementArena {
         }
 
         mutating func resetBytes() { bytes.removeAll() }
+
+        /// Whether the namespaces, spelled out at each element, would be many times the item: a prefix of one letter can
+        /// stand for 64 KiB, thousands of times. Nobody is to make copies of that, write it anew or compare it.
+        var isTooWide: Bool { uriBytes > uriLimit }
+
+        /// The same for contents that were filled by who did not know the item's length.
+        func isTooWide(itemBytes: Int) -> Bool { uriBytes > Self.uriLimit(itemBytes: itemBytes) }
+
+        private static func uriLimit(itemBytes: Int) -> Int {
+            let (product, overflows) = itemBytes.multipliedReportingOverflow(by: 16)
+            return overflows ? .max : max(product, 64 << 10)
+        }
 
         @inline(__always)
         mutating func append(_ pointer: UnsafePointer<UInt8>, _ count: Int) -> ByteRange {
@@ -98,6 +116,7 @@ final class ElementArena {
 
         mutating func begin(name: ByteRange, uri: ByteRange, namespace: Namespace, isInherited: Bool = false) {
             textNode = -1
+            if namespace == .other { uriBytes &+= uri.count }
             let index = Int32(truncatingIfNeeded: nodes.count)
             nodes.append(
                 Node(
@@ -116,6 +135,7 @@ final class ElementArena {
         /// Adds an attribute to the element that was begun last.
         mutating func addAttribute(_ attribute: Attribute) {
             guard openNode >= 0 else { return }
+            if attribute.namespace == .other { uriBytes &+= attribute.uri.count }
             attributes.append(attribute)
             nodes[Int(openNode)].attributeCount &+= 1
         }

@@ -110,6 +110,8 @@ final class ParserContext {
         if let context = state.pointee.context { xmlStopParser(context) }
     }
 
+    private static let tooWide = "namespaces that would be many times as long as the item, spelled out at each element"
+
     private static func begin(
         _ state: UnsafeMutablePointer<State>,
         _ name: UnsafePointer<xmlChar>,
@@ -119,6 +121,7 @@ final class ParserContext {
     ) {
         state.pointee.depth &+= 1
         guard state.pointee.depth > 1, let arena = state.pointee.arena else { return }
+        guard !arena.pointee.isTooWide else { return refuse(state, 0, tooWide) }
         let (uriRange, namespace) = resolve(state, uri, arena)
         let nameRange = arena.pointee.append(name, length(name))
         arena.pointee.begin(name: nameRange, uri: uriRange, namespace: namespace)

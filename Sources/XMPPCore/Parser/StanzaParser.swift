@@ -12,7 +12,7 @@ internal import CLibXML2
 public final class StanzaParser {
     /// Why libxml2 refused an item.
     public struct Failure: Error, Sendable, Hashable {
-        /// libxml2's error number (xmlParserErrors), or 0 where it gave none.
+        /// libxml2's error number (xmlParserErrors), or 0 where it gave none or was not asked.
         public var code: Int
         /// libxml2's words, one line.
         public var message: String
@@ -40,7 +40,7 @@ public final class StanzaParser {
     /// `<stream` and `>` in the header, as ``StreamDecoder/declarations`` has them.
     public func parse(_ item: Span<UInt8>, root: [UInt8]) throws(Failure) -> Element {
         if !isKnownUniquelyReferenced(&arena) { arena = ElementArena() }
-        arena.reset()
+        arena.reset(itemBytes: item.count)
         let context = try takeContext(root)
         let failure = context.parse(item, into: arena)
         if let failure {

@@ -52,6 +52,17 @@ import XMPPCore
         #expect(flags(harness) == [])
     }
 
+    @Test func `An item that would be huge with its namespaces spelled out passes and is not looked into`() {
+        var harness = Self.session()
+        let uri = String(repeating: "u", count: 30_000)
+        let stanza =
+            "<message xmlns:p='\(uri)'><![CDATA[x]]>" + String(repeating: "<p:a/>", count: 20_000) + "</message>"
+        let before = harness.toServer.count
+        harness.send(stanza)
+        #expect(harness.toServer.count - before == stanza.utf8.count)
+        #expect(flags(harness) == [])
+    }
+
     @Test func `Readings that differ in anything are a contradiction`() throws {
         func read(_ text: String) throws -> Element {
             try StanzaParser().parse(Array(text.utf8).span, root: Array(" xmlns='jabber:client'".utf8))
