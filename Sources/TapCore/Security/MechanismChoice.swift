@@ -68,7 +68,10 @@ public struct MechanismChoice: Sendable, Hashable {
             let serverBinds = offered.contains { $0.hasSuffix(Self.plus) }
             let claim: BindingClaim = serverBinds || leg?.bindings.isEmpty != false ? .unsupported : .notOffered
             self.init(mechanism: unbound, binding: claim)
-            if serverBinds, let leg { remark = Self.unbound(types, leg) }
+            if serverBinds, let leg {
+                let isBindable = binding.map { !$0.isGuess } ?? false
+                remark = isBindable ? Self.otherMechanisms(scram) : Self.unbound(types, leg)
+            }
         } else if means.mayShowPassword, offered.contains(Self.plain), means.mechanisms.contains(Self.plain) {
             self.init(mechanism: Self.plain)
         } else if means.hasCertificate, offered.contains(Self.external) {
@@ -98,6 +101,10 @@ public struct MechanismChoice: Sendable, Hashable {
         let own = leg.bindings.map(\.type).joined(separator: ", ")
         return "the server has the bindings \(types.joined(separator: ", ")), this connection has "
             + (own.isEmpty ? "none" : own)
+    }
+
+    private static func otherMechanisms(_ own: [String]) -> String {
+        "the server binds none of the mechanisms that there is a secret for (\(own.joined(separator: ", ")))"
     }
 
     private static let plain = "PLAIN"

@@ -86,8 +86,9 @@ extension Session {
         pipes[direction].end = end
         pipes[direction].hasInput = true
         // What waits for the answer to a request for TLS waits in vain: who sends no more cannot begin TLS. The server
-        // learns of the end behind it, or it might never answer and the session never end.
-        if direction == .send, end == .finished, pipes.send.isHeld { release(.send) }
+        // learns of the end behind it, or it might never answer and the session never end. A step of a login that is being
+        // done elsewhere comes to its end, and the server is still to be told what comes of it.
+        if direction == .send, end == .finished, pipes.send.isHeld, login?.computing == nil { release(.send) }
         // A client that is gone before its server is reached has nobody to pass the end on to.
         if direction == .send, !isConnected, end != .finished { finish(reset: true) }
     }

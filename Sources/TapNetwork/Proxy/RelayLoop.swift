@@ -13,6 +13,7 @@ struct RelayContext: Sendable {
     let admission: Admission
     let recorder: Recorder
     let metrics: ProxyMetrics
+    let slowSteps = SlowSteps()
 }
 
 /// What the sessions of one event loop share, and who they are. Belongs to that loop.

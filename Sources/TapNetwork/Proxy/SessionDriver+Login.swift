@@ -1,17 +1,13 @@
 internal import NIOCore
-internal import NIOPosix
 internal import TapCore
 
 // What a login has hashed, away from the event loop: its other sessions go on.
 extension SessionDriver {
-    /// Does a step of a login on a thread for such work, and brings back what came of it. The session may be over by then.
+    /// Has a step of a login done on a thread for such work, and brings back what came of it. The session may be over by
+    /// then.
     func compute(_ step: SlowStep) {
-        NIOThreadPool.singleton.runIfActive(eventLoop: loop.eventLoop) {
-            var step = step
-            step.perform()
-            return step
-        }.assumeIsolated().whenComplete { [weak self] result in
-            guard let self, stage == .relaying, case .success(let step) = result else { return }
+        loop.context.slowSteps.perform(step, on: loop.eventLoop).assumeIsolated().whenSuccess { [weak self] step in
+            guard let self, stage == .relaying else { return }
             session.computed(step, at: now)
             perform()
         }

@@ -3,9 +3,9 @@ public import XMPPCore
 
 /// Ends the logins of the accounts of a file, by this program's SASL mechanisms.
 ///
-/// What is derived from a password is computed when it is first needed, and then remembered: it takes some milliseconds. Of
-/// an account with stored keys alone, the client's own login gives what it takes to log in to the server: its proof by SCRAM
-/// the key of that mechanism, PLAIN the password.
+/// What is derived from a password of the file is computed when it is first needed, and then remembered: it takes some
+/// milliseconds. What clients show is not kept. Of an account with stored keys alone, the client's own login gives what it
+/// takes to log in to the server: its proof by SCRAM the key of that mechanism, PLAIN the password.
 public final class AccountDesk: LoginDesk {
     /// How often passwords are hashed for clients, the least that RFC 7677 §4 allows: who can attack what is sent there has
     /// ended TLS already, and each login waits for it.
@@ -13,6 +13,8 @@ public final class AccountDesk: LoginDesk {
 
     private let secrets: [JID: AccountsFile.Secret]
     private let cryptography: any Cryptography
+    /// For the passwords of the file.
+    private let remembering: RememberedKeys
     private let salt: [UInt8]
     private let decoyKey: [UInt8]
 
@@ -29,7 +31,8 @@ public final class AccountDesk: LoginDesk {
     ) throws {
         secrets = Dictionary(accounts.map { ($0.jid.bare, $0.secret) }) { first, _ in first }
         self.hasCertificate = hasCertificate
-        self.cryptography = RememberedKeys(cryptography)
+        self.cryptography = cryptography
+        remembering = RememberedKeys(cryptography)
         salt = try cryptography.randomBytes(count: 16)
         decoyKey = try cryptography.randomBytes(count: 32)
     }
@@ -110,6 +113,7 @@ public final class AccountDesk: LoginDesk {
                 let secret = Self.secret(kept, learned, scram.algorithm),
                 let nonce = try? SCRAMMechanism.makeNonce(cryptography)
             else { return nil }
+            let isOurs = if case .password = kept { true } else { false }
             return SCRAMClient(
                 scram,
                 identity: identity,
@@ -117,7 +121,7 @@ public final class AccountDesk: LoginDesk {
                 nonce: nonce,
                 binding: binding,
                 offer: offer,
-                cryptography: cryptography
+                cryptography: isOurs ? remembering : cryptography
             )
         }
     }
@@ -149,7 +153,7 @@ public final class AccountDesk: LoginDesk {
             guard let prepared = SASLprep.prepare(password) else { return false }
             return cryptography.areEqual(Array(given.utf8), Array(prepared.utf8))
         case .keys(let keys):
-            guard let algorithm = keys.algorithms.first, let stored = keys.records[algorithm],
+            guard let (algorithm, stored) = keys.cheapest,
                 let made = try? SCRAMCredentials(
                     algorithm,
                     password: given,
@@ -176,7 +180,7 @@ public final class AccountDesk: LoginDesk {
             password: password,
             salt: Array(salt.prefix(16)),
             iterations: Self.iterations,
-            cryptography: cryptography
+            cryptography: remembering
         )
     }
 }

@@ -100,12 +100,9 @@ public struct AccountsFile: Sendable {
     /// The lines of a file at `path` that say something, with their numbers from 1.
     static func lines(of text: String, _ path: String) throws(AccountsError) -> [(number: Int, Line)] {
         var lines: [(number: Int, Line)] = []
-        // Some editors begin a file with a mark that says that it is UTF-8.
-        let text = text.unicodeScalars.first == "\u{FEFF}" ? String(text.unicodeScalars.dropFirst()) : text
-        let rows = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
-        for (index, row) in rows.enumerated() {
-            func fault(_ words: String) -> AccountsError { AccountsError(path, index + 1, words) }
-            var rest = trim(row)
+        for (number, row) in rows(of: text) {
+            func fault(_ words: String) -> AccountsError { AccountsError(path, number, words) }
+            var rest = row
             guard let first = rest.first, first != "#" else { continue }
             let end = rest.firstIndex(where: isBlank) ?? rest.endIndex
             let address = String(rest[..<end])
@@ -125,9 +122,17 @@ public struct AccountsFile: Sendable {
             if let other = lines.first(where: { ($0.1.recorded ?? $0.1.jid) == meant }) {
                 throw fault("line \(other.number) stands for \(meant) already; leave one out")
             }
-            lines.append((index + 1, Line(jid: jid, file: String(rest), recorded: recorded)))
+            lines.append((number, Line(jid: jid, file: String(rest), recorded: recorded)))
         }
         return lines
+    }
+
+    /// All lines of a file, with their numbers from 1 and without the blanks around them.
+    static func rows(of text: String) -> [(number: Int, row: Substring)] {
+        // Some editors begin a file with a mark that says that it is UTF-8.
+        let text = text.unicodeScalars.first == "\u{FEFF}" ? String(text.unicodeScalars.dropFirst()) : text
+        let rows = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+        return rows.enumerated().map { (number: $0.offset + 1, row: trim($0.element)) }
     }
 
     private static func account(_ text: String, _ fault: (String) -> AccountsError) throws(AccountsError) -> JID {

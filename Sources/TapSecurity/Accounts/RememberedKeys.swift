@@ -3,9 +3,10 @@ internal import TapCore
 internal import XMPPCore
 
 /// Cryptography that derives each key from a password once: accounts log in again and again, with the same salt, and every
-/// derivation keeps an event loop from its other sessions for milliseconds.
+/// derivation takes milliseconds.
 ///
-/// It holds passwords and keys as long as it lives; it is for who holds the passwords anyway.
+/// It holds passwords and keys as long as it lives. It is for the passwords of who holds them anyway, and never for what
+/// somebody else shows, right or wrong: that would be kept in clear, and guesses would drive out what is worth keeping.
 struct RememberedKeys: Cryptography {
     private struct Input: Hashable {
         let algorithm: HashAlgorithm

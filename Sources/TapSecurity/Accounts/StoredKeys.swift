@@ -26,6 +26,13 @@ public struct StoredKeys: Sendable, Hashable {
     /// The hashes, the strongest first.
     public var algorithms: [HashAlgorithm] { HashAlgorithm.byStrength.filter { records[$0] != nil } }
 
+    /// The record by which a password is checked with the least work: of the fewest iterations, and of several such the
+    /// strongest.
+    var cheapest: (algorithm: HashAlgorithm, record: SCRAMCredentials)? {
+        let all = algorithms.compactMap { algorithm in records[algorithm].map { (algorithm: algorithm, record: $0) } }
+        return all.min { $0.record.iterations < $1.record.iterations }
+    }
+
     // MARK: Files
 
     /// What is wrong with a line.
@@ -35,18 +42,25 @@ public struct StoredKeys: Sendable, Hashable {
         let words: String
     }
 
-    /// Whether a text holds records and not a password: whether its first line begins as a record does.
+    /// Whether a text holds records and not a password: whether the first line that says something begins as a record does.
+    ///
+    /// A password may begin with `#`: it is one unless a record follows.
     static func begin(_ text: String) -> Bool {
-        let start = text.passwordLine.prefix { $0 != "$" }
-        return start.hasPrefix("SCRAM-") && start.utf8.count < text.passwordLine.utf8.count
+        guard let row = rows(of: text).first?.row else { return false }
+        let start = row.prefix { $0 != "$" }
+        return start.hasPrefix("SCRAM-") && start.endIndex < row.endIndex
+    }
+
+    /// The lines that say something, with their numbers from 1.
+    private static func rows(of text: String) -> [(number: Int, row: Substring)] {
+        AccountsFile.rows(of: text).filter { !$0.row.isEmpty && $0.row.first != "#" }
     }
 
     /// The records of a text; empty lines and those that begin with `#` say nothing.
     init(parsing text: String) throws(Fault) {
         var records: [HashAlgorithm: SCRAMCredentials] = [:]
-        let rows = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
-        for (index, row) in rows.enumerated() where !row.isEmpty && row.first != "#" {
-            func fault(_ words: String) -> Fault { Fault(line: index + 1, words: words) }
+        for (number, row) in Self.rows(of: text) {
+            func fault(_ words: String) -> Fault { Fault(line: number, words: words) }
             let (algorithm, record) = try Self.record(row, fault)
             guard records[algorithm] == nil else {
                 throw fault("there is a record of \(SCRAMMechanism(algorithm)) already; leave one out")

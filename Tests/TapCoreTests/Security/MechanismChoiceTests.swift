@@ -64,6 +64,23 @@ struct MechanismChoiceTests {
         #expect(remark(both, nil, nil) == nil)
     }
 
+    @Test func `a login that could be bound and has not the mechanism for it is told of that, and not of bindings`() {
+        var means = Self.means
+        means.mechanisms = ["SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"]
+        let offer = ["SCRAM-SHA-512-PLUS", "SCRAM-SHA-1"]
+        for types in [["tls-exporter"], nil] {
+            let choice = MechanismChoice(of: offer, bindingTypes: types, on: Self.tls12, by: means)
+            #expect(choice?.mechanism == "SCRAM-SHA-1" && choice?.binding == .unsupported)
+            #expect(
+                choice?.remark
+                    == "the server binds none of the mechanisms that there is a secret for (SCRAM-SHA-256, SCRAM-SHA-1)"
+            )
+        }
+        // There is no binding either.
+        let choice = MechanismChoice(of: offer, bindingTypes: ["tls-unique"], on: Self.tls13, by: means)
+        #expect(choice?.remark?.hasPrefix("the server has the bindings tls-unique") == true)
+    }
+
     @Test func `"y" is for a server that offers no binding at all, and for a connection that has one`() {
         #expect(words(["SCRAM-SHA-1"], nil, nil) == "SCRAM-SHA-1 n")
         #expect(words(["SCRAM-SHA-1"], nil, Self.leg(0x0303)) == "SCRAM-SHA-1 n")

@@ -1,4 +1,3 @@
-import Synchronization
 import TapCore
 import TapTestKit
 import Testing
@@ -8,35 +7,6 @@ import XMPPCore
 
 /// What ends logins keeps event loops as little as it can.
 struct AccountDeskTests {
-    /// Counts the keys that are derived from passwords.
-    private final class Counting: Cryptography {
-        let derived = Mutex(0)
-        private let base = OpenSSLCryptography()
-
-        func deriveKey(
-            _ algorithm: HashAlgorithm,
-            password: Span<UInt8>,
-            salt: Span<UInt8>,
-            iterations: Int
-        ) throws -> [UInt8] {
-            derived.withLock { $0 += 1 }
-            return try base.deriveKey(algorithm, password: password, salt: salt, iterations: iterations)
-        }
-
-        func makeDigest(_ algorithm: HashAlgorithm) throws -> any Digest { try base.makeDigest(algorithm) }
-        func makeHMAC(_ algorithm: HashAlgorithm, key: Span<UInt8>) throws -> any Digest {
-            try base.makeHMAC(algorithm, key: key)
-        }
-        func digest(_ algorithm: HashAlgorithm, of bytes: Span<UInt8>) throws -> [UInt8] {
-            try base.digest(algorithm, of: bytes)
-        }
-        func hmac(_ algorithm: HashAlgorithm, key: Span<UInt8>, of bytes: Span<UInt8>) throws -> [UInt8] {
-            try base.hmac(algorithm, key: key, of: bytes)
-        }
-        func randomBytes(count: Int) throws -> [UInt8] { try base.randomBytes(count: count) }
-        func areEqual(_ left: Span<UInt8>, _ right: Span<UInt8>) -> Bool { base.areEqual(left, right) }
-    }
-
     private static let juliet = SASLIdentity(authentication: "juliet")
 
     /// Lets two ends talk until one is done; whether both are content.
@@ -56,7 +26,7 @@ struct AccountDeskTests {
 
     @Test(arguments: HashAlgorithm.allCases)
     func `a key is derived from a password once for each salt, on either leg`(algorithm: HashAlgorithm) throws {
-        let counting = Counting()
+        let counting = CountingCryptography()
         let account = AccountsFile.Account(
             jid: try JID(parsing: "juliet@example.org"),
             secret: .password("r0m30")
@@ -86,9 +56,9 @@ struct AccountDeskTests {
             )
         }
         for _ in 0..<3 { #expect(try Self.agree(ours(), server("salt"))) }
-        #expect(counting.derived.withLock(\.self) == 1)
+        #expect(counting.derived.count == 1)
         #expect(try Self.agree(ours(), server("pepper")))
-        #expect(counting.derived.withLock(\.self) == 2)
+        #expect(counting.derived.count == 2)
 
         for password in ["r0m30", "r0m30", "wrong"] {
             let client = SCRAMClient(
@@ -101,6 +71,75 @@ struct AccountDeskTests {
             let here = desk.serverExchange(mechanism.description, domain: "example.org", LoginLeg(offer: offer))
             #expect(try Self.agree(client, here) == (password == "r0m30"))
         }
-        #expect(counting.derived.withLock(\.self) == 3)
+        #expect(counting.derived.count == 3)
+    }
+
+    /// A desk with records of juliet's password.
+    private static func desk(
+        _ records: [HashAlgorithm: Int],
+        _ cryptography: any Cryptography
+    ) throws -> AccountDesk {
+        var stored: [HashAlgorithm: SCRAMCredentials] = [:]
+        for (algorithm, iterations) in records {
+            stored[algorithm] = try SCRAMCredentials(
+                algorithm,
+                password: "r0m30",
+                salt: Array("salt".utf8),
+                iterations: iterations,
+                cryptography: OpenSSLCryptography()
+            )
+        }
+        let account = AccountsFile.Account(
+            jid: try JID(parsing: "juliet@example.org"),
+            secret: .keys(try #require(StoredKeys(stored)))
+        )
+        return try AccountDesk([account], cryptography: cryptography)
+    }
+
+    private static func shows(_ password: String, to desk: AccountDesk) throws -> Bool {
+        let here = desk.serverExchange("PLAIN", domain: "example.org", LoginLeg(offer: .init(mechanisms: ["PLAIN"])))
+        return try agree(PlainClient(identity: juliet, password: password), here)
+    }
+
+    @Test func `a password that a client shows is checked by the record of the fewest iterations`() throws {
+        for (records, iterations) in [
+            ([HashAlgorithm.sha512: 20_000, .sha256: 4096, .sha1: 10_000], 4096), ([.sha512: 5000, .sha1: 5000], 5000),
+        ] {
+            let counting = CountingCryptography()
+            let desk = try Self.desk(records, counting)
+            #expect(try Self.shows("r0m30", to: desk))
+            #expect(try !Self.shows("wrong", to: desk))
+            #expect(counting.derived == [iterations, iterations])
+        }
+    }
+
+    @Test func `nothing of a password that a client shows is kept, be it right or wrong`() throws {
+        let counting = CountingCryptography()
+        let desk = try Self.desk([.sha256: 4096], counting)
+        for password in ["r0m30", "r0m30", "wrong", "wrong"] {
+            #expect(try Self.shows(password, to: desk) == (password == "r0m30"))
+        }
+        #expect(counting.derived.count == 4)
+        // To log in with it takes a derivation each time, too.
+        let kept = try SCRAMCredentials(
+            .sha1,
+            password: "r0m30",
+            salt: Array("pepper".utf8),
+            cryptography: OpenSSLCryptography()
+        )
+        for count in 5...6 {
+            let ours = desk.clientExchange(
+                "SCRAM-SHA-1",
+                Self.juliet,
+                domain: "example.org",
+                binding: .unsupported,
+                LoginOffer(mechanisms: ["SCRAM-SHA-1"]),
+                knowing: .password("r0m30")
+            )
+            let settings = SCRAMServer.Settings(nonce: "3rfc", decoyKey: [1]) { _ in kept }
+            let server = SCRAMServer(.init(.sha1), settings: settings, cryptography: OpenSSLCryptography())
+            #expect(try Self.agree(ours, server))
+            #expect(counting.derived.count == count)
+        }
     }
 }

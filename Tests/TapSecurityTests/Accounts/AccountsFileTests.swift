@@ -86,6 +86,10 @@ struct AccountsFileTests {
             return
         }
         #expect(keys.algorithms == [.sha512, .sha256, .sha1])
+        try folder.write("\u{FEFF}# of the server\n\n" + records.joined(separator: "\n"), to: "a")
+        #expect(try AccountsFile(path: path).accounts.first?.secret == secret)
+        try folder.write("# of the server\nnotes", to: "a")
+        #expect(try AccountsFile(path: path).accounts.first?.secret == .password("# of the server"))
         try folder.write(records[0] + "\nr0m30\n", to: "a")
         let fault = try #require(try fault("# who\na@b a"))
         #expect(fault.hasPrefix("\(path):2: \(folder.path(of: "a")):2: this is no record"), "\(fault)")

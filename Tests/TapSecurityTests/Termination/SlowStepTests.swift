@@ -1,8 +1,8 @@
-import TapCore
 import TapTestKit
 import Testing
 import XMPPCore
 
+@testable import TapCore
 @testable import TapSecurity
 
 /// Steps of a login that hash passwords are done away from the session, which waits.
@@ -34,8 +34,9 @@ struct SlowStepTests {
         #expect(challenge.lowerBound < aborted.lowerBound)
     }
 
-    @Test func `both steps are done elsewhere: the client's keys, and the proxy's own`() throws {
-        let (login, exchange) = try waiting()
+    /// The same whose client has proven itself: the proxy has begun its own login with this nonce.
+    private func loggingIn(_ setting: TerminatedLogin.Setting = .init()) throws -> (TerminatedLogin, nonce: String) {
+        let (login, exchange) = try waiting(setting)
         var client = exchange
         login.harness.compute()
         let challenge = try #require(login.toClient())
@@ -50,6 +51,11 @@ struct SlowStepTests {
         let nonce = try #require(
             String(decoding: Base64.decode(auth.text) ?? [], as: UTF8.self).split(separator: "r=").last
         )
+        return (login, String(nonce))
+    }
+
+    @Test func `both steps are done elsewhere: the client's keys, and the proxy's own`() throws {
+        let (login, nonce) = try loggingIn()
         login.harness.recv(Self.text("challenge", Array("r=\(nonce)3rfc,s=c2FsdA==,i=4096".utf8)))
         #expect(login.harness.slowSteps.count == 1 && login.toServer() == nil)
         // The server does not wait, and is kept.
@@ -60,13 +66,24 @@ struct SlowStepTests {
         #expect(login.toClient()?.firstChild?.name == "not-authorized")
     }
 
+    @Test func `a server that puts its first message into a success has nothing hashed for it`() throws {
+        let counting = CountingCryptography()
+        var setting = TerminatedLogin.Setting()
+        setting.deskCryptography = counting
+        let (login, nonce) = try loggingIn(setting)
+        #expect(counting.derived.count == 1)
+        login.harness.recv(Self.text("success", Array("r=\(nonce)3rfc,s=c2FsdA==,i=1000000".utf8)))
+        #expect(counting.derived.count == 1 && login.harness.slowSteps.isEmpty)
+        let told = login.harness.told(code: "own-login-failed").compactMap(\.record.message)
+        #expect(told.count == 1 && told[0].contains("before it has proven itself"), "\(told)")
+        #expect(String(decoding: login.harness.toClient, as: UTF8.self).contains("The server has not proven itself."))
+    }
+
     enum Ending: CaseIterable, Sendable {
         case clientFinished, clientReset, serverFinished, serverReset, stopped, aborted
     }
 
-    @Test(arguments: Ending.allCases)
-    func `a session that ends meanwhile ends, and what comes of the step is nothing`(ending: Ending) throws {
-        let (login, _) = try waiting()
+    private func end(_ login: TerminatedLogin, _ ending: Ending) {
         switch ending {
         case .clientFinished: login.harness.end(.client)
         case .clientReset: login.harness.end(.client, .reset)
@@ -75,22 +92,83 @@ struct SlowStepTests {
         case .stopped: login.harness.session.stop(at: login.harness.now)
         case .aborted: login.harness.abort(.connectionTimeout, "too long")
         }
+    }
+
+    /// Whether what comes of a step still goes out: a leg that has only ceased to send can be told.
+    private func isAlive(after ending: Ending) -> Bool { ending == .clientFinished || ending == .serverFinished }
+
+    @Test(arguments: Ending.allCases)
+    func `a session that ends meanwhile ends, and what comes of the step is nothing`(ending: Ending) throws {
+        let (login, _) = try waiting()
+        end(login, ending)
         login.harness.compute()
+        let told = String(decoding: login.harness.toClient, as: UTF8.self)
+        #expect(told.contains("<challenge") == isAlive(after: ending), "\(told)")
         if ending == .serverFinished { login.harness.end(.client) }
         if ending == .clientFinished { login.harness.end(.server) }
         login.harness.close()
         #expect(login.harness.closed != nil && login.harness.told(code: "session-ended").count == 1)
-        #expect(login.toServer()?.name != "auth")
     }
 
-    @Test func `a client that has closed its side and begins anew is told that it has to wait`() throws {
+    @Test(arguments: Ending.allCases)
+    func `the same of the proxy's own step`(ending: Ending) throws {
+        let (login, nonce) = try loggingIn()
+        login.harness.recv(Self.text("challenge", Array("r=\(nonce)3rfc,s=c2FsdA==,i=4096".utf8)))
+        try #require(login.harness.slowSteps.count == 1)
+        end(login, ending)
+        login.harness.compute()
+        let told = String(decoding: login.harness.toServer, as: UTF8.self)
+        #expect(told.contains("<response") == isAlive(after: ending), "\(told)")
+        if ending == .serverFinished { login.harness.end(.client) }
+        if ending == .clientFinished { login.harness.end(.server) }
+        login.harness.close()
+        #expect(login.harness.closed != nil && login.harness.told(code: "session-ended").count == 1)
+    }
+
+    @Test func `a client that says no more has its login ended all the same, and the server its end behind that`()
+        throws
+    {
+        var setting = TerminatedLogin.Setting()
+        setting.mechanisms = ["PLAIN"]
+        let login = try TerminatedLogin(setting)
+        login.harness.keepsSlowSteps = true
+        login.begin("PLAIN", Array("\0juliet\0r0m30".utf8))
+        try #require(login.harness.slowSteps.count == 1)
+        login.harness.end(.client)
+        #expect(login.harness.finished.isEmpty)
+        login.harness.compute()
+        #expect(login.toServer()?.name == "auth" && login.harness.finished.isEmpty)
+        login.harness.recv("<success xmlns='urn:ietf:params:xml:ns:xmpp-sasl'/>")
+        #expect(login.toClient()?.name == "success" && login.harness.finished == [.server])
+        login.harness.end(.server)
+        #expect(login.harness.closed == false)
+    }
+
+    @Test func `what a client that has closed its side has said besides waits, too`() throws {
         let (login, _) = try waiting()
         login.begin("SCRAM-SHA-256", Array("n,,n=juliet,r=fyko".utf8))
-        #expect(login.harness.slowSteps.count == 1)
         login.harness.end(.client)
-        let told = String(decoding: login.harness.toClient, as: UTF8.self)
-        #expect(told.contains("<policy-violation") && told.contains("does not wait for the answer"), "\(told)")
+        #expect(login.harness.slowSteps.count == 1 && login.toClient() == nil && login.harness.finished.isEmpty)
         login.harness.compute()
-        #expect(String(decoding: login.harness.toClient, as: UTF8.self) == told)
+        #expect(login.toClient()?.name == "challenge" && login.harness.slowSteps.count == 1)
+        #expect(login.harness.finished.isEmpty)
+        login.harness.compute()
+        #expect(login.toClient()?.name == "challenge" && login.harness.finished == [.server])
+    }
+
+    @Test func `a client that cannot be held and does not wait is told so`() throws {
+        let login = try TerminatedLogin()
+        let account = AccountsFile.Account(jid: try JID(parsing: "juliet@example.org"), secret: .password("r0m30"))
+        var termination = Termination(try AccountDesk([account], cryptography: TerminatedLogin.cryptography))
+        termination.offer = TerminatedOffer(login.features, termination.desk, client: nil)
+        func begin() -> [Termination.Act] {
+            let message = SASLMessage.Text.bytes(Array("n,,n=juliet,r=fyko".utf8))
+            return termination.begin("SCRAM-SHA-256", isSASL2: false, message, user: "juliet", domain: "example.org")
+        }
+        #expect(begin() == [.compute])
+        guard case .end(.policyViolation, let words, isServerAtFault: false)? = begin().first else {
+            throw KitError("it goes on")
+        }
+        #expect(words.contains("does not wait for the answer"))
     }
 }

@@ -60,6 +60,19 @@ struct StoredKeysLoginTests {
         #expect(outcome.succeeded && outcome.mechanism == "SCRAM-SHA-1")
     }
 
+    @Test func `keys of a mechanism that the server does not bind: it is said that the mechanism is why`() throws {
+        var setting = try Self.setting(.sha1, .sha256)
+        setting.mechanisms = ["SCRAM-SHA-512-PLUS", "SCRAM-SHA-1"]
+        let login = try TerminatedLogin(setting)
+        let outcome = try login.logIn(try login.client("SCRAM-SHA-1", type: nil))
+        #expect(outcome.mechanism == "SCRAM-SHA-1")
+        let told = words(login, "own-login")
+        #expect(
+            told.contains("the server binds none of the mechanisms that there is a secret for (SCRAM-SHA-1)"),
+            "\(told)"
+        )
+    }
+
     @Test func `a client that shows its password is checked by the keys, and the password does for the server`() throws
     {
         var setting = try Self.setting(.sha1)

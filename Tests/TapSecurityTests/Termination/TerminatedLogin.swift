@@ -21,6 +21,8 @@ final class TerminatedLogin {
         var deskPassword = "r0m30"
         /// What the desk has instead of a password.
         var deskKeys: StoredKeys?
+        /// What the desk hashes with.
+        var deskCryptography: any Cryptography = TerminatedLogin.cryptography
         /// It has romeo's password besides.
         var otherAccount = false
         /// How the server hashes.
@@ -66,7 +68,7 @@ final class TerminatedLogin {
         options.desk = try AccountDesk(
             setting.otherAccount ? [juliet, romeo] : [juliet],
             hasCertificate: setting.hasCertificate,
-            cryptography: Self.cryptography
+            cryptography: setting.deskCryptography
         )
         var harness = SessionHarness(options: options)
         if setting.isSecure {

@@ -92,6 +92,11 @@ extension Termination {
             return distrust("the server takes a login that was given up", nil)
         }
         if !isProven {
+            // A success that stands where the server's first message is due would have a password hashed here and now, as
+            // often as the server likes, and proves nothing.
+            guard !exchange.mayTakeLong else {
+                return distrust("the server takes the login before it has proven itself", login.user)
+            }
             guard message != .malformed, case .done = exchange.step(Self.bytes(message)) else {
                 return distrust("the server does not prove that it knows the password", login.user)
             }

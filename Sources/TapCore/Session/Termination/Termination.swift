@@ -248,7 +248,7 @@ struct Termination {
         }
     }
 
-    /// Who has closed its side is not held back, and may have said more than one thing.
+    /// A client whose bytes pass as they come cannot be held back.
     private static let impatience = Act.end(
         .policyViolation,
         "The client does not wait for the answer to its login.",
