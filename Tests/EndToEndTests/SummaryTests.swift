@@ -37,14 +37,17 @@ struct SummaryTests {
 
         #expect(!story.contains("<"), "\(story)")
         #expect(!story.contains("{http"), "\(story)")
-        var rest = story[...]
+        // In order for each session: what one sends the other can be told to have got before that is told.
+        var rests: [Substring: Substring] = [:]
         for line in Self.expected {
             let parts = line.split(separator: "…").map(String.init)
+            let session = line.hasPrefix("[") ? line.prefix(2) : ""
+            let rest = rests[session] ?? story[...]
             guard let found = rest.split(separator: "\n").first(where: { Self.has(parts, $0) }) else {
                 Issue.record("no \"\(line)\" in order; the log is\n\(story)")
                 return
             }
-            rest = rest[found.endIndex...]
+            rests[session] = rest[found.endIndex...]
         }
 
         // What was live is what a capture reads, and what the JSON log has.
