@@ -1,13 +1,17 @@
-// swift-tools-version:6.2
+// swift-tools-version:6.3
 import PackageDescription
 
-let settings: [SwiftSetting] = [
-    .enableUpcomingFeature("ExistentialAny"),
-    .enableUpcomingFeature("MemberImportVisibility"),
-    .enableUpcomingFeature("InternalImportsByDefault"),
-    .enableExperimentalFeature("Lifetimes"),
-    .treatAllWarnings(as: .error),
-]
+// As in the package above.
+let warnings: [SwiftSetting] =
+    Context.environment["XMPPTAP_WARNINGS_AS_ERRORS"] == "1" ? [.treatAllWarnings(as: .error)] : []
+
+let settings: [SwiftSetting] =
+    [
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableExperimentalFeature("Lifetimes"),
+    ] + warnings
 
 let package = Package(
     name: "Benchmarks",

@@ -1,5 +1,9 @@
-// swift-tools-version:6.2
+// swift-tools-version:6.3
 import PackageDescription
+
+// As in the package above.
+let warnings: [SwiftSetting] =
+    Context.environment["XMPPTAP_WARNINGS_AS_ERRORS"] == "1" ? [.treatAllWarnings(as: .error)] : []
 
 let package = Package(
     name: "Fuzzing",
@@ -18,7 +22,7 @@ let package = Package(
                 .enableExperimentalFeature("Lifetimes"),
                 // libFuzzer brings main.
                 .unsafeFlags(["-parse-as-library"]),
-            ]
+            ] + warnings
         ),
     ],
     swiftLanguageModes: [.v6]

@@ -1,0 +1,98 @@
+import Foundation
+import TapTestKit
+import Testing
+
+private let hasSwift = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":")
+    .contains { FileManager.default.isExecutableFile(atPath: "\($0)/swift") }
+
+/// What a compiler of another version meets: warnings of its own, or that it is too old.
+@Suite(.timeLimit(.minutes(2)), .enabled(if: hasSwift, "swift is not in PATH"))
+struct BuildTests {
+    private static let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..").standardized
+        .path
+    private let folder = try? TemporaryFolder()
+
+    private func shell(
+        _ line: String,
+        _ arguments: [String],
+        environment: [String: String] = [:]
+    ) async throws -> (ending: ToolProcess.Ending, text: String) {
+        let shell = try ToolProcess("/bin/sh", ["-c", line, "sh"] + arguments, environment: environment)
+        let ending = try await shell.ending(within: .seconds(90))
+        return (ending, shell.text(of: .standardOutput) + shell.text(of: .standardError))
+    }
+
+    @Test func `A warning fails CI's build and not a user's`() async throws {
+        // The beginning of the manifest, with the settings of every target, and one target that has a warning.
+        let manifest = Tap.read("\(Self.root)/Package.swift")
+        let settings = try #require(manifest.range(of: "\nlet nioCore"))
+        let package = try #require(folder).path(of: "package")
+        try FileManager.default.createDirectory(atPath: "\(package)/Sources/Warned", withIntermediateDirectories: true)
+        try
+            (manifest[..<settings.lowerBound]
+            + "\nlet package = Package(name: \"Warned\", targets: [.target(name: \"Warned\", swiftSettings: settings)])\n")
+            .write(toFile: "\(package)/Package.swift", atomically: true, encoding: .utf8)
+        try "func warned() { let unused = 1 }\n"
+            .write(toFile: "\(package)/Sources/Warned/Warned.swift", atomically: true, encoding: .utf8)
+        let build = "swift build --package-path \"$1\" 2>&1"
+
+        let user = try await shell(build, [package], environment: ["XMPPTAP_WARNINGS_AS_ERRORS": ""])
+        #expect(user.ending == .exited(0), "\(user.text)")
+        #expect(user.text.contains("warning: initialization of immutable value"), "\(user.text)")
+        // As CI sets it, for all its steps.
+        let line = Tap.read("\(Self.root)/.ci/run").split(separator: "\n").first {
+            $0.hasPrefix("export XMPPTAP_WARNINGS_AS_ERRORS=")
+        }
+        let value = try #require(line?.split(separator: "=").last)
+        let ci = try await shell(build, [package], environment: ["XMPPTAP_WARNINGS_AS_ERRORS": String(value)])
+        #expect(ci.ending != .exited(0))
+        #expect(ci.text.contains("error: initialization of immutable value"), "\(ci.text)")
+        // Every target has them.
+        #expect(
+            manifest.matches(of: /\.(?:target|testTarget|executableTarget)\(/).count
+                == manifest.matches(of: /swiftSettings: settings/).count
+        )
+    }
+
+    @Test(arguments: [
+        ("Swift version 6.2.4 (swift-6.2.4-RELEASE)", "6.2.4"), ("Swift version 5.10 (swift-5.10-RELEASE)", "5.10"),
+        ("swift-driver version: 1.115 Apple Swift version 6.0.3 (swiftlang)", "6.0.3"),
+        ("Swift version 6.3 (swift-6.3-RELEASE)", nil), ("Swift version 6.10.1 (swift-6.10.1-RELEASE)", nil),
+        ("Swift version 7.0-dev (LLVM 1, Swift 2)", nil), ("cannot open shared object file", nil),
+    ])
+    func `A compiler that is too old is one line that names its version, the oldest, and where to get it`(
+        words: String,
+        version: String?
+    ) async throws {
+        let folder = try #require(folder)
+        let program = try folder.write("#!/bin/sh\necho '\(words)'\n", to: "swift")
+        try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: program)
+        // What would be installed next is of no matter here: without apt nothing is.
+        for name in ["sed", "head", "dirname", "tr"] {
+            try FileManager.default.createSymbolicLink(
+                atPath: folder.path(of: name),
+                withDestinationPath: try #require(
+                    ["/usr/bin/\(name)", "/bin/\(name)"].first(where: FileManager.default.isExecutableFile)
+                )
+            )
+        }
+        let path = URL(filePath: program).deletingLastPathComponent().path
+        let packages = try await shell(
+            "exec /bin/sh \"$1\" build",
+            ["\(Self.root)/.ci/packages"],
+            environment: ["PATH": path]
+        )
+        if let version {
+            #expect(packages.ending == .exited(1))
+            #expect(
+                packages.text == "packages: Swift \(version) is too old; xmpptap needs Swift 6.3 or later: "
+                    + "https://www.swift.org/install/linux\n"
+            )
+        } else {
+            #expect(packages.ending == .exited(0))
+            #expect(packages.text.hasPrefix("packages: no apt here; "))
+        }
+        // Who types swift build is told the same by the package manager.
+        #expect(Tap.read("\(Self.root)/Package.swift").hasPrefix("// swift-tools-version:6.3\n"))
+    }
+}
