@@ -16,9 +16,13 @@ public struct DiagramForm: Sendable {
     public init(_ document: Document) { self.document = document }
 
     /// All diagrams one below the other.
-    public func draw(_ diagrams: [SequenceDiagram]) -> String {
+    ///
+    /// - Parameter note: A line above and below them, such as how many sessions are not drawn; default none.
+    public func draw(_ diagrams: [SequenceDiagram], note: String? = nil) -> String {
         var canvas = DiagramCanvas()
+        if let note { canvas.draw(note: note) }
         for diagram in diagrams { canvas.draw(diagram) }
+        if let note { canvas.draw(note: note) }
         let image = canvas.finish()
         guard document == .html else { return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\(image)\n" }
         return """
@@ -39,6 +43,10 @@ struct DiagramCanvas {
     private static let step = 22
     /// Characters of a label that fit between the client's line and the server's.
     private static let labelWidth = 112
+    /// Characters of what is said of an item behind its label.
+    private static let markWidth = 40
+    /// Characters of a line over the whole width.
+    private static let lineWidth = 170
 
     private var body = ""
     private var y = 0
@@ -62,6 +70,12 @@ struct DiagramCanvas {
         <rect class="paper" width="100%" height="100%"/>
         \(body)</svg>
         """
+    }
+
+    /// A line about the whole drawing.
+    mutating func draw(note: String) {
+        y += 30
+        text(20, note, class: "mark", weight: "bold")
     }
 
     mutating func draw(_ diagram: SequenceDiagram) {
@@ -91,7 +105,7 @@ struct DiagramCanvas {
         y += 8
         if let verdict = diagram.verdict { draw(verdict) }
         if let ending = diagram.ending {
-            text(20, cut(ending, to: 170), class: "faint")
+            text(20, ending, limit: 170, class: "faint")
             y += Self.step
         }
     }
@@ -112,11 +126,12 @@ struct DiagramCanvas {
         case .item(let item): draw(item)
         case .rung(let name, let outcome, let words):
             let (sign, style) = outcome == "ok" ? ("✓", "good") : outcome == "skipped" ? ("–", "faint") : ("✗", "bad")
-            text(110, cut("\(sign) \(name)\(words)", to: 32), class: style)
+            text(110, "\(sign) \(name)\(words)", limit: 32, class: style)
         case .remark(let level, let words):
             text(
                 x(.client) + 12,
-                cut(words, to: Self.labelWidth),
+                words,
+                limit: Self.labelWidth,
                 class: level <= .error ? "bad" : "faint",
                 title: words
             )
@@ -130,11 +145,13 @@ struct DiagramCanvas {
         let style = item.isFailure ? "failed" : item.from == .tap || item.mark != nil ? "tap" : "item"
         let line = y + 5
         let left = min(from, to)
-        let room = abs(to - from) / 7 - 3 - (item.mark.map { $0.count + 3 } ?? 0)
-        var words = escape(cut(item.label, to: min(room, Self.labelWidth)))
-        if let mark = item.mark { words += " <tspan class=\"mark\">[\(escape(mark))]</tspan>" }
+        let mark = item.mark.map { cut(escaped($0), to: Self.markWidth) }
+        let room = abs(to - from) / 7 - 3 - (mark.map { $0.count + 3 } ?? 0)
+        // A label is a line of the text form, which has escaped it.
+        var words = xml(cut(item.label, to: min(room, Self.labelWidth)))
+        if let mark { words += " <tspan class=\"mark\">[\(xml(mark))]</tspan>" }
         body +=
-            "<text class=\"label\" x=\"\(left + 12)\" y=\"\(y)\">\(words)<title>\(escape(item.label))</title></text>\n"
+            "<text class=\"label\" x=\"\(left + 12)\" y=\"\(y)\">\(words)<title>\(xml(item.label))</title></text>\n"
         let dashes = item.mark == "inferred" ? " inferred" : ""
         let end = to - 7 * sign
         body += "<line class=\"\(style)\(dashes)\" x1=\"\(from)\" y1=\"\(line)\" x2=\"\(end)\" y2=\"\(line)\"/>"
@@ -158,7 +175,7 @@ struct DiagramCanvas {
             "<rect class=\"box\" x=\"14\" y=\"\(y - 4)\" width=\"\(Self.width - 28)\" height=\"\(height)\" rx=\"4\"/>\n"
         y += 14
         for (number, line) in lines.enumerated() {
-            text(26, line, class: number == 0 ? "bad" : nil, weight: number == 0 ? "bold" : nil)
+            text(26, line, limit: .max, class: number == 0 ? "bad" : nil, weight: number == 0 ? "bold" : nil)
             y += 18
         }
         y += 16
@@ -172,9 +189,11 @@ struct DiagramCanvas {
         return String(decoding: line.bytes, as: UTF8.self)
     }
 
+    /// Writes a text from anywhere; of one over `limit` characters the beginning.
     private mutating func text(
         _ x: Int,
         _ words: String,
+        limit: Int = Self.lineWidth,
         class name: String? = nil,
         anchor: String? = nil,
         weight: String? = nil,
@@ -186,8 +205,8 @@ struct DiagramCanvas {
         if let anchor { attributes += " text-anchor=\"\(anchor)\"" }
         if let weight { attributes += " font-weight=\"\(weight)\"" }
         if let size { attributes += " font-size=\"\(size)\"" }
-        let full = title.map { "<title>\(escape($0))</title>" } ?? ""
-        body += "<text \(attributes)>\(escape(words))\(full)</text>\n"
+        let full = title.map { "<title>\(xml(escaped($0)))</title>" } ?? ""
+        body += "<text \(attributes)>\(xml(cut(escaped(words), to: limit)))\(full)</text>\n"
     }
 
     /// Breaks a text at spaces into lines of as many characters as fit.
@@ -208,8 +227,16 @@ struct DiagramCanvas {
         text.count <= count ? text : "\(text.prefix(max(0, count - 1)))…"
     }
 
-    /// The text as it stands in XML; a character that XML does not have is shown as a mark.
-    private func escape(_ text: String) -> String {
+    /// The text as it stands in a text log: what is invisible, or turns the order of the others round, is named. Cut
+    /// afterwards, so that a text has the length that is seen.
+    private func escaped(_ text: String) -> String {
+        var line = LineBuffer(capacity: text.utf8.count)
+        line.appendEscaped(text)
+        return String(decoding: line.bytes, as: UTF8.self)
+    }
+
+    /// An escaped text as it stands in XML; a character that XML does not have is shown as a mark.
+    private func xml(_ text: String) -> String {
         var escaped = ""
         for scalar in text.unicodeScalars {
             switch scalar {
@@ -217,8 +244,7 @@ struct DiagramCanvas {
             case "<": escaped += "&lt;"
             case ">": escaped += "&gt;"
             case "\"": escaped += "&quot;"
-            case "\t", "\n", "\r": escaped += " "
-            case "\u{0}"..<"\u{20}", "\u{7F}"..<"\u{A0}", "\u{FFFE}", "\u{FFFF}": escaped += "\u{FFFD}"
+            case "\u{FFFE}", "\u{FFFF}": escaped += "\u{FFFD}"
             default: escaped.unicodeScalars.append(scalar)
             }
         }

@@ -111,23 +111,77 @@ import XMPPCore
     }
 
     @Test func noTextOfAPeerBreaksTheDrawing() throws {
-        for words in ["\u{1}\u{7F}\u{9F}", "]]>", "<script>alert(1)</script>", "&amp;&#0;", "\u{FFFE}", "'\"\n\r\t"] {
+        for words in [
+            "\u{1}\u{7F}\u{9F}", "]]>", "<script>alert(1)</script>", "&amp;&#0;", "\u{FFFE}", "'\"\n\r\t",
+        ] {
+            let image = try Self.read(DiagramForm(.svg).draw([Self.diagram(saying: words)], note: words))
+            #expect(image.counts["script"] == nil)
+        }
+    }
+
+    /// A session in which every text is the same.
+    private static func diagram(saying words: String) -> SequenceDiagram {
+        func record(_ code: String?, _ kind: Record.Kind = .error) -> Record {
             var record = Record(
                 sequence: 1,
                 time: Timestamp(nanoseconds: 0),
                 monotonic: 0,
-                kind: .error,
+                kind: kind,
                 level: .error,
                 part: .session
             )
             record.session = 1
+            record.code = code
             record.message = words
             record.jid = words
-            var diagram = SequenceDiagram(session: 1)
-            let nothing: [UInt8] = []
-            diagram.note(record, content: nothing.span)
-            let image = try Self.read(DiagramForm(.svg).draw([diagram]))
-            #expect(image.counts["script"] == nil)
+            record.condition = words
+            record.verdict = words
+            record.rule = words
+            return record
         }
+        var rung = record(Rung.code)
+        rung.details = [Rung.code: .string(words), Rung.outcomeDetail: .string("failed")]
+        var item = record(nil, .stanza)
+        let content = Array(words.utf8)
+        item.direction = .send
+        item.name = ByteRange(0, content.count)
+        item.type = item.name
+        item.id = item.name
+        var diagram = SequenceDiagram(session: 1)
+        for record in [record(nil), rung, item, record(SessionFacts.endedCode)] {
+            diagram.note(record, content: content.span)
+        }
+        return diagram
+    }
+
+    @Test(
+        "What is invisible, or turns the order of other characters round, is named in a drawing as in a log",
+        arguments: [
+            "\u{202A}", "\u{202B}", "\u{202C}", "\u{202D}", "\u{202E}", "\u{2066}", "\u{2067}", "\u{2068}", "\u{2069}",
+            "\u{200E}", "\u{200F}", "\u{61C}", "\u{200B}", "\u{2060}", "\u{FEFF}", "\u{2028}", "\u{2029}", "\u{E0041}",
+            "\u{1B}", "\u{9B}",
+        ] as [Unicode.Scalar]
+    )
+    func invisible(scalar: Unicode.Scalar) throws {
+        for document in [DiagramForm.Document.svg, .html] {
+            let drawing = DiagramForm(document).draw([Self.diagram(saying: "ab\(scalar)cd")], note: "ab\(scalar)cd")
+            #expect(!drawing.unicodeScalars.contains(scalar))
+            let name = "ab\\u{\(String(scalar.value, radix: 16))}cd"
+            // The line above and below, who it is of, the remark, a rung's name and its condition, an item's name, type,
+            // id, condition and mark, the ending.
+            #expect(drawing.components(separatedBy: name).count > 12, "\(drawing)")
+        }
+        #expect(try Self.read(DiagramForm(.svg).draw([Self.diagram(saying: "ab\(scalar)cd")])).counts["svg"] == 1)
+    }
+
+    @Test func whatScriptsNeedStaysAsItIs() {
+        // Joiners and variation selectors, as in an emoji of a family and in Persian.
+        let words = "👩\u{200D}👧 می\u{200C}خواهم ❤\u{FE0F}"
+        #expect(DiagramForm(.svg).draw([Self.diagram(saying: words)]).contains(words))
+    }
+
+    @Test func aNoteStandsAboveAndBelow() throws {
+        let image = try Self.read(DiagramForm(.svg).draw([Self.diagram(saying: "x")], note: "50 of 51 & more"))
+        #expect(image.text.components(separatedBy: "50 of 51 & more").count == 3)
     }
 }
