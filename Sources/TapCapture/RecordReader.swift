@@ -26,6 +26,8 @@ public final class RecordReader {
 
     /// The header of the first file.
     public let firstHeader: RecordHeader
+    /// Whether any of the files is a client's own log.
+    public let hasClientLog: Bool
     /// Whether everything read so far is complete: every header says so, nothing was dropped or is missing, no line was
     /// damaged. Already false before anything is read where the first file is not the first part of its run.
     public private(set) var isComplete = true
@@ -47,6 +49,7 @@ public final class RecordReader {
         let ordered = opened.map(\.header).readingOrder.map { opened[$0] }
         guard let first = ordered.first else { throw ReaderFault(code: .empty, path: "-") }
         firstHeader = first.header
+        hasClientLog = opened.contains(where: \.isClientLog)
         isComplete = (first.header.recordsBefore ?? 0) == 0
         // The last one is read first.
         parts = ordered.reversed()
@@ -99,6 +102,7 @@ private final class Part {
     let header: RecordHeader
     /// Where the file is a client's log.
     private var client: ClientLogPart?
+    var isClientLog: Bool { client != nil }
 
     init(path: String) throws(ReaderFault) {
         let name = path == "-" ? "standard input" : path
@@ -111,7 +115,25 @@ private final class Part {
         self.path = name
     }
 
+    /// Bytes at the beginning by which other formats are told.
+    private static let signature = 64 << 10
+
+    /// The header of the file, or what stands for it.
     private static func beginning(
+        _ lines: inout LineReader,
+        _ path: String
+    ) throws(ReaderFault) -> (RecordHeader, ClientLogPart?) {
+        let signature = lines.beginning(Self.signature)
+        if let format = FileFormat.ofBytes(signature) { throw ReaderFault(code: .otherFormat(format), path: path) }
+        do throws(ReaderFault) {
+            return try log(&lines, path)
+        } catch {
+            guard error.code == .notOurs, let format = FileFormat.ofText(signature) else { throw error }
+            throw ReaderFault(code: .otherFormat(format), path: path)
+        }
+    }
+
+    private static func log(
         _ lines: inout LineReader,
         _ path: String
     ) throws(ReaderFault) -> (RecordHeader, ClientLogPart?) {

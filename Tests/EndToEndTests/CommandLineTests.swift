@@ -35,7 +35,7 @@ struct CommandLineTests {
             mistake("proxy", "--proxy-protocol", "yes"), mistake("proxy", "--proxy-protocol-from", "example.org"),
         ]
         let expected = [
-            "'prxy' is no command; the commands are ",
+            "'prxy' is no command; did you mean 'proxy'?",
             "unknown option '--lisen'. Did you mean '--listen'?",
             "the value 'localhost' is invalid for '--upstream <host:port>': \"localhost\" has no port; write HOST:PORT, ",
             "the value '70000' is invalid for '--listen <[host:]port[=host:port|=domain:name]>': ",
@@ -143,23 +143,28 @@ struct CommandLineTests {
         let full = try await mistake("proxy", "--listen", "0", "--capture", "/dev/full", "--log", "off")
         #expect(full.ending == .exited(3))
         #expect(full.line.hasPrefix("xmpptap: --capture: cannot write /dev/full: No space left on device"))
-        let letter = try #require(folder).write("Dear nurse,\n", to: "letter.txt")
-        let foreign = try await mistake("proxy", "--listen", "0", "--capture", letter, "--log", "off")
-        #expect(foreign.ending == .exited(3))
-        #expect(foreign.line.hasPrefix("xmpptap: --capture: \(letter) holds something else than JSON of this xmpptap;"))
-        #expect(folder?.read("letter.txt") == "Dear nurse,\n")
+        // A client's own log can be read, but not be added to.
+        for text in ["Dear nurse,\n", "SEND: <presence/>\n", "17:22:42.102 info [1] net: hello\n"] {
+            let letter = try #require(folder).write(text, to: "letter.txt")
+            let foreign = try await mistake("proxy", "--listen", "0", "--capture", letter, "--log", "off")
+            #expect(foreign.ending == .exited(3))
+            #expect(
+                foreign.line.hasPrefix("xmpptap: --capture: \(letter) holds something else than JSON of this xmpptap;")
+            )
+            #expect(folder?.read("letter.txt") == text)
+        }
     }
 
     @Test func `Flags of a file count, and its mistakes are named by line`() async throws {
         let folder = try #require(folder)
         let good = try folder.write(
-            "# for tests\n--listen 127.0.0.1:0\n--log off\n--log-to \(folder.path(of: "tap.log"))\n",
+            "# for tests\n--listen 127.0.0.1:0\n--log off\n--log-to \"\(folder.path(of: "the tap.log"))\"\n",
             to: "good.conf"
         )
         let proxy = try XMPPTapBinary(["proxy", "--config", good])
         _ = try await proxy.port()
         #expect(try await proxy.process.terminate() == .exited(0))
-        #expect(folder.read("tap.log").hasPrefix("# 2"))
+        #expect(folder.read("the tap.log").hasPrefix("# 2"))
         #expect(proxy.process.text(of: .standardOutput).isEmpty)
 
         let bad = try folder.write("--listen 0\n--rotate-keep many\n", to: "bad.conf")

@@ -32,8 +32,16 @@ struct ClientLogPart {
             level: "verbose",
             isComplete: false,
             redaction: ClientLogSource.options.redaction,
-            run: "client-log"
+            run: Self.word(path, line)
         )
+    }
+
+    /// What stands for the word of a run, which a client's log does not have: of each file its own, since each counts its
+    /// sessions from 1, and of the same file the same (FNV-1a).
+    private static func word(_ path: String, _ line: [UInt8]) -> String {
+        var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+        for byte in [Array(path.utf8), line].joined(separator: [0]) { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
+        return "client-log-" + String(hash, radix: 16)
     }
 
     /// The next record; nil at the end of the file.

@@ -60,6 +60,13 @@ struct LineReader: ~Copyable {
         }
     }
 
+    /// How the file begins: up to `count` bytes of what the first read brings. To be asked before the first line is read,
+    /// which then is the same; a failure to read is left to that as well.
+    mutating func beginning(_ count: Int) -> [UInt8] {
+        if buffer.isEmpty, !hasEnded { _ = fill() }
+        return Array(buffer[start...].prefix(count))
+    }
+
     /// Hands out the bytes of a line, until the next one is read.
     func withBytes<Result, Failure: Error>(
         of line: Range<Int>,

@@ -14,6 +14,8 @@ public struct ReaderFault: Error, Sendable, Hashable {
         case empty
         /// Its first line is no header of ours.
         case notOurs
+        /// It is something else that is known.
+        case otherFormat(FileFormat)
         /// A newer program has written it; the version of its schema.
         case newerVersion(Int64)
     }
@@ -34,6 +36,7 @@ extension ReaderFault: CustomStringConvertible {
         case .notOurs:
             "\(path) is no JSON log or capture of xmpptap, and no log of a client with lines of SEND: and RECV:; "
                 + "record one with --capture FILE or --log-to FILE,format=json"
+        case .otherFormat(let format): "\(path) \(format.advice)"
         case .newerVersion(let version):
             "\(path) was written by a newer xmpptap (schema \(version), this one reads up to "
                 + "\(RecordHeader.currentVersion)); read it with that version"
@@ -59,6 +62,9 @@ public struct DamagedLine: Sendable, Hashable {
     public let path: String
     /// The number of the line, from 1.
     public let line: Int
+
+    /// Whether it is merely where writing was interrupted, and nothing that was written before is lost.
+    public var isInterruption: Bool { reason == .torn }
 }
 
 extension DamagedLine: CustomStringConvertible {

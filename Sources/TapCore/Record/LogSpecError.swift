@@ -72,29 +72,7 @@ extension LogSpecError: CustomStringConvertible {
     }
 
     private static func wayOut(_ word: String, among known: [String], else list: String) -> String {
-        let near = known.map { ($0, distance(word.lowercased(), $0)) }.min { $0.1 < $1.1 }
-        guard let near, near.1 <= 2, near.1 < near.0.count - 1 else { return "; \(list)" }
-        return "; did you mean \"\(near.0)\"?"
-    }
-
-    /// How many letters must be added, taken away, replaced or swapped with the next to turn one word into the other.
-    private static func distance(_ word: String, _ other: String) -> Int {
-        guard word.count <= 32 else { return .max }
-        let letters = Array(word)
-        let others = Array(other)
-        var rows = [Array(0...others.count)]
-        for index in letters.indices {
-            var row = [index + 1]
-            for column in others.indices {
-                let replaced = rows[index][column] + (letters[index] == others[column] ? 0 : 1)
-                var best = min(replaced, row[column] + 1, rows[index][column + 1] + 1)
-                if index > 0, column > 0, letters[index] == others[column - 1], letters[index - 1] == others[column] {
-                    best = min(best, rows[index - 1][column - 1] + 1)
-                }
-                row.append(best)
-            }
-            rows.append(row)
-        }
-        return rows[letters.count][others.count]
+        guard let near = Spelling.nearest(to: word, among: known) else { return "; \(list)" }
+        return "; did you mean \"\(near)\"?"
     }
 }

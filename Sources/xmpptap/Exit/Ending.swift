@@ -29,11 +29,7 @@ struct Ending: Equatable {
 
     /// The parser's words in one line, with a way out where they have none.
     private static func complaint(of error: any Error, arguments: [String]) -> String {
-        let command = XMPPTap.commandNames.first { $0 == arguments.first }
-        if command == nil, let first = arguments.first, !first.hasPrefix("-") {
-            let names = XMPPTap.commandNames.joined(separator: ", ")
-            return "'\(first)' is no command; the commands are \(names)"
-        }
+        let command = Invocation.names(below: XMPPTap.self).first { $0 == arguments.first }
         var message = XMPPTap.message(for: error).split(whereSeparator: \.isNewline)
             .map { $0.drop { $0 == " " } }
             .joined(separator: " ")

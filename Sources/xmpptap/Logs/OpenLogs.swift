@@ -74,16 +74,20 @@ final class OpenLogs: Sendable {
     /// Refuses to add JSON to a file that holds something else: nothing could read it back.
     private static func refuseForeign(_ log: LogPlan.Log) throws(Failure) {
         guard log.form == .json, let path = log.path, TextFile.isRegular(path) else { return }
+        let foreign = Failure.file(
+            "\(log.flag): \(path) holds something else than JSON of this xmpptap; choose another name"
+        )
         do throws(ReaderFault) {
-            _ = try RecordReader([path])
+            guard try RecordReader([path]).hasClientLog else { return }
         } catch {
             switch error.code {
-            case .notOurs, .newerVersion:
-                throw .file("\(log.flag): \(path) holds something else than JSON of this xmpptap; choose another name")
+            case .notOurs, .otherFormat, .newerVersion: throw foreign
             // Whether it can be written is seen when it is.
             case .cannotOpen, .cannotRead, .empty: return
             }
         }
+        // It can be read like one of ours, but not be added to.
+        throw foreign
     }
 
     /// Calls `tell` with true as soon as a log cannot be written, also where that has happened already, and with false
@@ -96,13 +100,18 @@ final class OpenLogs: Sendable {
     }
 
     /// Writes everything and ends, and tells what could not be written.
-    func close(within time: Duration) {
+    ///
+    /// - Returns: Whether every file has all its records. Standard output does not count: its reader may have gone.
+    @discardableResult
+    func close(within time: Duration) -> Bool {
+        var isWhole = true
         for (name, sink) in sinks {
             let lost = sink.close(within: time)
-            if !lost.isEmpty {
-                Console.complain("warning: \(name) lacks \(lost.records) records (\(lost.bytes) bytes)")
-            }
+            guard !lost.isEmpty else { continue }
+            Console.complain("warning: \(name) lacks \(lost.records) records (\(lost.bytes) bytes)")
+            isWhole = isWhole && name == LogPlan.Log.standardOutput
         }
+        return isWhole
     }
 
     /// How a log is written.

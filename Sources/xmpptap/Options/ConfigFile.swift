@@ -7,9 +7,12 @@
 /// --allow-remote
 /// ```
 ///
-/// A line is a long flag, and its value after a space or `=`, to the end of the line. Empty lines and those that begin
-/// with `#` say nothing. A flag that is typed on the command line counts alone: all lines of that flag in the file are
-/// passed over, also where the flag may be repeated.
+/// A line is a long flag, and its value after a space or `=`, to the end of the line. A value that begins with a quotation
+/// mark, `"` or `'`, is what stands up to the next one, and what follows that: `"my tap.log",info`. Between `"` a backslash
+/// takes the next character as it is. Empty lines and those that begin with `#` say nothing.
+///
+/// A flag that is typed on the command line counts alone: all lines of that flag in the file are passed over, also where the
+/// flag may be repeated.
 struct ConfigFile: Equatable {
     /// A line that says something.
     struct Line: Equatable {
@@ -50,7 +53,13 @@ struct ConfigFile: Equatable {
             guard !Self.refused.contains(flag) else {
                 throw .usage("\(path):\(number): \(flag) has no place in a file; type it on the command line")
             }
-            let value = end < content.endIndex ? String(Self.trim(content[content.index(after: end)...])) : nil
+            var value: String?
+            if end < content.endIndex {
+                value = Self.unquoted(Self.trim(content[content.index(after: end)...]))
+                guard value != nil else {
+                    throw .usage("\(path):\(number): the quotation mark at the beginning of the value is not closed")
+                }
+            }
             lines.append(Line(number: number, flag: flag, value: value))
         }
         self.path = path
@@ -68,6 +77,22 @@ struct ConfigFile: Equatable {
     static func arguments(_ arguments: [String], with lines: some Sequence<Line>) -> [String] {
         let end = arguments.firstIndex(of: "--") ?? arguments.endIndex
         return arguments[..<end] + lines.map(\.argument) + arguments[end...]
+    }
+
+    /// A value without the quotation marks at its beginning; nil where the second one is missing.
+    private static func unquoted(_ text: Substring) -> String? {
+        guard let mark = text.first, mark == "\"" || mark == "'" else { return String(text) }
+        var value = ""
+        var rest = text.dropFirst()
+        while let character = rest.popFirst() {
+            if character == mark { return value + rest }
+            if character == "\\", mark == "\"", let next = rest.popFirst() {
+                value.append(next)
+            } else {
+                value.append(character)
+            }
+        }
+        return nil
     }
 
     private static func trim(_ text: Substring) -> Substring {

@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import TapCore
 
 /// A command whose flags may stand in a file.
 protocol Configurable: ParsableCommand {
@@ -18,6 +19,7 @@ enum Invocation {
     ///
     /// - Throws: The parser's errors, and for a line of the file a ``Failure`` that begins `FILE:LINE:`.
     static func command(_ arguments: [String]) throws -> any ParsableCommand {
+        try refuseUnknownCommand(arguments)
         let arguments = ValueFlags.tied(ExplainCommand.complete(arguments))
         if let flag = ValueFlags.repeated(arguments) { throw Failure.usage("\(flag) is given twice; leave one out") }
         let command = try XMPPTap.parseAsRoot(arguments)
@@ -32,6 +34,34 @@ enum Invocation {
             return try XMPPTap.parseAsRoot(ConfigFile.arguments(arguments, with: lines))
         } catch {
             throw try blame(error, on: lines, of: path, beside: arguments)
+        }
+    }
+
+    /// The names of the commands that a command consists of, as they are typed.
+    static func names(below command: any ParsableCommand.Type) -> [String] {
+        let names = command.configuration.subcommands.compactMap { $0.configuration.commandName }
+        // The parser adds this one by itself.
+        return command == XMPPTap.self ? names + ["help"] : names
+    }
+
+    /// Refuses a word in the place of a command that is none, also behind `help`, which would show something else.
+    private static func refuseUnknownCommand(_ arguments: [String]) throws(Failure) {
+        var command: any ParsableCommand.Type = XMPPTap.self
+        var path = ""
+        for word in arguments {
+            let names = names(below: command)
+            guard !names.isEmpty, !word.hasPrefix("-") else { return }
+            if path.isEmpty, word == "help", word == arguments.first { continue }
+            let next = command.configuration.subcommands.first { $0.configuration.commandName == word }
+            guard let next else {
+                let program = path.isEmpty ? "" : " of 'xmpptap\(path)'"
+                let wayOut =
+                    Spelling.nearest(to: word, among: names).map { "did you mean '\($0)'?" }
+                    ?? "the commands are \(names.joined(separator: ", "))"
+                throw .usage("'\(Console.escaped(word))' is no command\(program); \(wayOut)")
+            }
+            command = next
+            path += " \(word)"
         }
     }
 

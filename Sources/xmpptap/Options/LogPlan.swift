@@ -38,7 +38,8 @@ struct LogPlan: Equatable {
         var flag = "--log-to"
 
         /// What it is called in complaints.
-        var name: String { path ?? "standard output" }
+        var name: String { path ?? Self.standardOutput }
+        static let standardOutput = "standard output"
 
         /// Whether a reader finds every record up to verbose in it: what makes a capture of a JSON log.
         var isComplete: Bool {

@@ -59,15 +59,17 @@ import Testing
         return entries
     }
 
-    private func refusal(_ path: String) -> String? {
+    private func fault(_ path: String) -> ReaderFault? {
         do throws(ReaderFault) {
             let reader = try RecordReader([path])
             while try reader.next() != nil {}
             return nil
         } catch {
-            return error.description
+            return error
         }
     }
+
+    private func refusal(_ path: String) -> String? { fault(path)?.description }
 
     @Test func recordsComeInTheirOrder() throws {
         let folder = try Folder()
@@ -209,19 +211,65 @@ import Testing
         let notOurs =
             "\(path) is no JSON log or capture of xmpptap, and no log of a client with lines of SEND: and RECV:; "
             + "record one with --capture FILE or --log-to FILE,format=json"
-        for text in ["17:22:42.102 [3] SEND: <a/>\n", record(1), "{}\n", "{\"xtap\":\"x\"}\n", "x", "\n\n", "\u{0}"] {
+        for text in [
+            "17:22:42 [3] SEND: <a/>\n", "12:00:00.000 words\n", "{}\n", "{\"xtap\":\"x\"}\n", "x", "\n\n", "\u{0}",
+        ] {
             try folder.write(text, "x")
             #expect(refusal(path) == notOurs)
         }
-        // A capture of packets, which begins with a number and has no lines.
-        try Data([0xD4, 0xC3, 0xB2, 0xA1] + [UInt8](repeating: 0, count: 5000)).write(to: URL(fileURLWithPath: path))
-        #expect(refusal(path) == notOurs)
         for text in ["", "{\"xtap\":1,\"tool"] {
             try folder.write(text, "x")
             #expect(refusal(path) == "\(path) holds no records yet")
         }
         #expect(refusal(folder.file("no")) == "cannot open \(folder.file("no")): No such file or directory")
         #expect(refusal(folder.path) == "cannot read \(folder.path): Is a directory")
+    }
+
+    @Test func otherFormatsAreNamedWithAWayOut() throws {
+        let folder = try Folder()
+        let path = folder.file("x")
+        let zeros = [UInt8](repeating: 0, count: 5000)
+        func text(_ text: String) -> [UInt8] { Array(text.utf8) }
+        let cases: [([UInt8], FileFormat, String)] = [
+            (text("# 2026-11-21T17:22:42.102000000Z xmpptap 0.1.0 log info\n"), .textLog, "--log-to FILE,format=json"),
+            (text("17:22:42.102 [3] SEND: <a/>\n"), .textLog, "--capture FILE"),
+            (text("17:22:42.102 [3 romeo@localhost/x] RECV: <a/>\n"), .textLog, "--capture FILE"),
+            (text("17:22:42.102 info [3] net: 127.0.0.1:1 connected\n"), .textLog, "--capture FILE"),
+            (text("listening\n17:22:42.102 warn [13 ~romeo] RECV: words\n"), .textLog, "--capture FILE"),
+            (text(record(1) + record(2)), .headerless, "keep the first line"),
+            ([0x1F, 0x8B, 8] + zeros, .gzip, "gzip -dc FILE | xmpptap read -"),
+            (text("BZh9") + zeros, .bzip2, "bzip2 -dc"),
+            ([0xFD, 0x37, 0x7A, 0x58, 0x5A, 0] + zeros, .xz, "xz -dc"),
+            ([0x28, 0xB5, 0x2F, 0xFD, 0], .zstd, "zstd -dc"),
+            (text("PK\u{3}\u{4}") + zeros, .zip, "unzip -p"),
+            // Packets, in either order of bytes.
+            ([0xD4, 0xC3, 0xB2, 0xA1] + zeros, .pcap, "xmpptap proxy --capture"),
+            ([0xA1, 0xB2, 0x3C, 0x4D] + zeros, .pcap, "xmpptap proxy --capture"),
+            ([0x0A, 0x0D, 0x0D, 0x0A] + zeros, .pcapng, "(pcapng)"),
+            ([0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A] + zeros, .image, "an image"),
+            (text("GIF89a"), .image, "image"),
+            ([0xFF, 0xD8, 0xFF, 0xE0], .image, "image"), (text("%PDF-1.7\n"), .pdf, "PDF"),
+            (text("SQLite format 3\u{0}") + zeros, .sqlite, "SQLite"),
+            (text("<?xml version=\"1.0\"?>\n<svg xmlns=\"x\">\n</svg>\n"), .svg, "the log or capture itself"),
+            (text("<!DOCTYPE html>\n<html></html>\n"), .html, "the log or capture itself"),
+            ([0xFF, 0xFE] + text("S\u{0}E\u{0}"), .utf16, "iconv -f UTF-16 -t UTF-8"),
+        ]
+        for (bytes, format, advice) in cases {
+            try Data(bytes).write(to: URL(fileURLWithPath: path))
+            let fault = try #require(self.fault(path))
+            #expect(fault.code == .otherFormat(format))
+            let words = fault.description
+            #expect(words.hasPrefix("\(path) ") && words.contains(advice), "\(words)")
+        }
+        #expect(Set(cases.map(\.1)) == Set(FileFormat.allCases))
+    }
+
+    @Test func twoClientsLogsAreTwoRuns() throws {
+        let folder = try Folder()
+        for name in ["a.log", "b.log"] { try folder.write("SEND: <presence/>\n", name) }
+        let runs = try ["a.log", "b.log", "a.log"].map { try RecordReader([folder.file($0)]).firstHeader.run }
+        #expect(runs[0] != runs[1])
+        #expect(runs[0] == runs[2], "the same file is the same run")
     }
 
     @Test func aNewerSchemaIsRefusedWhereverItBegins() throws {

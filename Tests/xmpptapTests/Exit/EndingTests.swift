@@ -27,13 +27,21 @@ struct EndingTests {
 
     @Test func `A mistake is one line with a way out, and exit 2`() throws {
         let mistakes = try [
-            ending("prxy"), ending("doctor", "--prt", "1"), ending("doctor", "--unheard-of"),
+            ending("prxy"), ending("record"), ending("help", "raed"), ending("ca", "shw"), ending("ca", "help"),
+            ending("help", "ca", "exprot"), ending("prxy\u{1B}[2J"), ending("doctor", "--prt", "1"),
+            ending("doctor", "--unheard-of"),
             ending("doctor", "--port"),
             ending("doctor", "--port", "x"), ending("doctor", "more"), ending("doctor", "--json=1"), ending("--json"),
         ]
         #expect(
             mistakes.map(\.complaint) == [
-                "'prxy' is no command; the commands are \(XMPPTap.commandNames.joined(separator: ", "))",
+                "'prxy' is no command; did you mean 'proxy'?",
+                "'record' is no command; the commands are demo, proxy, read, probe, explain, ca, doctor, help",
+                "'raed' is no command; did you mean 'read'?",
+                "'shw' is no command of 'xmpptap ca'; did you mean 'show'?",
+                "'help' is no command of 'xmpptap ca'; the commands are create, show, export, remove",
+                "'exprot' is no command of 'xmpptap ca'; did you mean 'export'?",
+                "'prxy\\u{1b}[2J' is no command; the commands are demo, proxy, read, probe, explain, ca, doctor, help",
                 "unknown option '--prt'. Did you mean '--port'?",
                 "unknown option '--unheard-of'; see 'xmpptap doctor --help'",
                 "missing value for '--port <port>'; see 'xmpptap doctor --help'",

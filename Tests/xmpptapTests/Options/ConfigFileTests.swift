@@ -22,6 +22,20 @@ struct ConfigFileTests {
         )
     }
 
+    @Test(
+        "A value in quotation marks is what stands between them",
+        arguments: [
+            (#"--log-to "my tap.log",info"#, "my tap.log,info"), ("--capture='a \"b\" c.xtap'", "a \"b\" c.xtap"),
+            (#"--capture "say \"hi\" \\ bye.xtap""#, #"say "hi" \ bye.xtap"#), (#"--capture '\n"'"#, #"\n""#),
+            (#"--capture "  two  ""#, "  two  "), (#"--log """#, ""),
+            // Elsewhere they are what they are.
+            ("--capture o'brien.xtap", "o'brien.xtap"), (#"--capture 5".xtap"#, #"5".xtap"#),
+        ]
+    )
+    func quotes(line: String, value: String) throws {
+        #expect(try ConfigFile(path: "t", text: line).lines.first?.value == value)
+    }
+
     @Test(arguments: ["", "\n", "# a comment\n"])
     func `A byte order mark at the beginning says nothing`(before: String) throws {
         let file = try ConfigFile(path: "tap.conf", text: "\u{FEFF}\(before)--json\n")
@@ -35,6 +49,9 @@ struct ConfigFileTests {
             ("\n-v", "t:2: '-v' is no long flag; write one a line, as in --log info"),
             ("--", "t:1: '--' is no long flag; write one a line, as in --log info"),
             ("--config other", "t:1: --config has no place in a file; type it on the command line"),
+            ("--capture \"tap.xtap", "t:1: the quotation mark at the beginning of the value is not closed"),
+            ("--json\n--capture='it\"", "t:2: the quotation mark at the beginning of the value is not closed"),
+            (#"--capture "tap\""#, "t:1: the quotation mark at the beginning of the value is not closed"),
             ("#\n#\n--help", "t:3: --help has no place in a file; type it on the command line"),
         ]
     )

@@ -1,0 +1,110 @@
+internal import TapCore
+
+/// What a file is that is no JSON log, capture or client's log, told by how it begins.
+public enum FileFormat: Sendable, Hashable, CaseIterable {
+    /// A text log of this program.
+    case textLog
+    /// Records of this program's JSON, without the header before them.
+    case headerless
+    /// Compressed, by the program of that name.
+    case gzip, bzip2, xz, zstd
+    /// An archive of files.
+    case zip
+    /// Packets, as tcpdump and Wireshark record them.
+    case pcap, pcapng
+    /// An image of points.
+    case image
+    /// A drawing, as `explain` makes them.
+    case svg
+    /// A page, as `explain` makes them.
+    case html
+    /// A document.
+    case pdf
+    /// A database.
+    case sqlite
+    /// Text, but not UTF-8.
+    case utf16
+
+    /// How files of a format begin that are no text, and so no log of any kind.
+    private static let signatures: [([UInt8], FileFormat)] = [
+        ([0x1F, 0x8B], .gzip), (Array("BZh".utf8), .bzip2), ([0xFD, 0x37, 0x7A, 0x58, 0x5A, 0x00], .xz),
+        ([0x28, 0xB5, 0x2F, 0xFD], .zstd), ([0x50, 0x4B, 0x03, 0x04], .zip),
+        // Either order of bytes, with times in microseconds or nanoseconds.
+        ([0xD4, 0xC3, 0xB2, 0xA1], .pcap), ([0xA1, 0xB2, 0xC3, 0xD4], .pcap), ([0x4D, 0x3C, 0xB2, 0xA1], .pcap),
+        ([0xA1, 0xB2, 0x3C, 0x4D], .pcap), ([0x0A, 0x0D, 0x0D, 0x0A], .pcapng),
+        ([0x89, 0x50, 0x4E, 0x47], .image), ([0xFF, 0xD8, 0xFF], .image), (Array("GIF8".utf8), .image),
+        (Array("RIFF".utf8), .image), (Array("%PDF-".utf8), .pdf), (Array("SQLite format 3".utf8), .sqlite),
+        ([0xFF, 0xFE], .utf16), ([0xFE, 0xFF], .utf16),
+    ]
+
+    /// The format of a file that cannot be a log of any kind; nil where it may be one.
+    static func ofBytes(_ beginning: [UInt8]) -> FileFormat? {
+        signatures.first { beginning.starts(with: $0.0) }?.1
+    }
+
+    /// The format of a file that has turned out to be no log that is read; nil where it is none of these.
+    static func ofText(_ beginning: [UInt8]) -> FileFormat? {
+        let lines = beginning.split(separator: 0x0A, maxSplits: mostLines)
+        if lines.prefix(mostLines).contains(where: isTextLog) { return .textLog }
+        if let first = lines.first, (try? RecordLine(json: Array(first).span.bytes)) != nil { return .headerless }
+        let head = String(decoding: beginning, as: UTF8.self).drop(while: \.isWhitespace)
+        if head.hasPrefix("<svg") || head.hasPrefix("<?xml") && head.contains("<svg") { return .svg }
+        let isPage = ["<!doctype html", "<html"].contains { head.prefix($0.count).lowercased() == $0 }
+        return isPage ? .html : nil
+    }
+
+    /// Lines at the beginning that are looked at.
+    private static let mostLines = 5
+
+    /// Whether a line is one of a text log, or the comment at its head.
+    private static func isTextLog(_ line: ArraySlice<UInt8>) -> Bool {
+        // `# 2026-11-21T17:22:42.102000000Z xmpptap 0.1.0 log info`
+        let words = line.prefix(200).split(separator: 0x20)
+        if words.count >= 5, words[0].elementsEqual("#".utf8), words[2].elementsEqual("xmpptap".utf8) { return true }
+        // `17:22:42.102 [3 juliet@example.org/balcony] SEND:`, `17:22:42.102 info [3] net:`
+        let time = line.prefix { $0 != 0x20 }
+        guard time.map({ isDigit($0) ? 0x30 : $0 }).elementsEqual("00:00:00.000".utf8) else { return false }
+        var rest = line[time.endIndex...].dropFirst()
+        let word = rest.prefix { $0 != 0x20 }
+        if Level.allCases.contains(where: { word.elementsEqual($0.name.utf8) }) {
+            rest = rest[word.endIndex...].dropFirst()
+        }
+        let number = rest.dropFirst().prefix(while: isDigit)
+        guard rest.first == 0x5B, !number.isEmpty else { return false }
+        let end = rest[number.endIndex...]
+        return end.first == 0x20 || end.starts(with: "] ".utf8)
+    }
+
+    private static func isDigit(_ byte: UInt8) -> Bool { byte >= 0x30 && byte <= 0x39 }
+}
+
+extension FileFormat {
+    /// What the file is, and what to do about it: the end of a sentence that the file's name begins.
+    var advice: String {
+        let record = "record with --capture FILE or --log-to FILE,format=json"
+        let original = "name the log or capture itself"
+        return switch self {
+        case .textLog: "is a text log of xmpptap, which cannot be read back; \(record)"
+        case .headerless:
+            "begins with a record, without the header of xmpptap's JSON logs; keep the first line of the log it is from"
+        case .gzip: Self.unpacking("gzip", "gzip -dc")
+        case .bzip2: Self.unpacking("bzip2", "bzip2 -dc")
+        case .xz: Self.unpacking("xz", "xz -dc")
+        case .zstd: Self.unpacking("zstd", "zstd -dc")
+        case .zip: Self.unpacking("zip", "unzip -p")
+        case .pcap, .pcapng:
+            "is a packet capture (\(self)), which this version does not read; record the session with "
+                + "'xmpptap proxy --capture FILE'"
+        case .image: "is an image; \(original)"
+        case .svg: "is a drawing (SVG); \(original)"
+        case .html: "is a web page (HTML); \(original)"
+        case .pdf: "is a PDF document; \(original)"
+        case .sqlite: "is an SQLite database; \(original)"
+        case .utf16: "is UTF-16 text; convert it first, as in iconv -f UTF-16 -t UTF-8 FILE | xmpptap read -"
+        }
+    }
+
+    private static func unpacking(_ name: String, _ command: String) -> String {
+        "is compressed (\(name)); unpack it first, as in \(command) FILE | xmpptap read -"
+    }
+}

@@ -1,0 +1,38 @@
+/// Finds what was meant by a mistyped word.
+public enum Spelling {
+    /// Longer words are taken for no mistyped one.
+    private static let longest = 32
+
+    /// The word that is nearest to a mistyped one.
+    ///
+    /// - Parameters:
+    ///   - word: What was typed; upper case counts as lower case.
+    ///   - known: The words there are, in lower case.
+    /// - Returns: Nil where none differs by at most two letters, or where too little of the word would be left.
+    public static func nearest(to word: String, among known: [String]) -> String? {
+        let near = known.map { ($0, distance(word.lowercased(), $0)) }.min { $0.1 < $1.1 }
+        guard let near, near.1 <= 2, near.1 < near.0.count - 1 else { return nil }
+        return near.0
+    }
+
+    /// How many letters must be added, taken away, replaced or swapped with the next to turn one word into the other.
+    private static func distance(_ word: String, _ other: String) -> Int {
+        guard word.count <= longest else { return .max }
+        let letters = Array(word)
+        let others = Array(other)
+        var rows = [Array(0...others.count)]
+        for index in letters.indices {
+            var row = [index + 1]
+            for column in others.indices {
+                let replaced = rows[index][column] + (letters[index] == others[column] ? 0 : 1)
+                var best = min(replaced, row[column] + 1, rows[index][column + 1] + 1)
+                if index > 0, column > 0, letters[index] == others[column - 1], letters[index - 1] == others[column] {
+                    best = min(best, rows[index - 1][column - 1] + 1)
+                }
+                row.append(best)
+            }
+            rows.append(row)
+        }
+        return rows[letters.count][others.count]
+    }
+}
