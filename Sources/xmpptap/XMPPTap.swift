@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Glibc
+internal import TapCapture
 
 /// The program: from what was typed to a command, and from its end to an exit code.
 @main
@@ -22,11 +23,6 @@ struct XMPPTap: AsyncParsableCommand {
         ]
     )
 
-    /// The names of the commands, as they are typed.
-    static var commandNames: [String] {
-        configuration.subcommands.compactMap { $0.configuration.commandName } + ["help"]
-    }
-
     static func main() async {
         ProcessLimits.prepare()
         Processors.limitEventLoops()
@@ -38,11 +34,20 @@ struct XMPPTap: AsyncParsableCommand {
             } else {
                 try command.run()
             }
+            end(with: .success)
         } catch {
             let ending = Ending(error, arguments: arguments)
             if !ending.answer.isEmpty { Console.print(ending.answer) }
             if !ending.complaint.isEmpty { Console.complain(ending.complaint) }
-            Glibc.exit(ending.status.rawValue)
+            end(with: ending.status)
         }
+    }
+
+    /// Ends the program, as a failure to write where its output did not reach its place. A reader that has seen enough and
+    /// gone is none.
+    private static func end(with status: ExitStatus) -> Never {
+        guard let fault = Console.fault, fault.code != .brokenPipe else { Glibc.exit(status.rawValue) }
+        Console.complain("\(fault)")
+        Glibc.exit(ExitStatus.file.rawValue)
     }
 }

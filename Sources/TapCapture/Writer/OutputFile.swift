@@ -89,6 +89,10 @@ final class OutputFile {
             if isOwned { close(descriptor) }
             throw WriterFault(.cannotOpen, path, cause)
         }
+        guard fcntl(descriptor, F_GETFL) & O_ACCMODE != O_RDONLY else {
+            if isOwned { close(descriptor) }
+            throw WriterFault(.cannotOpen, path, EBADF)
+        }
         return OutputFile(
             path: path,
             kind: kind(of: status, descriptor) ?? .device,

@@ -45,7 +45,11 @@ public struct WriterFault: Error, Sendable, Hashable {
     }
 
     /// The fault of a failed write.
-    static func writing(_ path: String, _ errno: Int32) -> WriterFault {
+    ///
+    /// - Parameters:
+    ///   - path: The file, or `standard output`.
+    ///   - errno: The system's error number.
+    public static func writing(_ path: String, _ errno: Int32) -> WriterFault {
         switch errno {
         case ENOSPC, EDQUOT, EFBIG: WriterFault(.diskFull, path, errno)
         case EPIPE, ECONNRESET: WriterFault(.brokenPipe, path, errno)

@@ -60,6 +60,8 @@ struct AuthorityDesk {
         }
         guard let authority = found else { throw missing(name) }
         Console.write(isDER ? authority.certificate : Array(authority.pem.utf8))
+        // Nobody can trust what was not written; that is told at the end.
+        guard Console.fault == nil else { return }
         let guide = TrustGuide(name: name, file: Console.outputPath, isDER: isDER)
         for line in guide.lines { Console.tell(line) }
     }

@@ -31,12 +31,13 @@ struct DemoCommand: AsyncParsableCommand, Configurable {
         let plan = try LogPlan(logs.request, in: .current, defaultSpec: Usual.spec)
         let tap = try TapRun(plan)
         let steps = try await tap.finishing { try await play(tap) }
-        tap.logs.close(within: .seconds(10))
+        let isWhole = tap.logs.close(within: .seconds(10))
         // A log in JSON is read by a program, which has no use for the summary.
         let isForPeople = plan.logs.allSatisfy { $0.path != nil || $0.form != .json }
         for line in DemoSummary.lines(steps) {
             if isForPeople { Console.print(line) } else { Console.tell(line) }
         }
+        guard isWhole else { throw Failure.told(.file) }
     }
 
     /// Runs the whole, and ends it in order; the records are with the logs then.

@@ -53,7 +53,10 @@ struct DoctorCommand: ParsableCommand, Configurable {
         var findings = Doctor.examine(port: port)
         if let folder = try? authority.resolved() { findings += Doctor.authorities(folder, at: RunClock().now().time) }
         for domain in upstreamDomain { findings += Doctor.servers(of: domain, resolver: resolver) }
-        for finding in findings { Console.print(json ? finding.json : finding.line) }
+        for finding in findings {
+            // A finding may have names in it that a name server has sent.
+            if json { Console.print(finding.json) } else { Console.show(finding.line) }
+        }
         if findings.contains(where: { $0.outcome == .stop }) { throw Failure.told(.checkFailed) }
     }
 }

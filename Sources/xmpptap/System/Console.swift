@@ -1,8 +1,20 @@
 internal import Glibc
+internal import Synchronization
+internal import TapCapture
 internal import TapCore
 
-/// The three descriptors everybody has. Nothing here fails: who has closed them does not want to hear.
+/// The three descriptors everybody has. No call here fails: whether standard output took everything is asked once, at the
+/// end, by ``fault``; what standard error does not take nobody can be told.
 enum Console {
+    /// The error number of the write to standard output that failed; 0 where none has.
+    private static let failure = Atomic<Int32>(0)
+
+    /// Why standard output has not taken everything; nil where it has. After it nothing more is written there.
+    static var fault: WriterFault? {
+        let cause = failure.load(ordering: .relaxed)
+        return cause == 0 ? nil : .writing("standard output", cause)
+    }
+
     /// Writes `text` and a newline to standard output.
     static func print(_ text: String) {
         write(text, to: STDOUT_FILENO)
@@ -67,6 +79,7 @@ enum Console {
     }
 
     private static func write(_ bytes: ArraySlice<UInt8>, to descriptor: Int32) {
+        guard descriptor != STDOUT_FILENO || failure.load(ordering: .relaxed) == 0 else { return }
         var rest = bytes
         while !rest.isEmpty {
             let written = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
@@ -76,6 +89,7 @@ enum Console {
                 var request = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
                 poll(&request, 1, -1)
             } else if errno != EINTR {
+                if descriptor == STDOUT_FILENO { failure.store(errno, ordering: .relaxed) }
                 return
             }
         }

@@ -3,10 +3,12 @@ internal import Glibc
 /// What the operating system grants this process.
 enum ProcessLimits {
     /// Sets the process up: no core dump, which would hold what redaction keeps out of the logs; as many descriptors as
-    /// are allowed; a broken pipe is an error of the write and not the end of the process.
+    /// are allowed; a broken pipe or a file at its limit is an error of the write and not the end of the process.
     static func prepare() {
         preventCoreDumps()
+        holdStandardDescriptors()
         signal(SIGPIPE, SIG_IGN)
+        signal(SIGXFSZ, SIG_IGN)
         raiseDescriptors()
     }
 
@@ -23,6 +25,15 @@ enum ProcessLimits {
     /// How many sessions so many descriptors are enough for.
     static func sessions(descriptors: UInt64) -> Int {
         descriptors > 64 ? Int(clamping: (descriptors - 64) / 2) : 1
+    }
+
+    /// Fills the standard descriptors that whoever started the program has closed: the next file or socket would get their
+    /// numbers, and what is printed would go there. They are opened the wrong way round, so that using them fails.
+    private static func holdStandardDescriptors() {
+        for descriptor in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO] where fcntl(descriptor, F_GETFD) < 0 {
+            // The lowest number that is free is this one.
+            _ = open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY)
+        }
     }
 
     /// A limit of 0 does not stop a dump that goes to a program (core(5)); one byte stops both kinds, as it is less than a

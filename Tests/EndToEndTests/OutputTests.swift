@@ -1,0 +1,83 @@
+import Foundation
+import TapTestKit
+import Testing
+
+/// Standard output that does not take what is printed: a full disk, a descriptor that is closed, a reader that has gone.
+@Suite(.timeLimit(.minutes(2)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
+struct OutputTests {
+    private let folder = try? TemporaryFolder()
+
+    /// Runs a line of bash in which `$0` is the program and `$1`… are the arguments.
+    private func shell(_ line: String, _ arguments: [String] = []) async throws -> (
+        ending: ToolProcess.Ending, output: String, errors: [String]
+    ) {
+        let path = try #require(XMPPTapBinary.path)
+        let shell = try ToolProcess("/bin/bash", ["-c", line, path] + arguments)
+        let ending = try await shell.ending()
+        return (ending, shell.text(of: .standardOutput), shell.lines(of: .standardError))
+    }
+
+    /// A capture of a whole session, and every command that prints something and ends.
+    private func commands() async throws -> [[String]] {
+        let folder = try #require(folder)
+        let capture = folder.path(of: "demo.xtap")
+        let demo = try await XMPPTapBinary.run(["demo", "--log", "off", "--capture", capture])
+        #expect(demo.ending == .exited(0), "\(demo.error)")
+        let authorities = ["--ca-dir", folder.path(of: "ca")]
+        return [
+            ["--help"], ["--version"], ["help", "read"], ["--generate-completion-script", "bash"],
+            ["doctor", "--port", "\(try FreePort.next())"], ["doctor", "--port", "\(try FreePort.next())", "--json"],
+            ["ca", "create", "--domain", "example.org"] + authorities, ["ca", "show"] + authorities,
+            ["ca", "show", "--json"] + authorities, ["ca", "export"] + authorities,
+            ["ca", "export", "--der"] + authorities,
+            ["explain", capture], ["explain", capture, "--format", "svg"], ["explain", capture, "--format", "html"],
+            ["read", capture], ["read", capture, "--json"], ["demo", "--log", "off"],
+            ["ca", "remove"] + authorities,
+        ]
+    }
+
+    @Test(arguments: [(">/dev/full", "No space left on device"), (">&-", "Bad file descriptor")])
+    func `What cannot be printed is one line, and exit 3`(redirection: String, reason: String) async throws {
+        let unreachable = try FreePort.next()
+        let probe = ["probe", "juliet@localhost", "--via", "127.0.0.1:\(unreachable)"]
+        for arguments in try await commands() + [probe, probe + ["--json"]] {
+            let run = try await shell("\"$0\" \"$@\" \(redirection)", arguments)
+            #expect(run.ending == .exited(3), "\(arguments): \(run.errors)")
+            let told = run.errors.filter { $0.contains(" standard output") && $0.hasSuffix(": \(reason)") }
+            #expect(told.count == 1, "\(arguments): \(run.errors)")
+            // What to do with a certificate is of no use to who has none.
+            #expect(!run.errors.contains { $0.contains("trust") && arguments.contains("export") })
+        }
+    }
+
+    @Test func `A reader that has gone is no failure`() async throws {
+        for arguments in try await commands() {
+            let run = try await shell("{ sleep 0.1; \"$0\" \"$@\"; } | true; echo ${PIPESTATUS[0]}", arguments)
+            #expect(run.output == "0\n", "\(arguments): \(run.errors)")
+            #expect(!run.errors.contains { $0.contains("standard output") }, "\(arguments)")
+        }
+    }
+
+    @Test func `A file at its limit is a failure to write, and not the end by a signal`() async throws {
+        let folder = try #require(folder)
+        let script = try await shell(
+            "ulimit -f 1; \"$0\" --generate-completion-script bash >\"$1\"",
+            [folder.path(of: "completions")]
+        )
+        #expect(script.ending == .exited(3))
+        #expect(script.errors == ["xmpptap: cannot write standard output: File too large"])
+        let capture = try await shell(
+            "ulimit -f 8; \"$0\" demo --log off --capture \"$1\"",
+            [folder.path(of: "short.xtap")]
+        )
+        #expect(capture.ending == .exited(3), "\(capture.errors)")
+        #expect(capture.errors.contains { $0.hasPrefix("xmpptap: warning: \(folder.path(of: "short.xtap")) lacks ") })
+    }
+
+    @Test func `Where standard output is closed, nothing that is printed gets into a file`() async throws {
+        let path = try #require(folder).path(of: "demo.xtap")
+        let demo = try await shell("\"$0\" demo --log off --capture \"$1\" <&- >&-", [path])
+        #expect(demo.ending == .exited(3))
+        try LogRecord.all(in: path).checkEveryNumberIsThere()
+    }
+}
