@@ -32,7 +32,7 @@ struct ReadTests {
         let second = try await XMPPTapBinary.run(["read", file, "--session", "2", "--log", "off,send"])
         #expect(second.output == "17:22:43.102 [2] SEND: <presence/>\n")
         let ninth = try await XMPPTapBinary.run(["read", file, "--session", "9"])
-        #expect(ninth.ending == .exited(0) && ninth.output.isEmpty)
+        #expect(ninth.ending == .exited(1) && ninth.output.isEmpty)
         #expect(ninth.error == "xmpptap: --session 9: there is no such session; the first is 1, the last 2\n")
         let json = try await XMPPTapBinary.run(
             ["read", "-", "--json"],
@@ -42,7 +42,9 @@ struct ReadTests {
         #expect(json.output.split(separator: "\n").map(String.init) == [Self.writtenHeader] + Self.records)
     }
 
-    @Test func `A torn last line is told and skipped, another damaged line brings exit 3`() async throws {
+    @Test func `A torn last line is told and skipped, another damaged line brings exit 3, from explain too`()
+        async throws
+    {
         let torn = try capture([Self.header, Self.records[0]], end: "\n{\"sequence\":2,\"ti")
         let read = try await XMPPTapBinary.run(["read", torn])
         #expect(read.ending == .exited(0))
@@ -53,6 +55,106 @@ struct ReadTests {
         #expect(rest.ending == .exited(3))
         #expect(rest.output == "17:22:42.102 info [1] net: hello\n")
         #expect(rest.error.hasPrefix("xmpptap: line 2 of \(damaged) is skipped: "))
+        // JSON that is made of the rest does not call itself complete.
+        let json = try await XMPPTapBinary.run(["read", damaged, "--json"])
+        #expect(
+            json.output.split(separator: "\n").map(String.init)
+                == [Self.writtenHeader, Self.writtenHeader.replacing("true", with: "false"), Self.records[0]]
+        )
+        // The session is ready, so that nothing else brings a code.
+        let ready = Self.records[0].replacing("\"message\"", with: "\"code\":\"session-ready\",\"message\"")
+        for (lines, end, code) in [
+            ([Self.header, ready], "\n", 0), ([Self.header, ready], "\n{\"sequence\":2,\"ti", 0),
+            ([Self.header, "{\"sequence\":true}", ready], "\n", 3),
+        ] as [([String], String, Int32)] {
+            let file = try capture(lines, end: end)
+            for arguments in [["read"], ["explain"], ["explain", "--format", "svg"], ["explain", "--subscriptions"]] {
+                let run = try await XMPPTapBinary.run([arguments[0], file] + arguments.dropFirst())
+                #expect(run.ending == .exited(code), "\(arguments): \(run.error)")
+            }
+        }
+    }
+
+    @Test func `Sessions of several runs stay apart, in JSON and in what is made of it`() async throws {
+        let folder = try #require(folder)
+        func ready(_ sequence: Int, session: Int) -> String {
+            Self.records[0].replacing("\"sequence\":1", with: "\"sequence\":\(sequence)")
+                .replacing("\"session\":1", with: "\"session\":\(session)")
+                .replacing("\"message\"", with: "\"code\":\"session-ready\",\"message\"")
+        }
+        func header(_ minute: Int, _ run: String, before: Int, level: String = "verbose", complete: Bool = true)
+            -> String
+        {
+            Self.writtenHeader.replacing("17:22:42.0", with: "17:\(minute):42.0").replacing("0a0b", with: run)
+                .replacing("before\":0", with: "before\":\(before)").replacing("verbose", with: level)
+                .replacing("\"complete\":true", with: "\"complete\":\(complete)")
+        }
+        // The parts of one run lie around another, which was recorded at another level.
+        let first = [header(10, "aa", before: 0), ready(1, session: 1), ready(2, session: 2)]
+        let second = [header(20, "bb", before: 0, level: "info", complete: false), ready(1, session: 1)]
+        let third = [
+            header(30, "aa", before: 2), ready(3, session: 3),
+            Self.records[1].replacing("\"sequence\":2", with: "\"sequence\":4"),
+        ]
+        let files = try [third, second, first].enumerated().map {
+            try folder.write($1.joined(separator: "\n") + "\n", to: "part\($0).xtap")
+        }
+        let json = try await XMPPTapBinary.run(["read", "--json"] + files)
+        #expect(json.ending == .exited(0), "\(json.error)")
+        #expect(json.error.isEmpty)
+        #expect(json.output.split(separator: "\n").map(String.init) == first + second + third)
+        let whole = try folder.write(json.output, to: "whole.xtap")
+        let (told, again) = (
+            try await XMPPTapBinary.run(["explain"] + files), try await XMPPTapBinary.run(["explain", whole])
+        )
+        #expect(told.ending == .exited(0))
+        #expect(told.output == again.output && again.error.isEmpty)
+        let heads = told.output.split(separator: "\n").filter { $0.hasPrefix("session ") }.map {
+            $0.prefix { $0 != "," }
+        }
+        #expect(heads == ["session 1 of run 1", "session 2 of run 1", "session 1 of run 2", "session 3 of run 1"])
+        // Of one session the numbers before are those of what is shown, and the same text is told.
+        let one = try await XMPPTapBinary.run(["read", whole, "--json", "--session", "3"])
+        #expect(
+            one.output.split(separator: "\n").map(String.init) == [
+                header(10, "aa", before: 0, complete: false), second[0], header(30, "aa", before: 0, complete: false),
+                third[1],
+            ]
+        )
+        let text = try await XMPPTapBinary.run(["read", whole])
+        #expect(
+            text.output.split(separator: "\n").map(String.init) == [
+                "17:22:42.102 info [1] net: hello", "17:22:42.102 info [2] net: hello",
+                "# 2026-11-21T17:20:42.000000000Z xmpptap 0.1.0 log info", "17:22:42.102 info [1] net: hello",
+                "# 2026-11-21T17:30:42.000000000Z xmpptap 0.1.0 log info", "17:22:42.102 info [3] net: hello",
+                "17:22:43.102 info [2] SEND presence 11 B",
+            ]
+        )
+    }
+
+    @Test func `A drawing says how many sessions are not drawn`() async throws {
+        let sessions = (1...53).map { number in
+            Self.records[0].replacing("\"session\":1", with: "\"session\":\(number)")
+                .replacing("\"message\"", with: "\"code\":\"session-ready\",\"message\"")
+        }
+        let file = try capture([Self.header] + sessions)
+        let note = "50 of 53 sessions are drawn; choose others with --session"
+        for form in ["svg", "html"] {
+            let some = try await XMPPTapBinary.run(["explain", file, "--format", form])
+            #expect(some.ending == .exited(0))
+            #expect(some.error == "xmpptap: \(note)\n")
+            #expect(some.output.contains(note))
+            #expect(some.output.components(separatedBy: ">session ").count == 51)
+            let all = try await XMPPTapBinary.run(
+                ["explain", file, "--format", form] + (1...53).flatMap { ["--session", "\($0)"] }
+            )
+            #expect(all.error.isEmpty)
+            #expect(all.output.components(separatedBy: ">session ").count == 54)
+        }
+        // Who names one that is not there beside one that is has not got what was asked for.
+        let missing = try await XMPPTapBinary.run(["explain", file, "--session", "1", "--session", "99"])
+        #expect(missing.ending == .exited(1))
+        #expect(missing.error.contains("--session 99: there is no such session"))
     }
 
     @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/script"), "script is missing"))
@@ -107,6 +209,7 @@ struct ReadTests {
         for (name, text, message) in [
             ("other.txt", "hello\n", " is no JSON log or capture of xmpptap, and no log of a client "),
             ("empty", "", " holds no records yet"),
+            ("tap.log", "17:22:42.102 info [1] net: hello\n", " is a text log of xmpptap, which cannot be read back; "),
             (
                 "newer.xtap", Self.header.replacing("\"xtap\":1", with: "\"xtap\":9") + "\n",
                 " was written by a newer xmpptap"
@@ -118,6 +221,20 @@ struct ReadTests {
             #expect(read.error.hasPrefix("xmpptap: \(file)\(message)"), "\(read.error)")
             #expect(read.output.isEmpty)
         }
+        // The way out that is told works.
+        let path = try #require(XMPPTapBinary.path)
+        let shell = try ToolProcess(
+            "/bin/bash",
+            [
+                "-c", "gzip \"$1\"; \"$0\" read \"$1.gz\"; echo $?; gzip -dc \"$1.gz\" | \"$0\" read -", path,
+                try capture([Self.header] + Self.records),
+            ]
+        )
+        #expect(try await shell.ending() == .exited(0))
+        #expect(shell.text(of: .standardOutput).hasPrefix("3\n17:22:42.102 info [1] net: hello\n"))
+        #expect(
+            shell.text(of: .standardError).contains(" is compressed (gzip); unpack it first, as in gzip -dc FILE | ")
+        )
         let missing = try await XMPPTapBinary.run(["read", "/nowhere.xtap"])
         #expect(missing.ending == .exited(3))
         #expect(missing.error == "xmpptap: cannot open /nowhere.xtap: No such file or directory\n")

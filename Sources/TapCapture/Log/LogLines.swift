@@ -9,39 +9,47 @@ struct LogLines: Sendable {
     ///
     /// In a text log it is a comment that tells the day, which its lines do not; standard output needs none.
     func header(_ opening: RecordWriter.Opening) -> [UInt8] {
-        let time = run.now().time
+        guard configuration.writesHeader else { return [] }
+        if configuration.form != .json, configuration.destination == .standardOutput { return [] }
+        let header = RecordHeader(
+            tool: run.tool,
+            time: run.now().time,
+            level: configuration.spec.description,
+            isComplete: configuration.isCapture && opening.dropped.isEmpty,
+            redaction: run.redaction,
+            run: run.word,
+            recordsBefore: opening.records
+        )
         var line = LineBuffer()
-        switch configuration.form {
-        case .json:
-            let header = RecordHeader(
-                tool: run.tool,
-                time: time,
-                level: configuration.spec.description,
-                isComplete: configuration.isCapture && opening.dropped.isEmpty,
-                redaction: run.redaction,
-                run: run.word,
-                recordsBefore: opening.records
-            )
-            header.append(to: &line)
-        case .text:
-            guard configuration.destination != .standardOutput else { return [] }
-            var timestamps = TimestampWriter()
-            line.append("# ")
-            timestamps.append(time, to: &line)
-            line.append(0x20)
-            line.appendEscaped(run.tool)
-            line.append(" log ")
-            line.appendEscaped(configuration.spec.description)
-            switch run.redaction {
-            case .none: line.append(", SECRETS SHOWN")
-            case .secrets: break
-            case .bodies: line.append(", bodies redacted")
-            case .metadata: line.append(", metadata only")
-            }
-            if !opening.dropped.isEmpty { line.append(", incomplete") }
-            line.endLine()
-        }
+        Self.append(header, in: configuration.form, hasLoss: !opening.dropped.isEmpty, to: &line)
         return line.bytes
+    }
+
+    /// Appends a header in the form of a log: as JSON, or as a comment.
+    ///
+    /// - Parameter hasLoss: Whether a text log says that it is incomplete.
+    static func append(
+        _ header: RecordHeader,
+        in form: LogSink.Form,
+        hasLoss: Bool = false,
+        to line: inout LineBuffer
+    ) {
+        guard form != .json else { return header.append(to: &line) }
+        var timestamps = TimestampWriter()
+        line.append("# ")
+        timestamps.append(header.time, to: &line)
+        line.append(0x20)
+        line.appendEscaped(header.tool)
+        line.append(" log ")
+        line.appendEscaped(header.level)
+        switch header.redaction {
+        case .none: line.append(", SECRETS SHOWN")
+        case .secrets: break
+        case .bodies: line.append(", bodies redacted")
+        case .metadata: line.append(", metadata only")
+        }
+        if hasLoss { line.append(", incomplete") }
+        line.endLine()
     }
 
     /// The record that stands where others were dropped, at whatever level the log is.

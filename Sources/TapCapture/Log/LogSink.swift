@@ -29,6 +29,9 @@ public final class LogSink: Sink {
         public var spec: LogSpec
         /// The log is to hold every record up to verbose, and where reads split it.
         public var isCapture: Bool
+        /// Whether the log begins with a header of its run, and each file of it; default true. Who writes what other runs
+        /// have recorded writes their headers, by ``LogSink/write(header:)``.
+        public var writesHeader = true
         /// Buffer, times and rotation.
         public var writer: RecordWriter.Options
 
@@ -51,6 +54,7 @@ public final class LogSink: Sink {
     /// The least severe level that the log shows.
     public let level: Level
 
+    private let form: Form
     private let filter: LogFilter
     private let parts: JSONForm.Parts
     private let writer: RecordWriter
@@ -84,6 +88,7 @@ public final class LogSink: Sink {
         run: LoggedRun,
         onEvent: @escaping @Sendable (RecordWriter.Event) -> Void = { _ in }
     ) throws(WriterFault) {
+        form = configuration.form
         filter = LogFilter(configuration.spec)
         level = filter.level
         parts = configuration.isCapture || level >= .trace ? .chunks : []
@@ -116,9 +121,12 @@ public final class LogSink: Sink {
 
     /// Writes what the filter shows of a record that was read back, in JSON with the fields that this program does not
     /// know.
-    public func write(_ stored: RecordLine) {
+    ///
+    /// - Returns: Whether the filter shows anything of it.
+    @discardableResult
+    public func write(_ stored: RecordLine) -> Bool {
         let shown = filter.shown(of: stored.record)
-        guard !shown.isEmpty else { return }
+        guard !shown.isEmpty else { return false }
         withTools { tools in
             tools.line.removeAll()
             if tools.text != nil {
@@ -129,6 +137,14 @@ public final class LogSink: Sink {
             }
             writer.append(tools.line)
         }
+        return true
+    }
+
+    /// Writes the header of what follows, which another run has recorded.
+    public func write(header: RecordHeader) {
+        var line = LineBuffer()
+        LogLines.append(header, in: form, to: &line)
+        writer.append(line)
     }
 
     /// Whether so much waits to be written that sources should stop reading.

@@ -84,10 +84,11 @@ struct ExplainCommand: ParsableCommand, Configurable {
     }
 
     private func explainLadders() throws {
-        var story = LadderStory(of: Set(session))
-        var drawing = format.document.map { DrawnStory($0, of: Set(session)) }
+        let wanted = Set(session)
+        var story = LadderStory(of: wanted)
+        var drawing = format.document.map { DrawnStory($0, of: wanted) }
         var found = SessionsFound()
-        try read { entry in
+        let isWhole = try StoredRecords.read(files) { entry in
             switch entry {
             case .header(let header):
                 found.note(run: header.run)
@@ -100,41 +101,45 @@ struct ExplainCommand: ParsableCommand, Configurable {
             case .damage, .gap: break
             }
         }
-        if let remark = found.remark(on: Set(session)) { Console.complain(remark) }
+        if let remark = found.remark(on: wanted) { Console.complain(remark) }
         if story.isEmpty, session.isEmpty { Console.complain("no session is told of in these files") }
-        if let drawing { Console.print(drawing.drawn()) } else { for line in story.lines() { Console.show(line) } }
-        guard story.hasReady else { throw Failure.told(.checkFailed) }
+        if let drawing {
+            Console.print(drawing.drawn())
+            if let remark = drawing.remark { Console.complain(remark) }
+        } else {
+            for line in story.lines() { Console.show(line) }
+        }
+        try end(isWhole, isWell: story.hasReady && !found.lacksAny(of: wanted))
     }
 
     private func explain(subscriptions: String) throws {
+        let wanted = Set(session)
         var story = SubscriptionStory(of: subscriptions == Self.everybody ? nil : subscriptions)
-        try read { entry in
-            if case .record(let line) = entry, session.isEmpty || session.contains(line.record.session) {
-                story.note(line.record)
+        var found = SessionsFound()
+        let isWhole = try StoredRecords.read(files) { entry in
+            switch entry {
+            case .header(let header):
+                found.note(run: header.run)
+                story.note(header)
+            case .record(let line):
+                found.note(session: line.record.session)
+                if wanted.isEmpty || wanted.contains(line.record.session) { story.note(line.record) }
+            case .damage, .gap: break
             }
         }
+        if let remark = found.remark(on: wanted) { Console.complain(remark) }
         let lines = story.lines()
-        guard !lines.isEmpty else {
+        if lines.isEmpty {
             let person = subscriptions == Self.everybody ? "" : " of \(subscriptions)"
-            return Console.complain("no subscription\(person) was asked for, granted or ended in these files")
+            Console.complain("no subscription\(person) was asked for, granted or ended in these files")
         }
         for line in lines { Console.show(line) }
+        try end(isWhole, isWell: !found.lacksAny(of: wanted))
     }
 
-    /// All that the files hold; what is damaged is told and passed over.
-    private func read(_ body: (RecordReader.Entry) -> Void) throws(Failure) {
-        do throws(ReaderFault) {
-            let reader = try RecordReader(files)
-            while let entry = try reader.next() {
-                switch entry {
-                case .damage(let line): Console.complain("\(line)")
-                case .gap(let gap): Console.complain("\(gap)")
-                case .header, .record: break
-                }
-                body(entry)
-            }
-        } catch {
-            throw Failure.file(error.description)
-        }
+    /// Ends with the code of what was found; a file that could not be read as a whole comes first, as in `read`.
+    private func end(_ isWhole: Bool, isWell: Bool) throws(Failure) {
+        guard isWhole else { throw .told(.file) }
+        guard isWell else { throw .told(.checkFailed) }
     }
 }

@@ -112,7 +112,8 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
 
     func run() async throws {
         try check()
-        let path = try recordedPath()
+        let paths = try recording.map { file throws(Failure) in try RecordedPaths([file]) }
+        let path = try paths.map(recordedPath)
         let password = try passwordFile.map { file throws(Failure) in
             try PasswordFile.read(file, of: account.description)
         }
@@ -129,7 +130,7 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
                 Self.show(story.lines(step))
             }
         }
-        tap.logs.close(within: .seconds(10))
+        let isWhole = tap.logs.close(within: .seconds(10))
         let comparison = path.map { ProbeComparison(report, $0) }
         if let story {
             Self.show(isLive ? story.rest(report) : story.lines(report))
@@ -141,6 +142,7 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
             throw Failure.told(report.verdict?.isOfNetwork == true ? .network : .checkFailed)
         }
         guard path?.isReady ?? true else { throw Failure.told(.checkFailed) }
+        guard isWhole, paths?.isWhole ?? true else { throw Failure.told(.file) }
     }
 
     private static func show(_ lines: [String]) { for line in lines { Console.print(line) } }
@@ -156,9 +158,13 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
         }
     }
 
-    private func recordedPath() throws(Failure) -> RecordedPaths.Path? {
-        guard let recording else { return nil }
-        let paths = try RecordedPaths([recording])
+    private func recordedPath(_ paths: RecordedPaths) throws(Failure) -> RecordedPaths.Path {
+        let recording = recording ?? ""
+        if let with, paths.count(of: with) > 1 {
+            Console.complain(
+                "--with \(with): \(paths.count(of: with)) runs in \(recording) have a session \(with); the first is compared"
+            )
+        }
         guard let path = paths.path(with) else {
             if let with { throw .usage("--with \(with): there is no such session with rungs in \(recording)") }
             throw .file(

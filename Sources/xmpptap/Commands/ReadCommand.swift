@@ -50,14 +50,12 @@ struct ReadCommand: ParsableCommand, Configurable {
     func run() throws {
         do {
             let reader = try RecordReader(files)
-            var header = reader.firstHeader
-            header.isComplete = header.isComplete && reader.isComplete
             let plan = ReadPlan(
                 files: files,
                 log: log,
                 isJSON: json,
                 sessions: Set(session),
-                header: header,
+                header: reader.firstHeader,
                 in: .current
             )
             if let note = plan.note { Console.complain(note) }

@@ -25,8 +25,8 @@ enum ExplainForm: String, CaseIterable {
 
 /// The sessions of a file as diagrams, in the order in which they are first told of.
 struct DrawnStory {
-    /// Sessions that are drawn; who wants others names them.
-    private static let most = 50
+    /// Sessions that are drawn where none are named: as many as a page can show.
+    static let most = 50
 
     private struct Key: Hashable {
         let run: String
@@ -38,6 +38,8 @@ struct DrawnStory {
     private var run = ""
     private var order: [Key] = []
     private var diagrams: [Key: SequenceDiagram] = [:]
+    /// The sessions that are not drawn.
+    private var others: Set<Key> = []
 
     /// Diagrams of these sessions; of none is of all.
     init(_ document: DiagramForm.Document, of wanted: Set<UInt64>) {
@@ -54,12 +56,21 @@ struct DrawnStory {
         guard number > 0, wanted.isEmpty || wanted.contains(number) else { return }
         let key = Key(run: run, number: number)
         if diagrams[key] == nil {
-            guard order.count < Self.most else { return }
+            guard order.count < max(Self.most, wanted.count) else {
+                others.insert(key)
+                return
+            }
             order.append(key)
         }
         diagrams[key, default: SequenceDiagram(session: number)].note(line.record, content: line.content.span)
     }
 
+    /// What is missing; nil where all sessions are drawn.
+    var remark: String? {
+        guard !others.isEmpty else { return nil }
+        return "\(order.count) of \(order.count + others.count) sessions are drawn; choose others with --session"
+    }
+
     /// The document.
-    func drawn() -> String { DiagramForm(document).draw(order.compactMap { diagrams[$0] }) }
+    func drawn() -> String { DiagramForm(document).draw(order.compactMap { diagrams[$0] }, note: remark) }
 }

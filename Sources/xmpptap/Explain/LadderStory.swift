@@ -22,7 +22,8 @@ struct LadderStory {
 
     private let wanted: Set<UInt64>
     private var run = 0
-    private var runWord: String?
+    /// The number of each run, in the order in which they are first told of; parts of several may take turns.
+    private var runs: [String: Int] = [:]
     private var order: [Key] = []
     private var sessions: [Key: Session] = [:]
 
@@ -31,9 +32,8 @@ struct LadderStory {
 
     /// Takes a header: each run counts its sessions from 1.
     mutating func note(_ header: RecordHeader) {
-        guard header.run != runWord else { return }
-        runWord = header.run
-        run += 1
+        run = runs[header.run, default: runs.count + 1]
+        runs[header.run] = run
     }
 
     /// Takes a record; most say nothing of the ladder.
@@ -99,7 +99,7 @@ struct LadderStory {
         for key in order {
             guard let session = sessions[key] else { continue }
             if !lines.isEmpty { lines.append("") }
-            let ofRun = run > 1 ? " of run \(key.run)" : ""
+            let ofRun = runs.count > 1 ? " of run \(key.run)" : ""
             lines.append("session \(session.number)\(ofRun), \(session.who)")
             lines +=
                 session.rows.isEmpty

@@ -20,6 +20,7 @@ struct SubscriptionStory {
     /// One record.
     private struct Event {
         let time: Timestamp
+        let run: Int
         let session: UInt64
         let account: String
         let change: SubscriptionChange
@@ -28,11 +29,20 @@ struct SubscriptionStory {
 
     /// Only what concerns this bare address is kept; nil is everybody.
     private let person: String?
+    private var run = 0
+    /// The number of each run, in the order in which they are first told of: each counts its sessions from 1.
+    private var runs: [String: Int] = [:]
     private var order: [Pair] = []
     private var events: [Pair: [Event]] = [:]
 
     /// A story about everybody, or about those who had to do with `person`.
     init(of person: String?) { self.person = person.map { Address($0).comparableBare } }
+
+    /// Takes a header.
+    mutating func note(_ header: RecordHeader) {
+        run = runs[header.run, default: runs.count + 1]
+        runs[header.run] = run
+    }
 
     /// Takes a record; most say nothing of subscriptions.
     mutating func note(_ record: Record) {
@@ -45,6 +55,7 @@ struct SubscriptionStory {
         events[pair, default: []].append(
             Event(
                 time: record.time,
+                run: run,
                 session: record.session,
                 account: account,
                 change: change,
@@ -68,7 +79,8 @@ struct SubscriptionStory {
                 let states =
                     change.before == change.after ? "\(change.after) as before" : "\(change.before) → \(change.after)"
                 let stamp = String(decoding: line.bytes, as: UTF8.self)
-                lines.append("  \(stamp) [\(event.session)] \(event.account): \(states) (\(event.reason))")
+                let ofRun = runs.count > 1 ? " of run \(event.run)" : ""
+                lines.append("  \(stamp) [\(event.session)\(ofRun)] \(event.account): \(states) (\(event.reason))")
             }
             lines.append("  at the end \(Self.outcome(events, pair))")
         }

@@ -21,20 +21,17 @@ struct RecordedPaths {
     private var order: [Key] = []
     private var paths: [Key: Path] = [:]
 
+    /// Whether every line of the files could be read.
+    private(set) var isWhole = true
+
     /// Reads files; what is damaged is told and passed over.
     init(_ files: [String]) throws(Failure) {
-        do throws(ReaderFault) {
-            let reader = try RecordReader(files)
-            while let entry = try reader.next() {
-                switch entry {
-                case .header(let header): run = header.run
-                case .record(let line): note(line.record)
-                case .damage(let line): Console.complain("\(line)")
-                case .gap(let gap): Console.complain("\(gap)")
-                }
+        isWhole = try StoredRecords.read(files) { entry in
+            switch entry {
+            case .header(let header): run = header.run
+            case .record(let line): note(line.record)
+            case .damage, .gap: break
             }
-        } catch {
-            throw Failure.file(error.description)
         }
     }
 
@@ -61,6 +58,6 @@ struct RecordedPaths {
         return all.first { !$0.isReady } ?? all.first
     }
 
-    /// Whether there is any session.
-    var isEmpty: Bool { order.isEmpty }
+    /// How many runs have a session of that number.
+    func count(of number: UInt64) -> Int { order.count { $0.number == number } }
 }

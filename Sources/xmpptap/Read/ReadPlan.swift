@@ -8,10 +8,12 @@ struct ReadPlan {
     let sessions: Set<UInt64>
     /// The header of the first file.
     let header: RecordHeader
-    /// Nothing that the files hold up to verbose is left out.
-    let isComplete: Bool
+    /// Everything that the files hold up to verbose is shown, with what a capture has beside.
+    let keepsAll: Bool
     /// What the user should know beforehand.
     let note: String?
+    /// What was asked for; nil is all there is.
+    private let spec: LogSpec?
 
     /// Resolves what was typed.
     init(
@@ -24,15 +26,12 @@ struct ReadPlan {
     ) {
         let recorded = try? LogSpec(header.level)
         let isTerminal = surroundings.isTerminal
-        let usual =
-            isJSON
-            ? recorded ?? LogSpec(level: .trace)
-            : LogSpec(level: .info, send: isTerminal, receive: isTerminal)
-        let spec = log ?? usual
+        // JSON shows all there is, and of each part of the files as it was recorded.
+        spec = log ?? (isJSON ? nil : LogSpec(level: .info, send: isTerminal, receive: isTerminal))
         let output = LogPlan.Log(
             path: nil,
             form: isJSON ? .json : .text,
-            spec: spec,
+            spec: spec ?? LogSpec(level: .trace),
             isTerminal: isTerminal,
             isColoured: isTerminal && surroundings.wantsColour && !isJSON,
             flag: "--log"
@@ -40,12 +39,27 @@ struct ReadPlan {
         self.output = output
         self.sessions = sessions
         self.header = header
-        isComplete = header.isComplete && output.isComplete && sessions.isEmpty
-        if let recorded, LogFilter(recorded).level < LogFilter(spec).level {
+        keepsAll = output.isComplete && sessions.isEmpty
+        if let recorded, let spec, LogFilter(recorded).level < LogFilter(spec).level {
             note =
                 "\(files.joined(separator: ", ")): recorded at \(header.level), so what lies beyond is not there to be shown"
         } else {
             note = nil
         }
+    }
+
+    /// The header of what is shown of a part of the files.
+    ///
+    /// - Parameters:
+    ///   - header: The header of that part.
+    ///   - isWhole: No record of its run that stood before it is missing.
+    func header(of header: RecordHeader, isWhole: Bool) -> RecordHeader {
+        var shown = header
+        shown.isComplete = header.isComplete && keepsAll && isWhole
+        // What was not recorded is not there, whatever was asked for.
+        if let spec, let recorded = try? LogSpec(header.level), LogFilter(recorded).level >= LogFilter(spec).level {
+            shown.level = spec.description
+        }
+        return shown
     }
 }

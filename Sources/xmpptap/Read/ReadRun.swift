@@ -21,7 +21,7 @@ struct ReadRun {
     /// Opens standard output.
     init(_ plan: ReadPlan) throws(Failure) {
         self.plan = plan
-        // The header is that of the files: what is shown is what they hold.
+        // The headers are those of the files: what is shown is what they hold.
         let header = plan.header
         let run = LoggedRun(
             tool: header.tool,
@@ -31,7 +31,8 @@ struct ReadRun {
             now: { Run.Instant(time: header.time, monotonic: 0) }
         )
         var configuration = OpenLogs.configuration(plan.output, cutAdvice: "redirected to a file it is whole")
-        configuration.isCapture = plan.isComplete
+        configuration.isCapture = plan.keepsAll
+        configuration.writesHeader = false
         do throws(WriterFault) {
             sink = try LogSink(configuration, run: run) { [trouble] event in
                 if case .failed(let fault) = event { trouble.fault = fault }
@@ -46,19 +47,25 @@ struct ReadRun {
     /// - Throws: ``ReaderFault`` where a file cannot be read on, a ``Failure`` where lines had to be passed over or
     ///   nothing could be written. That whoever reads the output has seen enough is no failure.
     func run(_ reader: RecordReader) throws {
-        var hasDamage = false
+        var isWhole = true
         var sessions = SessionsFound()
+        var parts = ShownParts(plan, sink)
         do {
             while trouble.fault == nil, let entry = try reader.next() {
                 switch entry {
-                case .header(let header): sessions.note(run: header.run)
+                case .header(let header):
+                    sessions.note(run: header.run)
+                    parts.begin(header)
                 case .record(let record):
                     sessions.note(session: record.record.session)
-                    if plan.sessions.isEmpty || plan.sessions.contains(record.record.session) { sink.write(record) }
-                case .gap(let gap): Console.complain("\(gap)")
+                    if plan.sessions.isEmpty || plan.sessions.contains(record.record.session) { parts.show(record) }
+                case .gap(let gap):
+                    Console.complain("\(gap)")
+                    parts.noteGap()
                 case .damage(let line):
                     Console.complain("\(line)")
-                    hasDamage = hasDamage || line.reason != .torn
+                    isWhole = isWhole && line.isInterruption
+                    parts.noteDamage()
                 }
             }
         } catch {
@@ -74,6 +81,7 @@ struct ReadRun {
         guard lost.isEmpty else {
             throw Failure.file("\(lost.records) records could not be written to standard output")
         }
-        guard !hasDamage else { throw Failure.told(.file) }
+        guard isWhole else { throw Failure.told(.file) }
+        guard !sessions.lacksAny(of: plan.sessions) else { throw Failure.told(.checkFailed) }
     }
 }

@@ -15,6 +15,9 @@ struct SessionsFound {
     /// Notes the run of a header.
     mutating func note(run: String) { runs.insert(run) }
 
+    /// Whether any of these sessions is not there.
+    func lacksAny(of wanted: Set<UInt64>) -> Bool { !wanted.isSubset(of: numbers) }
+
     /// What those who asked for these sessions should know; nil where they got what they asked for.
     func remark(on wanted: Set<UInt64>) -> String? {
         guard !wanted.isEmpty else { return nil }

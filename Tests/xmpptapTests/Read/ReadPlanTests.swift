@@ -4,9 +4,19 @@ import Testing
 @testable import xmpptap
 
 struct ReadPlanTests {
+    private func header(_ level: String, isComplete: Bool = true) -> RecordHeader {
+        RecordHeader(
+            tool: "xmpptap 1",
+            time: Timestamp(nanoseconds: 0),
+            level: level,
+            isComplete: isComplete,
+            redaction: .secrets,
+            run: "r"
+        )
+    }
+
     private func plan(
         recorded: String,
-        isComplete: Bool = true,
         log: LogSpec? = nil,
         isJSON: Bool = false,
         sessions: Set<UInt64> = [],
@@ -17,14 +27,7 @@ struct ReadPlanTests {
             log: log,
             isJSON: isJSON,
             sessions: sessions,
-            header: RecordHeader(
-                tool: "xmpptap 1",
-                time: Timestamp(nanoseconds: 0),
-                level: recorded,
-                isComplete: isComplete,
-                redaction: .secrets,
-                run: "r"
-            ),
+            header: header(recorded),
             in: LogPlan.Surroundings(isTerminal: isTerminal, wantsColour: true)
         )
     }
@@ -38,13 +41,27 @@ struct ReadPlanTests {
         #expect(!plan(recorded: "verbose", isJSON: true, isTerminal: true).output.isColoured)
     }
 
-    @Test func `JSON shows all there is, and is complete only if the file is and nothing is left out`() {
-        #expect(plan(recorded: "verbose", isJSON: true).output.spec == LogSpec(level: .verbose))
-        #expect(plan(recorded: "verbose", isJSON: true).isComplete)
-        #expect(!plan(recorded: "verbose", isComplete: false, isJSON: true).isComplete)
-        #expect(!plan(recorded: "verbose", isJSON: true, sessions: [1]).isComplete)
-        #expect(!plan(recorded: "verbose", log: LogSpec(level: .info), isJSON: true).isComplete)
-        #expect(plan(recorded: "of a later version", isJSON: true).output.spec == LogSpec(level: .trace))
+    @Test func `JSON shows all there is, each part as it was recorded`() {
+        let all = plan(recorded: "info", isJSON: true)
+        #expect(all.output.spec == LogSpec(level: .trace))
+        for level in ["info", "verbose", "warn,send", "of a later version"] {
+            #expect(all.header(of: header(level), isWhole: true).level == level)
+        }
+        let some = plan(recorded: "verbose", log: LogSpec(level: .info, send: true), isJSON: true)
+        #expect(some.header(of: header("verbose"), isWhole: true).level == "info,send")
+        #expect(some.header(of: header("warn"), isWhole: true).level == "warn", "no more than there is")
+    }
+
+    @Test func `JSON is complete only if the file is and nothing is left out`() {
+        func isComplete(_ plan: ReadPlan, _ header: RecordHeader? = nil, isWhole: Bool = true) -> Bool {
+            plan.header(of: header ?? self.header("verbose"), isWhole: isWhole).isComplete
+        }
+        #expect(isComplete(plan(recorded: "verbose", isJSON: true)))
+        #expect(isComplete(plan(recorded: "info", isJSON: true)), "each part for itself")
+        #expect(!isComplete(plan(recorded: "verbose", isJSON: true), header("verbose", isComplete: false)))
+        #expect(!isComplete(plan(recorded: "verbose", isJSON: true), isWhole: false))
+        #expect(!isComplete(plan(recorded: "verbose", isJSON: true, sessions: [1])))
+        #expect(!isComplete(plan(recorded: "verbose", log: LogSpec(level: .info), isJSON: true)))
     }
 
     @Test func `What was never recorded cannot be shown, and that is said`() {
@@ -56,5 +73,6 @@ struct ReadPlanTests {
         #expect(plan(recorded: "verbose", log: LogSpec(level: .verbose)).note == nil)
         #expect(plan(recorded: "verbose").note == nil)
         #expect(plan(recorded: "info", isTerminal: true).note != nil)
+        #expect(plan(recorded: "info", isJSON: true).note == nil)
     }
 }

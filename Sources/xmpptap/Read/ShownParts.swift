@@ -1,0 +1,69 @@
+internal import TapCapture
+internal import TapCore
+
+/// Writes the parts that files consist of, each behind its header, so that what is shown can be read like the files: it
+/// says of which run a session is, and what is missing.
+struct ShownParts {
+    /// A log as a reader tells them apart.
+    private struct Log: Hashable {
+        let run: String
+        let level: String
+
+        init(_ header: RecordHeader) {
+            run = header.run
+            level = header.level
+        }
+    }
+
+    private let plan: ReadPlan
+    private let sink: LogSink
+    /// The header that was written last.
+    private var header: RecordHeader?
+    /// The records that were written of each log up to that header, and since.
+    private var counts: [Log: UInt64] = [:]
+    private var count: UInt64 = 0
+    /// The runs of which something is missing.
+    private var torn: Set<String> = []
+    /// Records are missing before the next header.
+    private var hasGap = false
+
+    init(_ plan: ReadPlan, _ sink: LogSink) {
+        self.plan = plan
+        self.sink = sink
+    }
+
+    /// Begins what stands behind a header. In text it is told only where another run begins.
+    mutating func begin(_ header: RecordHeader) {
+        if hasGap { torn.insert(header.run) }
+        hasGap = false
+        let isOtherRun = self.header.map { $0.run != header.run } ?? false
+        write(
+            plan.header(of: header, isWhole: !torn.contains(header.run)),
+            isShown: plan.output.form == .json || isOtherRun
+        )
+    }
+
+    /// Shows a record.
+    mutating func show(_ record: RecordLine) {
+        if sink.write(record) { count += 1 }
+    }
+
+    /// Records are missing before the header that comes next.
+    mutating func noteGap() { hasGap = true }
+
+    /// A line of the run was passed over: it is not complete from here on.
+    mutating func noteDamage() {
+        guard var header, torn.insert(header.run).inserted, header.isComplete else { return }
+        header.isComplete = false
+        write(header, isShown: plan.output.form == .json)
+    }
+
+    private mutating func write(_ header: RecordHeader, isShown: Bool) {
+        if let last = self.header { counts[Log(last), default: 0] += count }
+        count = 0
+        var header = header
+        header.recordsBefore = counts[Log(header)] ?? 0
+        self.header = header
+        if isShown { sink.write(header: header) }
+    }
+}
