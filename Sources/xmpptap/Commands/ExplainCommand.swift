@@ -43,7 +43,10 @@ struct ExplainCommand: ParsableCommand, Configurable {
     @Option(
         help: ArgumentHelp(
             "How the sessions are told: text, or drawn as svg or html.",
-            discussion: "A drawing shows who sent what to whom, the rungs beside it, and what xmpptap did itself.",
+            discussion: """
+                A drawing shows who sent what to whom, the rungs beside it, and what xmpptap did itself; of more than \
+                \(DrawnStory.most) sessions the first, unless --session names others.
+                """,
             valueName: "text|svg|html"
         ),
         transform: ExplainForm.typed
