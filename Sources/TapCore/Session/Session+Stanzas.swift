@@ -35,52 +35,47 @@ extension Session {
         var record = makeRecord(event, direction, .stanza, level: .info)
         let purpose = purpose(event, direction, &record)
         guard answersComeBack else { return emit(record) }
-        let hasManyUsers = hasManyUsers
-        // An id or address written with references is compared as written; both ends write their own the same way.
-        withTracker(direction) { tracker, bytes in
-            tracker.note(
-                direction,
-                id: bytes.slice(event.head.id?.range ?? .empty),
-                to: bytes.slice(event.head.to?.range ?? .empty),
-                from: hasManyUsers ? bytes.slice(event.head.from?.range ?? .empty) : Span(),
-                sequence: record.sequence,
-                at: record.monotonic,
-                purpose: purpose,
-                summary: record.summary
-            )
-        }
+        addRequest(event, direction, record, purpose)
         emit(consume record)
         noteRoster(event, direction, isPush: true)
     }
 
+    private mutating func addRequest(
+        _ event: StreamEvent,
+        _ direction: Direction,
+        _ record: borrowing Record,
+        _ purpose: IQTracker.Purpose
+    ) {
+        let hasManyUsers = hasManyUsers
+        let bytes = pipes.bytes(direction)
+        // Ids and addresses with character references are compared as written: each peer writes its own the same way.
+        requests.note(
+            direction,
+            id: bytes.slice(event.head.id?.range ?? .empty),
+            to: bytes.slice(event.head.to?.range ?? .empty),
+            from: hasManyUsers ? bytes.slice(event.head.from?.range ?? .empty) : Span(),
+            sequence: record.sequence,
+            at: record.monotonic,
+            purpose: purpose,
+            summary: record.summary
+        )
+    }
+
     private mutating func takeRequest(_ event: StreamEvent, _ direction: Direction) -> IQTracker.Request? {
         let (jid, domain, hasManyUsers) = (facts.jid, facts.domain, hasManyUsers)
-        return withTracker(direction) { tracker, bytes in
-            tracker.answer(
-                direction,
-                id: bytes.slice(event.head.id?.range ?? .empty),
-                from: bytes.slice(event.head.from?.range ?? .empty),
-                to: hasManyUsers ? bytes.slice(event.head.to?.range ?? .empty) : Span(),
-                jid: jid,
-                domain: domain
-            )
-        }
+        let bytes = pipes.bytes(direction)
+        return requests.answer(
+            direction,
+            id: bytes.slice(event.head.id?.range ?? .empty),
+            from: bytes.slice(event.head.from?.range ?? .empty),
+            to: hasManyUsers ? bytes.slice(event.head.to?.range ?? .empty) : Span(),
+            jid: jid,
+            domain: domain
+        )
     }
 
     /// Whether the two ends speak for many, each of whom chooses ids of his own.
     private var hasManyUsers: Bool { facts.kind == .server || facts.kind == .component }
-
-    /// The tracker and the decoder whose bytes it looks at are parts of one struct: it is taken out for that time.
-    private mutating func withTracker<Outcome>(
-        _ direction: Direction,
-        _ body: (inout IQTracker, Span<UInt8>) -> Outcome
-    ) -> Outcome {
-        var tracker = IQTracker()
-        swap(&tracker, &requests)
-        let outcome = body(&tracker, pipes.bytes(direction))
-        requests = tracker
-        return outcome
-    }
 
     private func note(_ request: IQTracker.Request?, in record: inout Record) {
         guard let request else { return }

@@ -95,6 +95,17 @@ public struct Address: Hashable, Sendable, CustomStringConvertible {
         return true
     }
 
+    /// A hash of the given parts, as ``matches(_:in:)`` compares them: addresses that match have the same hash. The hash is
+    /// seeded at random for each process.
+    public func hash(of parts: JID.Parts) -> Int {
+        let prepared = jid?.normalized
+        var hasher = Hasher()
+        if parts.contains(.domain) { hasher.combine(prepared?.domain ?? comparedDomain) }
+        if parts.contains(.local) { hasher.combine(prepared.map { $0.local } ?? comparedLocal) }
+        if parts.contains(.resource) { hasher.combine(prepared.map { $0.resource } ?? comparedResource) }
+        return hasher.finalize()
+    }
+
     private var comparedLocal: String? {
         local.map { text in (try? JID(local: text, domain: "domain"))?.normalized.local ?? text }
     }

@@ -4,16 +4,29 @@ import XMPPCore
 
 @testable import TapCore
 
-/// What is kept of requests that are not answered.
+/// Pending iq requests: which are stored, which answers they match, and how much work that is.
 @Suite struct IQTrackerTests {
-    private func note(_ id: String, _ tracker: inout IQTracker, _ direction: Direction = .send) {
-        let (id, to) = (Array(id.utf8), Array("a@b".utf8))
-        tracker.note(direction, id: id.span, to: to.span, sequence: 1, at: 0, purpose: .ordinary)
+    private func note(
+        _ id: String,
+        to: String = "a@b",
+        _ tracker: inout IQTracker,
+        _ direction: Direction = .send,
+        at time: Int64 = 0,
+        purpose: IQTracker.Purpose = .ordinary
+    ) {
+        let (id, to) = (Array(id.utf8), Array(to.utf8))
+        tracker.note(direction, id: id.span, to: to.span, sequence: 1, at: time, purpose: purpose)
     }
 
-    private func isAnswered(_ id: String, _ tracker: inout IQTracker) -> Bool {
-        let (id, from) = (Array(id.utf8), Array("a@b".utf8))
-        return tracker.answer(.recv, id: id.span, from: from.span, jid: nil, domain: nil) != nil
+    private func isAnswered(
+        _ id: String,
+        from: String = "a@b",
+        _ tracker: inout IQTracker,
+        _ direction: Direction = .recv,
+        jid: String? = nil
+    ) -> Bool {
+        let (id, from) = (Array(id.utf8), Array(from.utf8))
+        return tracker.answer(direction, id: id.span, from: from.span, jid: jid, domain: nil) != nil
     }
 
     @Test func `Requests are given up from the oldest on when there are too many`() {
@@ -44,6 +57,170 @@ import XMPPCore
         note(String(repeating: "x", count: IQTracker.byteCapacity), &tracker)
         #expect(tracker.count == 1 && tracker.forgotten == 1 && isAnswered("first", &tracker))
         #expect(tracker.byteCount == 0)
+    }
+
+    @Test func `Beyond the bound of one id its oldest requests are evicted, and other ids stay`() {
+        var tracker = IQTracker()
+        note("other", &tracker)
+        for number in 0..<(IQTracker.capacityPerID + 3) { note("x", to: "\(number)@b", &tracker) }
+        #expect(tracker.count == IQTracker.capacityPerID + 1 && tracker.forgotten == 3)
+        #expect(!isAnswered("x", from: "2@b", &tracker) && isAnswered("x", from: "3@b", &tracker))
+        #expect(isAnswered("other", &tracker))
+    }
+
+    // MARK: Work
+
+    /// Unanswered requests sent; beyond ``IQTracker/capacity`` the newest are stored.
+    static let pending = [1, 1024, 65_536]
+
+    @Test(arguments: pending)
+    func `The work for answers to one id from other addresses does not grow with the pending requests`(
+        pending: Int
+    ) {
+        var tracker = IQTracker()
+        for number in 0..<pending { note("x", to: "user\(number)@example.org/r", &tracker) }
+        let (visits, parses) = (tracker.visits, tracker.parses)
+        let answers = 2000
+        for number in 0..<answers {
+            #expect(!isAnswered("x", from: "other\(number)@example.org", &tracker, jid: "me@example.org/r"))
+        }
+        #expect(tracker.visits - visits <= answers * IQTracker.capacityPerID)
+        // Each answer's address is parsed once, and each request's once for all answers.
+        #expect(tracker.parses - parses <= answers + IQTracker.capacityPerID + 1)
+        #expect(tracker.count <= IQTracker.capacityPerID)
+    }
+
+    @Test(arguments: pending) func `The work for ordinary requests and answers does not grow with the pending requests`(
+        pending: Int
+    ) {
+        var tracker = IQTracker()
+        for number in 0..<pending { note("\(number)", &tracker) }
+        // A request beyond the bound evicts one other and touches no more.
+        #expect(tracker.visits <= pending)
+        #expect(tracker.count + tracker.forgotten == pending)
+        let visits = tracker.visits
+        for number in 0..<2000 {
+            note("y\(number)", &tracker)
+            #expect(isAnswered("y\(number)", &tracker))
+        }
+        // One comparison for each answer; the first request may evict another.
+        #expect(tracker.visits - visits <= 2001 && tracker.parses == 0)
+    }
+
+    @Test func `Ids with colliding hashes are bounded like one id, and the newest are found`() {
+        var tracker = IQTracker(hashMask: 0)
+        for number in 0..<5000 { note("\(number)", &tracker) }
+        #expect(tracker.count == IQTracker.capacityPerID && tracker.count + tracker.forgotten == 5000)
+        #expect(tracker.visits <= 5000)
+        let visits = tracker.visits
+        for number in 0..<1000 { #expect(!isAnswered("no \(number)", &tracker)) }
+        #expect(tracker.visits - visits <= 1000 * IQTracker.capacityPerID)
+        for number in (5000 - IQTracker.capacityPerID)..<5000 { #expect(isAnswered("\(number)", &tracker)) }
+        #expect(tracker.count == 0 && tracker.byteCount == 0)
+    }
+
+    @Test func `The oldest ping is known whatever other requests come and go`() {
+        var tracker = IQTracker()
+        #expect(tracker.oldestPing(.send) == nil)
+        for number in 0..<10 {
+            note("a\(number)", &tracker, at: Int64(number))
+            note("p\(number)", &tracker, at: Int64(100 + number), purpose: .ping)
+        }
+        #expect(tracker.oldestPing(.send) == 100 && tracker.oldestPing(.recv) == nil)
+        for number in [0, 2, 1] { #expect(isAnswered("p\(number)", &tracker)) }
+        #expect(tracker.oldestPing(.send) == 103)
+        for number in 3..<10 { #expect(isAnswered("p\(number)", &tracker)) }
+        #expect(tracker.oldestPing(.send) == nil && tracker.count == 10)
+        note("p", &tracker, at: 200, purpose: .ping)
+        #expect(tracker.oldestPing(.send) == 200)
+        for number in 0..<IQTracker.capacity { note("b\(number)", &tracker) }
+        #expect(tracker.oldestPing(.send) == nil)
+    }
+
+    // MARK: Against a linear search
+
+    /// A request as the linear search stores it.
+    private struct Asked {
+        var number: UInt64
+        var id, to, from: String
+    }
+
+    /// Whether an answer matches a request, by the rules of RFC 6120.
+    private func isAnswer(_ id: String, from: String, to: String, _ asked: Asked, jid: String?, domain: String?) -> Bool
+    {
+        guard id == asked.id else { return false }
+        let (answerer, asker) = (Address(from), Address(to))
+        let isAsker = asked.from.isEmpty || to.isEmpty || to == asked.from || Address(asked.from) == asker
+        guard isAsker else { return false }
+        if from == asked.to { return true }
+        let target = Address(asked.to)
+        guard !from.isEmpty else {
+            guard let own = jid.map({ Address($0) }), !asked.to.isEmpty else { return true }
+            return target.matches(own, in: .bare) || target.local == nil && target.matches(own, in: .domain)
+                || asked.to == domain
+        }
+        guard asked.to.isEmpty else { return target == answerer }
+        guard let own = jid.map({ Address($0) }) else { return true }
+        return answerer.local == nil ? answerer.matches(own, in: .domain) : answerer == own || answerer == own.bare
+    }
+
+    @Test(arguments: [1, 2, 3, 4, 5, 6, 7, 8] as [UInt64])
+    func `Each answer matches the same request as in a linear search`(
+        seed: UInt64
+    ) {
+        var random = SeededGenerator(seed: seed)
+        let ids = ["1", "2", "é", ""]
+        let addresses = [
+            "", "a@b.example", "A@B.example", "a@b.example/r", "A@b.EXAMPLE/r", "a@b.example/R", "b.example",
+            "B.example.",
+            "b.example/x", "c@b.example/r", "other.example", "@", "a b@b.example", "a b@B.example/r",
+            "bücher@b.example",
+            "BÜCHER@b.example", "a@bücher.example", "a@xn--bcher-kva.example",
+        ]
+        let owns: [(String?, String?)] = [
+            (nil, nil), ("a@b.example/r", "b.example"), ("bücher@b.example/r", "b.example"),
+            ("a b@b.example/r", "b.example"),
+        ]
+        var tracker = IQTracker(hashMask: seed % 2 == 0 ? 0 : -1)
+        var pending: [Asked] = []
+        var found = 0
+        for number in 0..<4000 {
+            let (id, to, from) = (
+                ids.randomElement(using: &random) ?? "", addresses.randomElement(using: &random) ?? "",
+                addresses.randomElement(using: &random) ?? ""
+            )
+            let (idBytes, toBytes, fromBytes) = (Array(id.utf8), Array(to.utf8), Array(from.utf8))
+            if Bool.random(using: &random), pending.count < IQTracker.capacityPerID {
+                let asker = number % 3 == 0 ? from : ""
+                let askerBytes = Array(asker.utf8)
+                tracker.note(
+                    .send,
+                    id: idBytes.span,
+                    to: toBytes.span,
+                    from: askerBytes.span,
+                    sequence: UInt64(number),
+                    at: 0,
+                    purpose: .ordinary
+                )
+                pending.append(Asked(number: UInt64(number), id: id, to: to, from: asker))
+            } else {
+                let (jid, domain) = owns.randomElement(using: &random) ?? (nil, nil)
+                let position = pending.firstIndex { isAnswer(id, from: from, to: to, $0, jid: jid, domain: domain) }
+                let expected = position.map { pending.remove(at: $0).number }
+                let request = tracker.answer(
+                    .recv,
+                    id: idBytes.span,
+                    from: fromBytes.span,
+                    to: toBytes.span,
+                    jid: jid,
+                    domain: domain
+                )
+                #expect(request?.sequence == expected)
+                if expected != nil { found += 1 }
+            }
+            #expect(tracker.count == pending.count)
+        }
+        #expect(found > 100)
     }
 
     @Test func `A server that begins streams without end has the first of them kept`() {

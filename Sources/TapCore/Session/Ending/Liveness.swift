@@ -1,5 +1,5 @@
 /// Whether both ends still hear each other: when bytes came last, and which questions that ask for nothing but a sign of
-/// life have no answer yet.
+/// life have no answer yet. It stores three timestamps; each operation is O(1).
 struct Liveness {
     /// A question that is younger may just be on its way.
     static let patience: Int64 = 3_000_000_000

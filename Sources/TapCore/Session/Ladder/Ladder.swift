@@ -5,7 +5,8 @@
 public struct Ladder: Sendable {
     /// Finished rungs that are kept. A login has a dozen; a peer that tries again and again is not followed for ever.
     static let capacity = 64
-    /// Rungs that may be under way at once: of a stream that carries many pairs of domains, one for each of them.
+    /// Rungs that may be under way at once: of a stream that carries many pairs of domains, one for each of them. Each
+    /// operation compares with all of them. Beyond the bound a new one is not followed.
     static let mostUnderWay = 16
 
     /// The finished rungs in the order in which they ended.

@@ -1,6 +1,8 @@
 import XMPPCore
 
 /// What a session has shown of its account's roster: for each contact the state of both subscriptions.
+///
+/// Bounded by ``capacity`` and ``byteCapacity``. A change is O(1), however many contacts are known.
 struct Roster {
     /// Contacts that are followed; of further ones changes are told as if nothing had been known of them.
     static let capacity = 10_000

@@ -1,0 +1,342 @@
+import XMPPCore
+
+/// The unanswered iq requests of one direction, oldest first.
+///
+/// A request and an answer cost O(1), however many requests are pending. Requests are indexed by a hash of their id, and at
+/// most ``IQTracker/capacityPerID`` of one hash are stored. The hash is seeded at random for each process, so peers cannot
+/// construct collisions. An address is parsed only if the answer does not repeat the request's bytes: the answer's once, the
+/// request's once for all answers.
+struct PendingRequests {
+    /// The index that stands for no request.
+    private static let none: Int32 = -1
+
+    /// The neighbours of a request in a list.
+    private struct Links: BitwiseCopyable {
+        var older = none
+        var newer = none
+    }
+
+    /// A doubly linked list of indices of `slots`.
+    private struct List: BitwiseCopyable {
+        var oldest = none
+        var newest = none
+        var count = 0
+    }
+
+    /// The lists that contain a request.
+    private enum Order: Int {
+        /// All requests.
+        case age
+        /// Requests with the same hash of the id.
+        case id
+        /// Pings.
+        case ping
+    }
+
+    private struct Slot {
+        var request: IQTracker.Request
+        var hash: Int
+        /// The id, `to` and, on a stream of many users, `from`.
+        var bytes: [UInt8]
+        var idCount: Int
+        var toCount: Int
+        /// The parsed addresses, if an answer needed them.
+        var target: AddressKey?
+        var asker: AddressKey?
+        var links: InlineArray<3, Links>
+
+        /// Bytes that count for ``IQTracker/byteCapacity``.
+        var size: Int { bytes.count + (request.summary?.utf8.count ?? 0) }
+
+        var id: Span<UInt8> {
+            @_lifetime(borrow self)
+            get { bytes.span.extracting(0..<idCount) }
+        }
+
+        var to: Span<UInt8> {
+            @_lifetime(borrow self)
+            get { bytes.span.extracting(idCount..<idCount + toCount) }
+        }
+
+        var from: Span<UInt8> {
+            @_lifetime(borrow self)
+            get { bytes.span.extracting(idCount + toCount..<bytes.count) }
+        }
+    }
+
+    /// Number of slots that stay allocated when no request is pending.
+    private static let idleSlots = 64
+
+    private let hashMask: Int
+    private var slots: [Slot] = []
+    /// The first unused slot. Unused slots are linked by ``Links/newer`` of ``Order/age``.
+    private var free = none
+    private var ages = List()
+    private var pings = List()
+    private var byID: [Int: List] = [:]
+    /// The account's own address, parsed once.
+    private var own: (jid: String, key: OwnKey)?
+
+    /// Bytes of all ids, addresses and summaries.
+    private(set) var byteCount = 0
+    /// Work so far: requests compared with an answer or evicted.
+    private(set) var visits = 0
+    /// Work so far: addresses parsed.
+    private(set) var parses = 0
+
+    /// - Parameter hashMask: The bits of the id's hash that are used. Tests clear bits to make ids collide.
+    init(hashMask: Int = -1) { self.hashMask = hashMask }
+
+    /// Number of pending requests.
+    var count: Int { ages.count }
+
+    /// When the oldest unanswered ping passed, in nanoseconds of the run.
+    var oldestPing: Int64? { pings.count > 0 ? slots[Int(pings.oldest)].request.monotonic : nil }
+
+    // MARK: Requests
+
+    /// Adds a request, and returns how many were evicted for it.
+    mutating func add(
+        _ request: consuming IQTracker.Request,
+        id: Span<UInt8>,
+        to: Span<UInt8>,
+        from: Span<UInt8>
+    ) -> Int {
+        let isPing = request.isPing
+        let size = id.count + to.count + from.count + (request.summary?.utf8.count ?? 0)
+        guard size <= IQTracker.byteCapacity else { return 1 }
+        var evicted = 0
+        while count > 0, count >= IQTracker.capacity || byteCount + size > IQTracker.byteCapacity {
+            evict(ages.oldest)
+            evicted += 1
+        }
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(id.count + to.count + from.count)
+        bytes.append(id)
+        bytes.append(to)
+        bytes.append(from)
+        let hash = hash(id)
+        let place = insert(
+            Slot(
+                request: request,
+                hash: hash,
+                bytes: bytes,
+                idCount: id.count,
+                toCount: to.count,
+                links: InlineArray(repeating: Links())
+            )
+        )
+        byteCount += size
+        Self.append(place, to: &ages, .age, &slots)
+        if isPing { Self.append(place, to: &pings, .ping, &slots) }
+        let sameID = Self.append(place, to: &byID[hash, default: List()], .id, &slots)
+        if sameID.count > IQTracker.capacityPerID {
+            evict(sameID.oldest)
+            evicted += 1
+        }
+        return evicted
+    }
+
+    private mutating func insert(_ slot: consuming Slot) -> Int32 {
+        guard free != Self.none else {
+            slots.append(slot)
+            return Int32(truncatingIfNeeded: slots.count - 1)
+        }
+        let place = free
+        free = slots[Int(place)].links[Order.age.rawValue].newer
+        slots[Int(place)] = slot
+        return place
+    }
+
+    private mutating func evict(_ place: Int32) {
+        visits += 1
+        _ = remove(place)
+    }
+
+    private mutating func remove(_ place: Int32) -> IQTracker.Request {
+        let request = slots[Int(place)].request
+        byteCount -= slots[Int(place)].size
+        Self.remove(place, from: &ages, .age, &slots)
+        if request.isPing { Self.remove(place, from: &pings, .ping, &slots) }
+        if let sameID = byID.index(forKey: slots[Int(place)].hash) {
+            Self.remove(place, from: &byID.values[sameID], .id, &slots)
+            if byID.values[sameID].count == 0 { byID.remove(at: sameID) }
+        }
+        if count == 0, slots.count > Self.idleSlots {
+            slots = []
+            byID = [:]
+            free = Self.none
+        } else {
+            slots[Int(place)].bytes = []
+            slots[Int(place)].request = IQTracker.Request(sequence: 0, monotonic: 0, purpose: .ordinary)
+            slots[Int(place)].links[Order.age.rawValue].newer = free
+            free = place
+        }
+        return request
+    }
+
+    // MARK: Answers
+
+    /// The parsed addresses of an answer, if a request needed them.
+    private struct AnswerKeys {
+        var answerer: AddressKey?
+        var asker: AddressKey?
+    }
+
+    /// Removes and returns the oldest request that matches an answer from `address` to `asker`.
+    mutating func take(
+        id: Span<UInt8>,
+        address: Span<UInt8>,
+        asker: Span<UInt8>,
+        jid: String?,
+        domain: String?
+    ) -> IQTracker.Request? {
+        guard let sameID = byID[hash(id)] else { return nil }
+        var keys = AnswerKeys()
+        var place = sameID.oldest
+        while place != Self.none {
+            visits += 1
+            let index = Int(place)
+            if slots[index].id.equals(id), isAsker(asker, index, &keys),
+                isAnswerer(address, index, &keys, jid: jid, domain: domain)
+            {
+                return remove(place)
+            }
+            place = slots[index].links[Order.id.rawValue].newer
+        }
+        return nil
+    }
+
+    /// Whether `address` may answer the request.
+    private mutating func isAnswerer(
+        _ address: Span<UInt8>,
+        _ index: Int,
+        _ keys: inout AnswerKeys,
+        jid: String?,
+        domain: String?
+    ) -> Bool {
+        if slots[index].to.equals(address) { return true }
+        let hasTarget = slots[index].toCount > 0
+        guard !address.isEmpty else {
+            // Without `from` the account itself answers, in whatever form the request named it (RFC 6120 §8.1.2.1).
+            guard let own = ownKey(jid), hasTarget else { return true }
+            let target = targetKey(index)
+            return target.bare == own.bare || !target.hasLocal && target.domain == own.domain
+                || domain.map { slots[index].to.equals($0.utf8.span) } ?? false
+        }
+        if !hasTarget, jid == nil { return true }
+        let answerer = key(of: address, &keys.answerer)
+        guard !hasTarget else { return targetKey(index).full == answerer.full }
+        guard let own = ownKey(jid) else { return true }
+        return answerer.hasLocal
+            ? answerer.full == own.full || answerer.full == own.fullOfBare : answerer.domain == own.domain
+    }
+
+    /// Whether `address` is the request's sender, if both are known.
+    private mutating func isAsker(_ address: Span<UInt8>, _ index: Int, _ keys: inout AnswerKeys) -> Bool {
+        let isKnown = slots[index].idCount + slots[index].toCount < slots[index].bytes.count
+        guard isKnown, !address.isEmpty, !slots[index].from.equals(address) else { return true }
+        return askerKey(index).full == key(of: address, &keys.asker).full
+    }
+
+    private mutating func key(of address: Span<UInt8>, _ known: inout AddressKey?) -> AddressKey {
+        if let known { return known }
+        parses += 1
+        let key = AddressKey(Address(utf8: address))
+        known = key
+        return key
+    }
+
+    private mutating func targetKey(_ index: Int) -> AddressKey {
+        if let known = slots[index].target { return known }
+        parses += 1
+        let key = AddressKey(Address(utf8: slots[index].to))
+        slots[index].target = key
+        return key
+    }
+
+    private mutating func askerKey(_ index: Int) -> AddressKey {
+        if let known = slots[index].asker { return known }
+        parses += 1
+        let key = AddressKey(Address(utf8: slots[index].from))
+        slots[index].asker = key
+        return key
+    }
+
+    private mutating func ownKey(_ jid: String?) -> OwnKey? {
+        guard let jid else { return nil }
+        if let own, own.jid == jid { return own.key }
+        parses += 1
+        let key = OwnKey(Address(jid))
+        own = (jid, key)
+        return key
+    }
+
+    private func hash(_ id: Span<UInt8>) -> Int {
+        var hasher = Hasher()
+        id.withUnsafeBytes { hasher.combine(bytes: $0) }
+        return hasher.finalize() & hashMask
+    }
+
+    // MARK: Lists
+
+    /// Appends a slot to a list, and returns the list.
+    @discardableResult
+    private static func append(_ place: Int32, to list: inout List, _ order: Order, _ slots: inout [Slot]) -> List {
+        slots[Int(place)].links[order.rawValue] = Links(older: list.newest, newer: none)
+        if list.newest == none {
+            list.oldest = place
+        } else {
+            slots[Int(list.newest)].links[order.rawValue].newer = place
+        }
+        list.newest = place
+        list.count += 1
+        return list
+    }
+
+    private static func remove(_ place: Int32, from list: inout List, _ order: Order, _ slots: inout [Slot]) {
+        let links = slots[Int(place)].links[order.rawValue]
+        if links.older == none {
+            list.oldest = links.newer
+        } else {
+            slots[Int(links.older)].links[order.rawValue].newer = links.newer
+        }
+        if links.newer == none {
+            list.newest = links.older
+        } else {
+            slots[Int(links.newer)].links[order.rawValue].older = links.older
+        }
+        list.count -= 1
+    }
+}
+
+/// Hashes of an address's forms, to compare addresses without parsing them again. Hashes are seeded at random for each
+/// process: two different addresses agree with a probability of 2⁻⁶⁴, which peers cannot raise.
+private struct AddressKey: BitwiseCopyable {
+    let full: Int
+    let bare: Int
+    let domain: Int
+    let hasLocal: Bool
+
+    init(_ address: Address) {
+        full = address.hashValue
+        bare = address.hash(of: .bare)
+        domain = address.hash(of: .domain)
+        hasLocal = address.local != nil
+    }
+}
+
+/// The same for the account's own address.
+private struct OwnKey: BitwiseCopyable {
+    let full: Int
+    /// The full hash of its bare address.
+    let fullOfBare: Int
+    let bare: Int
+    let domain: Int
+
+    init(_ address: Address) {
+        let key = AddressKey(address)
+        (full, bare, domain) = (key.full, key.bare, key.domain)
+        fullOfBare = address.bare.hashValue
+    }
+}
