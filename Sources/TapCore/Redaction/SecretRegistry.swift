@@ -6,8 +6,7 @@ internal import Synchronization
 /// longest are forgotten first, and get a new number when they come again; a number is never given twice.
 public final class SecretRegistry: Sendable {
     private struct Table {
-        var recent: [Int: UInt32] = [:]
-        var older: [Int: UInt32] = [:]
+        var numbers: LRUCache<Int, UInt32>
         var last: UInt32 = 0
     }
 
@@ -15,30 +14,28 @@ public final class SecretRegistry: Sendable {
     public let capacity: Int
 
     private let salt = UInt64.random(in: .min ... .max)
-    private let table = Mutex(Table())
+    private let table: Mutex<Table>
 
     /// A registry that knows no value.
     public init(capacity: Int = 1 << 16) {
         self.capacity = max(2, capacity)
+        table = Mutex(Table(numbers: LRUCache(capacity: capacity)))
     }
 
     /// The number of a value, from 1; a new one where it has not been met.
     public func number(of value: Span<UInt8>) -> UInt32 {
         let hash = hash(value)
         return table.withLock { table in
-            if let number = table.recent[hash] { return number }
-            let number: UInt32
-            if let known = table.older.removeValue(forKey: hash) {
-                number = known
-            } else {
-                table.last &+= 1
-                number = table.last
+            // Numbers begin at 1: 0 marks a new value.
+            var last = table.last
+            let number = table.numbers.update(hash, default: 0) { number in
+                if number == 0 {
+                    last &+= 1
+                    number = last
+                }
+                return number
             }
-            if table.recent.count >= capacity / 2 {
-                table.older = table.recent
-                table.recent = [:]
-            }
-            table.recent[hash] = number
+            table.last = last
             return number
         }
     }
@@ -46,11 +43,11 @@ public final class SecretRegistry: Sendable {
     /// Whether a value has been met as a secret, and not been forgotten.
     public func knows(_ value: Span<UInt8>) -> Bool {
         let hash = hash(value)
-        return table.withLock { $0.recent[hash] != nil || $0.older[hash] != nil }
+        return table.withLock { $0.numbers.contains(hash) }
     }
 
     /// How many values are known.
-    public var count: Int { table.withLock { $0.recent.count + $0.older.count } }
+    public var count: Int { table.withLock { $0.numbers.count } }
 
     private func hash(_ value: Span<UInt8>) -> Int {
         // Hasher is keyed at random for each process; the salt makes two runs of one process differ too.

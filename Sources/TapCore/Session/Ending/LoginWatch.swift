@@ -1,6 +1,9 @@
 internal import Synchronization
 
 /// Notices accounts that log in again and again, over all sessions of a run.
+///
+/// Bounded by ``capacity`` accounts of at most ``longestAccount`` bytes, with ``threshold`` times each. A login is O(1),
+/// however many accounts are known.
 final class LoginWatch: Sendable {
     /// So many logins within ``span`` are a loop.
     static let threshold = 5
@@ -8,6 +11,8 @@ final class LoginWatch: Sendable {
     static let span: Int64 = 60_000_000_000
     /// Accounts that are remembered; beyond it those that have been quiet for longest are forgotten.
     static let capacity = 4096
+    /// Maximum length of a bare JID in bytes (RFC 7622 §3.2, §3.3). Longer names are ignored.
+    static let longestAccount = 2047
 
     /// The logins of one account.
     fileprivate struct Account {
@@ -20,18 +25,13 @@ final class LoginWatch: Sendable {
         var next = threshold
     }
 
-    private let accounts = Mutex<[String: Account]>([:])
+    private let accounts = Mutex(LRUCache<String, Account>(capacity: capacity))
 
     /// Notes a login; gives how many there were in how many nanoseconds where that is a loop: at the threshold, and each
     /// time there were twice as many, so that a loop is not told at every turn.
     func note(_ account: String, at monotonic: Int64) -> (count: Int, span: Int64)? {
-        accounts.withLock { accounts in
-            if accounts.count >= Self.capacity, accounts[account] == nil {
-                accounts = accounts.filter { monotonic - ($0.value.times.last ?? 0) < Self.span }
-                guard accounts.count < Self.capacity else { return nil }
-            }
-            return accounts[account, default: Account()].note(monotonic)
-        }
+        guard account.utf8.count <= Self.longestAccount else { return nil }
+        return accounts.withLock { $0.update(account, default: Account()) { $0.note(monotonic) } }
     }
 }
 
