@@ -16,7 +16,7 @@ public struct StreamDecoder: ~Copyable {
     private var current = 0..<0
     private var epochStart: UInt64 = 0
     /// Positions at which reads ended inside an item that was incomplete then.
-    private var boundaries: [UInt64] = []
+    private(set) var boundaries = ReadBoundaries()
     private var oversize: Oversize?
     /// Whether there is one; asked at every event.
     private var hasOversize = false
@@ -97,7 +97,7 @@ public struct StreamDecoder: ~Copyable {
         storage = []
         consumed = 0
         current = 0..<0
-        boundaries = []
+        boundaries = ReadBoundaries()
         oversize = nil
         hasOversize = false
         headBytes = []
@@ -208,10 +208,7 @@ public struct StreamDecoder: ~Copyable {
         consumed += count
         let start = position
         position += UInt64(count)
-        guard !boundaries.isEmpty else { return [] }
-        let chunks = boundaries.filter { $0 > start && $0 < position }.map { $0 - start }
-        boundaries.removeAll { $0 <= position }
-        return chunks
+        return boundaries.isEmpty ? [] : boundaries.take(from: start, to: position)
     }
 
     private mutating func fault(_ code: ScanFault.Code, at: Int, limit: Int) -> StreamEvent {

@@ -1,0 +1,38 @@
+import Testing
+
+@testable import XMPPCore
+
+/// The positions at which reads ended inside items.
+@Suite struct ReadBoundariesTests {
+    @Test func `The work for buffered items is linear in items and reads`() {
+        let item = Array("<a/>".utf8)
+        let items = 5000
+        let header = Array("<s:stream xmlns='jabber:client' xmlns:s='http://etherx.jabber.org/streams'>".utf8)
+        var decoder = StreamDecoder(limits: .authenticated)
+        decoder.append(header.span)
+        #expect(decoder.next() != nil)
+        // The items arrive byte by byte and stay buffered, as behind a STARTTLS request.
+        for _ in 0..<items {
+            for index in item.indices { decoder.append(item.span.extracting(index..<(index + 1))) }
+        }
+        var seen = 0
+        while let event = decoder.next() {
+            #expect(event.chunks == [1, 2, 3])
+            seen += 1
+        }
+        #expect(seen == items)
+        #expect(decoder.boundaries.isEmpty)
+        #expect(decoder.boundaries.comparisons <= 5 * items)
+    }
+
+    @Test func `Positions at the borders of items are not inside an item`() {
+        var boundaries = ReadBoundaries()
+        for position in [3, 5, 8, 10, 11] as [UInt64] { boundaries.append(position) }
+        #expect(boundaries.take(from: 0, to: 5) == [3])
+        #expect(boundaries.take(from: 5, to: 5) == [])
+        #expect(boundaries.take(from: 5, to: 9) == [3])
+        #expect(!boundaries.isEmpty)
+        #expect(boundaries.take(from: 9, to: 20) == [1, 2])
+        #expect(boundaries.isEmpty)
+    }
+}
