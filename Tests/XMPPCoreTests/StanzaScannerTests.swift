@@ -95,6 +95,7 @@ private let header =
         .init(input: header + "<a b='1' b='2'/>", code: .duplicateAttribute),
         .init(input: header + "<a xmlns='x' xmlns='y'/>", code: .duplicateAttribute),
         .init(input: header + "<a xmlns:p='x' xmlns:q='x' p:b='1' q:b='2'/>", code: .duplicateAttribute),
+        .init(input: header + "<a xmlns:p='x'><b xmlns:q='&#120;' p:c='' d='' q:c=''/>", code: .duplicateAttribute),
         .init(input: header + "<p:a/>", code: .unboundPrefix),
         .init(input: header + "<a p:b='1'/>", code: .unboundPrefix),
         .init(input: header + "<a xmlns:p=''/>", code: .unboundPrefix),

@@ -1,5 +1,7 @@
 /// The namespace declarations in force, innermost last.
 ///
+/// Finding a prefix compares it with each of them: at most ``StreamLimits/namespaces`` comparisons.
+///
 /// Bytes that are needed later are copied when a declaration comes into force, so the tag it stood in may go: every
 /// prefix, and each URI that is not in the table of known ones.
 struct NamespaceScope {
@@ -9,6 +11,8 @@ struct NamespaceScope {
         /// In the arena; empty for a known namespace.
         var uri = ByteRange.empty
         var namespace = Namespace.none
+        /// For an unknown namespace: the index of the outermost binding to the same URI.
+        var first = NamespaceScope.unbound
         /// Where the URI stands in the item, or empty when it was declared before the item began.
         var source = ByteRange.empty
     }
@@ -68,16 +72,31 @@ struct NamespaceScope {
             if namespace == .other, !hasDoubtfulURI {
                 hasDoubtfulURI = Self.isDoubtful(arena.span.extracting(uriStart..<arena.count))
             }
+            let uri = ByteRange(uriStart, arena.count)
             bindings.append(
                 Binding(
                     prefix: ByteRange(prefixStart, uriStart),
-                    uri: ByteRange(uriStart, arena.count),
+                    uri: uri,
                     namespace: namespace,
+                    // Without a limit the scanner has checked the tag before, and no attributes are compared.
+                    first: namespace == .other && limit < .max ? firstBinding(of: uri) : Self.unbound,
                     source: isHeader ? .empty : attribute.value
                 )
             )
         }
         return nil
+    }
+
+    /// The index of the outermost binding to a URI in the arena; the next index if there is none.
+    private func firstBinding(of uri: ByteRange) -> Int32 {
+        let bytes = arena.span.extracting(uri.range)
+        for index in 0..<bindings.count where bindings[index].namespace == .other {
+            let known = bindings[index].uri
+            if known.count == uri.count, arena.span.extracting(known.range).equals(bytes) {
+                return Int32(truncatingIfNeeded: index)
+            }
+        }
+        return Int32(truncatingIfNeeded: bindings.count)
     }
 
     /// Whether a namespace holds what stands in no URI: white space, a control character, or one of `"<>\\^`{|}`.
@@ -145,14 +164,12 @@ struct NamespaceScope {
         return binding.source.isEmpty ? NamespaceName(inherited: binding.uri) : NamespaceName(declared: binding.source)
     }
 
-    /// Whether two bindings name the same URI.
+    /// Whether two bindings of prefixes have the same URI.
     func isSame(_ one: Int32, _ other: Int32) -> Bool {
         guard one != other else { return true }
         let namespace = namespace(one)
         guard namespace == self.namespace(other) else { return false }
-        guard namespace == .other else { return true }
-        let uri = arena.span.extracting(bindings[Int(one)].uri.range)
-        return arena.span.extracting(bindings[Int(other)].uri.range).equals(uri)
+        return namespace != .other || bindings[Int(one)].first == bindings[Int(other)].first
     }
 
     /// Appends the bytes of an inherited URI.

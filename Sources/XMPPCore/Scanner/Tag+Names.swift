@@ -7,7 +7,11 @@ extension Tag {
     }
 
     /// Resolves the element's prefix, and checks that each attribute's prefix is bound and none stands there twice.
-    func resolve(_ bytes: Span<UInt8>, in scope: borrowing NamespaceScope, defaultBinding: Int32) -> Resolution {
+    ///
+    /// Each prefix is resolved once. The check for duplicates compares each pair of attributes at worst: with
+    /// ``StreamLimits/attributes`` at its default of 256 that is 32,640 pairs a tag.
+    mutating func resolve(_ bytes: Span<UInt8>, in scope: borrowing NamespaceScope, defaultBinding: Int32) -> Resolution
+    {
         var binding = defaultBinding
         if colon >= 0 {
             let prefix = prefix(in: bytes)
@@ -25,6 +29,7 @@ extension Tag {
                     return .fault(.unboundPrefix, at: Int(attribute.name.start))
                 }
                 ownBinding = found
+                attributes[index].binding = found
             }
             let last = Int(attribute.name.end) &- 1
             let bit: UInt64 = 1 &<< (UInt64(bytes[last]) &+ UInt64(attribute.name.count) &* 11)
@@ -64,10 +69,8 @@ extension Tag {
         _ bytes: Span<UInt8>,
         _ scope: borrowing NamespaceScope
     ) -> Bool {
-        guard bytes.extracting(earlier.localName).equals(bytes.extracting(later.localName)),
-            let earlierBinding = scope.find(bytes.extracting(earlier.prefix))
-        else { return false }
-        return scope.isSame(earlierBinding, laterBinding)
+        scope.isSame(earlier.binding, laterBinding)
+            && bytes.extracting(earlier.localName).equals(bytes.extracting(later.localName))
     }
 
     /// Whether the element, of this namespace, or an attribute of it may hold a secret.

@@ -12,6 +12,8 @@ struct Tag {
         var needsDecoding = false
         /// `xmlns` or `xmlns:…`.
         var isDeclaration = false
+        /// The binding of its prefix, set by ``Tag/resolve(_:in:defaultBinding:)``.
+        var binding = NamespaceScope.unbound
 
         /// The prefix of the name; empty where there is none.
         var prefix: Range<Int> { Int(name.start)..<max(Int(name.start), Int(colon)) }
@@ -28,7 +30,7 @@ struct Tag {
     var colon: Int32 = -1
     /// Offset behind the `>`.
     var end = 0
-    private(set) var attributes = ReusedArray<Attribute>()
+    var attributes = ReusedArray<Attribute>()
     var hasDeclarations = false
     /// The value of an attribute holds a reference.
     var hasReference = false

@@ -51,6 +51,8 @@ struct FeaturesReading {
     private var reader = ItemReader()
     private var frames: [Frame] = []
     private var containers: [Container] = []
+    /// Index of the last container of SASL2 mechanisms.
+    private var authentication: Int?
     private var changes: [Change] = []
     private var remarks: [String] = []
     private var text = WireText()
@@ -101,6 +103,7 @@ struct FeaturesReading {
         } else if case .entry(.bindings, let container) = frame.place {
             add(type(item), to: container)
         } else if case .authentication = frame.place {
+            authentication = containers.count
             containers.append(Container(list: .sasl2, tag: reader.tagRange, name: reader.name, range: .empty))
         }
         frames.append(frame)
@@ -115,7 +118,7 @@ struct FeaturesReading {
         case (.features, .saslChannelBinding) where name.equals("sasl-channel-binding"): return .list(.bindings, 0)
         case (.authentication, .sasl2) where name.equals("inline"): return .inline
         case (.authentication, .sasl2) where name.equals("mechanism"):
-            return containers.lastIndex { $0.list == .sasl2 }.map { .entry(.sasl2, $0) } ?? .other
+            return authentication.map { .entry(.sasl2, $0) } ?? .other
         case (.inline, .fast) where name.equals("fast"): return .list(.tokens, 0)
         case (.list(.mechanisms, let index), .sasl) where name.equals("mechanism"): return .entry(.mechanisms, index)
         case (.list(.tokens, let index), .fast) where name.equals("mechanism"): return .entry(.tokens, index)
@@ -162,7 +165,7 @@ struct FeaturesReading {
         case _ where frame.isCut: if isOutermost { changes.append(Change(range: range, bytes: [])) }
         case .list(_, let index): if containers.indices.contains(index) { containers[index].range = range }
         case .authentication:
-            if let index = containers.lastIndex(where: { $0.list == .sasl2 }) { containers[index].range = range }
+            if let authentication { containers[authentication].range = range }
         case .entry(let list, let index):
             if list != .bindings { add(text.bytes.span.string(), to: index) }
             if containers.indices.contains(index), let last = containers[index].entries.indices.last {
