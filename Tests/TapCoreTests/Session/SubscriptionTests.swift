@@ -162,4 +162,18 @@ import XMPPCore
         #expect(roster.apply(try StanzaParser().parse(decoder)) != nil)
         #expect(roster.byteCount == before - long.utf8.count - 2)
     }
+
+    @Test func `A roster push with too many items makes a bounded number of records`() {
+        var harness = SessionHarness(options: SessionOptions(level: .info))
+        harness.say(Array(Conversations.plainLogin.prefix(10)))
+        let records = harness.told.count
+        let items = (0..<1000).map { "<item jid='\($0)@example.net' subscription='both'/>" }.joined()
+        harness.recv("<iq type='set' id='p'><query xmlns='jabber:iq:roster'>\(items)</query></iq>")
+        #expect(harness.told(code: SubscriptionChange.code).count == Session.mostPushedChanges)
+        #expect(harness.told(code: "roster-push-items").count == 1)
+        #expect(harness.told.count == records + Session.mostPushedChanges + 2)
+        // All of them are known, also those that were not logged.
+        harness.send("<presence type='unsubscribed' to='999@example.net'/>")
+        #expect(harness.told.last?.record.message == "999@example.net: both → to")
+    }
 }

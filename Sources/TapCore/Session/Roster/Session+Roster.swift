@@ -21,12 +21,26 @@ extension Session {
             let query = tools.elements.read(pipes[direction].decoder)?.child("query", .roster)
         else { return }
         var contacts: [String] = []
+        var changes = 0
         for item in query.children {
             guard let change = roster.apply(item) else { continue }
-            if isPush { tell(change, "the server says so") }
+            if isPush {
+                changes += 1
+                if changes <= Self.mostPushedChanges { tell(change, "the server says so") }
+            }
             if let after = change.after, contacts.count < Self.mostContacts {
                 contacts.append("\(tools.redactor.disclose(address: change.contact)) \(after)")
             }
+        }
+        if changes > Self.mostPushedChanges {
+            note(
+                .note,
+                .warn,
+                code: "roster-push-items",
+                "roster push with \(changes) items: the first \(Self.mostPushedChanges) changes are logged "
+                    + "(RFC 6121 allows one item)",
+                direction: direction
+            )
         }
         guard !isPush, options.level >= .verbose else { return }
         var record = makeRecord(.note, .verbose, part: .session)
@@ -39,6 +53,9 @@ extension Session {
 
     /// Contacts that one record names.
     private static let mostContacts = 1000
+    /// Changes logged for one roster push. RFC 6121 §2.1.6 allows one item; without a bound one stanza of 1 MiB would
+    /// make 60,000 records.
+    static let mostPushedChanges = 16
 
     private mutating func tell(_ change: Roster.Change, _ reason: String) {
         var record = makeRecord(.note, .info, part: .session)
