@@ -52,24 +52,11 @@ extension SessionDriver {
         guard stage == .opening else { return }
         opening = nil
         stage = .relaying
-        joinDeferred()
+        // The session is answered at once, but its record shows the whole ClientHello.
+        deferred.join(.client)
         session.abort(condition, text, code: condition == .hostUnknown ? "host-unknown" : "aborted", at: now)
         perform()
         awaitHeader()
-    }
-
-    /// Makes one read of those that wait: a ClientHello is told whole although it is answered at once.
-    private func joinDeferred() {
-        var joined = ByteBuffer()
-        var rest: [Happening] = []
-        for happening in deferred {
-            if case .received(.client, let buffer) = happening {
-                joined.writeImmutableBuffer(buffer)
-            } else {
-                rest.append(happening)
-            }
-        }
-        deferred = joined.readableBytes > 0 ? [.received(.client, joined)] + rest : rest
     }
 
     /// No server is looked for any more: the session ends before it has one.

@@ -44,7 +44,7 @@ final class SessionDriver {
     /// What the client says first, where that decides about its server.
     var opening: Opening?
     var search: ServerSearch?
-    var deferred: [Happening] = []
+    var deferred = DeferredEvents()
     /// TLS that is to begin, or begins.
     var securing: Securing?
     /// The client has said something.
@@ -234,8 +234,8 @@ final class SessionDriver {
     }
 
     private func takeDeferred() -> Bool {
-        guard !deferred.isEmpty else { return false }
-        switch deferred.removeFirst() {
+        switch deferred.takeFirst() {
+        case nil: return false
         case .received(let leg, let buffer): _ = take(leg, buffer)
         case .ended(let leg, let end): session.ended(leg, end, at: now)
         }

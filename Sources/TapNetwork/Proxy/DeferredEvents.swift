@@ -1,0 +1,66 @@
+internal import NIOCore
+internal import TapCore
+
+/// Reads and closes of a session's connections that the session has not handled yet, in order.
+///
+/// Its bytes are bounded by the reader: ``OpeningReader/limit`` while the client names its domain, later what a channel had
+/// already read when reading stopped. After ``separateReads`` entries, consecutive reads of a leg are joined: a client that
+/// sends single bytes costs no more memory than another. Taking an entry is O(1).
+struct DeferredEvents {
+    /// Number of entries up to which each read stays separate.
+    static let separateReads = 64
+
+    private var events: [SessionDriver.Happening] = []
+    /// Index of the first entry that was not taken.
+    private var next = 0
+
+    var isEmpty: Bool { next == events.count }
+
+    /// Number of entries.
+    var count: Int { events.count - next }
+
+    mutating func append(_ event: SessionDriver.Happening) {
+        guard count >= Self.separateReads, case .received(let leg, let more) = event,
+            case .received(leg, _)? = events.last
+        else { return events.append(event) }
+        // Removed from the array first: a shared buffer would be copied at each read.
+        guard case .received(_, var buffer)? = events.popLast() else { return }
+        buffer.writeImmutableBuffer(more)
+        events.append(.received(leg, buffer))
+    }
+
+    mutating func takeFirst() -> SessionDriver.Happening? {
+        guard !isEmpty else { return nil }
+        let event = events[next]
+        events[next] = .ended(.client, .finished)
+        next += 1
+        if isEmpty { removeAll() }
+        return event
+    }
+
+    mutating func removeAll() { self = DeferredEvents() }
+
+    mutating func removeAll(where isGone: (SessionDriver.Happening) -> Bool) {
+        events = events[next...].filter { !isGone($0) }
+        next = 0
+    }
+
+    func contains(where isMeant: (SessionDriver.Happening) -> Bool) -> Bool {
+        events[next...].contains(where: isMeant)
+    }
+
+    /// Joins all reads of a leg into one, and moves it to the front.
+    mutating func join(_ leg: Leg) {
+        var joined = ByteBuffer()
+        var rest: [SessionDriver.Happening] = []
+        for event in events[next...] {
+            if case .received(leg, let buffer) = event {
+                joined.writeImmutableBuffer(buffer)
+            } else {
+                rest.append(event)
+            }
+        }
+        events = joined.readableBytes > 0 ? [.received(leg, joined)] + rest : rest
+        next = 0
+    }
+}

@@ -1,0 +1,47 @@
+import NIOCore
+import TapCore
+import Testing
+
+@testable import TapNetwork
+
+/// Events that a session has not handled yet.
+@Suite struct DeferredEventsTests {
+    @Test func `Reads of single bytes are joined and keep their order`() {
+        var queue = DeferredEvents()
+        let bytes = (0..<10_000).map { UInt8(truncatingIfNeeded: $0 / 7) }
+        for byte in bytes.dropLast(10) { queue.append(.received(.client, ByteBuffer(bytes: [byte]))) }
+        #expect(queue.count <= DeferredEvents.separateReads)
+        queue.append(.received(.server, ByteBuffer(string: "server")))
+        for byte in bytes.suffix(10) { queue.append(.received(.client, ByteBuffer(bytes: [byte]))) }
+        queue.append(.ended(.client, .finished))
+        #expect(queue.count == DeferredEvents.separateReads + 3)
+        var client: [UInt8] = []
+        var server = ""
+        var hasEnded = false
+        while let event = queue.takeFirst() {
+            switch event {
+            case .received(.client, let buffer): client += buffer.readableBytesView
+            case .received(.server, let buffer): server += String(buffer: buffer)
+            case .ended: hasEnded = queue.isEmpty
+            }
+        }
+        #expect(client == bytes && server == "server" && hasEnded && queue.count == 0)
+    }
+
+    @Test func `All reads of a leg are joined and moved to the front`() {
+        var queue = DeferredEvents()
+        for text in ["gone", "a", "b"] { queue.append(.received(.client, ByteBuffer(string: text))) }
+        queue.append(.received(.server, ByteBuffer(string: "s")))
+        queue.append(.received(.client, ByteBuffer(string: "c")))
+        _ = queue.takeFirst()
+        queue.join(.client)
+        #expect(queue.count == 2)
+        guard case .received(.client, let joined) = queue.takeFirst() else {
+            Issue.record("no bytes of the client")
+            return
+        }
+        #expect(String(buffer: joined) == "abc")
+        queue.removeAll { if case .received(.server, _) = $0 { true } else { false } }
+        #expect(queue.isEmpty)
+    }
+}
