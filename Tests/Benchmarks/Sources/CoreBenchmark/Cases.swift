@@ -32,6 +32,13 @@ extension Case {
             text("text, verbose", .verbose, mix),
             json("JSON, info", .info, mix),
             json("JSON, verbose", .verbose, mix),
+            answersOfOthers(pending: 1),
+            answersOfOthers(pending: 1024),
+            answersOfOthers(pending: 65_536),
+            answeredRequests(pending: 1),
+            answeredRequests(pending: 1024),
+            answeredRequests(pending: 65_536),
+            prefixedAttributes(),
             login("login, off", .off),
             login("login, info", .info),
             Case(name: "yardstick: libxml2 from C, doing nothing", units: 400) {
@@ -140,6 +147,56 @@ extension Case {
         }
     }
 
+    /// Answers that match no request, with the id of `pending` requests to other addresses.
+    ///
+    /// `pending` requests were sent and not answered. The session stores the newest 1,024 of them, and 32 with the same id.
+    private static func answersOfOthers(pending: Int) -> Case {
+        let box = openSession(.off, Run())
+        box.value.receive(
+            .send,
+            (0..<pending).map { Array("<iq type='get' id='x' to='user\($0)@garden.example'/>".utf8) }
+        )
+        let answers = (0..<400).map { Array("<iq type='result' id='x' from='peer\($0)@garden.example'/>".utf8) }
+        return Case(name: "iq, answers from others to one id, \(pending) pending", units: 400) {
+            box.value.receive(.recv, answers)
+        }
+    }
+
+    /// Requests with unique ids and their answers, while `pending` other requests have no answer.
+    private static func answeredRequests(pending: Int) -> Case {
+        let box = openSession(.off, Run())
+        box.value.receive(.send, (0..<pending).map { Array("<iq type='get' id='\($0)' to='garden.example'/>".utf8) })
+        let requests = (0..<200).map { Array("<iq type='get' id='y\($0)' to='garden.example'/>".utf8) }
+        let answers = (0..<200).map { Array("<iq type='result' id='y\($0)' from='garden.example'/>".utf8) }
+        return Case(name: "iq, requests and answers, \(pending) others pending", units: 400) {
+            box.value.receive(.send, requests) + box.value.receive(.recv, answers)
+        }
+    }
+
+    /// 250 attributes with the same local name in different namespaces, near the limits of both.
+    private static func prefixedAttributes() -> Case {
+        let prefixes = (0..<250).map { "p\($0)" }
+        let declarations = prefixes.map { " xmlns:\($0)='urn:\($0)'" }.joined()
+        let attributes = prefixes.map { " \($0):a=''" }.joined()
+        let header = Array(
+            "<s:stream xmlns='jabber:client' xmlns:s='http://etherx.jabber.org/streams'\(declarations)>".utf8
+        )
+        let stanza = Array("<message\(attributes)/>".utf8)
+        let decoder = DecoderBox()
+        decoder.value.append(header.span)
+        while decoder.value.next() != nil {}
+        return Case(name: "scanner, 250 attributes of one name", units: 10) {
+            var seen = 0
+            for _ in 0..<10 {
+                decoder.value.append(stanza.span)
+                while let event = decoder.value.next() {
+                    if event.head.kind == .message { seen += 1 }
+                }
+            }
+            return seen
+        }
+    }
+
     private static func openSession(_ level: Level, _ run: Run) -> SessionBox {
         let box = SessionBox(DrivenSession(level, run, SessionTools(run: run, redaction: .secrets)))
         box.value.logIn()
@@ -213,6 +270,10 @@ extension Case {
 private final class Box<Value> {
     var value: Value
     init(_ value: Value) { self.value = value }
+}
+
+private final class DecoderBox {
+    var value = StreamDecoder(limits: .authenticated)
 }
 
 private final class SessionBox {

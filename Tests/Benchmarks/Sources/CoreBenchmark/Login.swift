@@ -31,6 +31,13 @@ struct DrivenSession: ~Copyable {
         drain(write)
     }
 
+    /// Stanzas, one a read; gives how many there were.
+    @discardableResult
+    mutating func receive(_ direction: Direction, _ stanzas: [[UInt8]]) -> Int {
+        for stanza in stanzas { receive(direction, stanza.span) }
+        return stanzas.count
+    }
+
     private mutating func drain(_ write: (borrowing Record, Span<UInt8>) -> Void) {
         while let command = session.next() {
             switch consume command {
