@@ -37,7 +37,20 @@ struct Ending: Equatable {
         if let first = message.first, first.isUppercase { message = first.lowercased() + message.dropFirst() }
         // A refused value says itself what would be right, and a suggestion is a way out.
         if message.contains("' is invalid for '") || message.hasSuffix("?") { return message }
-        let program = (["xmpptap"] + (command.map { [$0] } ?? [])).joined(separator: " ")
-        return "\(message); see '\(program) --help'"
+        return "\(message); see '\(program(arguments)) --help'"
+    }
+
+    /// The command that was typed, with those above it: `xmpptap ca create`.
+    private static func program(_ arguments: [String]) -> String {
+        var command: any ParsableCommand.Type = XMPPTap.self
+        var words = ["xmpptap"]
+        for argument in arguments {
+            guard
+                let inner = command.configuration.subcommands.first(where: { $0.configuration.commandName == argument })
+            else { break }
+            command = inner
+            words.append(argument)
+        }
+        return words.joined(separator: " ")
     }
 }

@@ -31,6 +31,7 @@ struct EndingTests {
             ending("help", "ca", "exprot"), ending("prxy\u{1B}[2J"), ending("doctor", "--prt", "1"),
             ending("doctor", "--unheard-of"),
             ending("doctor", "--port"),
+            ending("ca", "create"), ending("ca", "export", "--pm"), ending("ca", "--unheard-of"),
             ending("doctor", "--port", "x"), ending("doctor", "more"), ending("doctor", "--json=1"), ending("--json"),
         ]
         #expect(
@@ -45,6 +46,9 @@ struct EndingTests {
                 "unknown option '--prt'. Did you mean '--port'?",
                 "unknown option '--unheard-of'; see 'xmpptap doctor --help'",
                 "missing value for '--port <port>'; see 'xmpptap doctor --help'",
+                "missing expected argument '--domain <domain>'; see 'xmpptap ca create --help'",
+                "unknown option '--pm'. Did you mean '--pem'?",
+                "unknown option '--unheard-of'; see 'xmpptap ca --help'",
                 "the value 'x' is invalid for '--port <port>': write a whole number from 1 to 65535",
                 "unexpected argument 'more'; see 'xmpptap doctor --help'",
                 "the option '--json' does not take any value, but '1' was specified; see 'xmpptap doctor --help'",
