@@ -1,11 +1,14 @@
 internal import Synchronization
 
 /// Something that happens once.
-final class Once: Sendable {
+public final class Once: Sendable {
     private let happened = Atomic(false)
 
+    /// Something that has not happened yet.
+    public init() {}
+
     /// Whether this is the first time.
-    func isFirst() -> Bool {
+    public func isFirst() -> Bool {
         happened.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged
     }
 }

@@ -54,7 +54,10 @@ struct AuthorityCommandTests {
         let made = try await run("create", "--domain", "Example.ORG")
         #expect(made.ending == .exited(0))
         #expect(made.output.hasPrefix("made for example.org:\n  valid        "))
-        #expect(made.error == "how clients come to trust it: xmpptap ca export --domain example.org\n")
+        // Every hint works as it is typed: with the folder that was named.
+        #expect(
+            made.error == "how clients come to trust it: xmpptap ca export --domain example.org --ca-dir \(folder)\n"
+        )
         let again = try await run("create", "--domain", "example.org")
         #expect(again.ending == .exited(0))
         #expect(again.output.hasPrefix("there is one for example.org already:\n"))
@@ -68,6 +71,7 @@ struct AuthorityCommandTests {
         for client in ["slixmpp", "go-sendxmpp", "profanity", "Gajim", "Conversations", "iOS", "Java"] {
             #expect(exported.error.contains("\n\(client)"), "nothing about \(client)")
         }
+        #expect(exported.error.contains("'xmpptap ca remove --domain example.org --ca-dir \(folder)'"))
         let der = try await run("export", "--der", "--domain", "example.org")
         #expect(der.ending == .exited(0) && der.error.contains("\niOS") && !der.error.contains("\nslixmpp"))
 
@@ -129,9 +133,17 @@ struct AuthorityCommandTests {
             return (run.error, run.ending)
         }
         let none = try await mistake("export")
-        #expect(none.ending == .exited(2) && none.line.contains("make one with 'xmpptap ca create --domain DOMAIN'"))
+        #expect(
+            none.ending == .exited(2)
+                && none.line.contains("make one with 'xmpptap ca create --domain DOMAIN --ca-dir \(folder)'")
+        )
         let unknown = try await mistake("remove", "--domain", "example.org")
         #expect(unknown.ending == .exited(2) && unknown.line.contains("no certificate authority for example.org"))
+        for line in [unknown.line, try await mistake("export", "--domain", "example.org").line] {
+            #expect(line.contains("'xmpptap ca create --domain example.org --ca-dir \(folder)'"), "\(line)")
+        }
+        let unnamed = try await mistake("create")
+        #expect(unnamed.ending == .exited(2) && unnamed.line.hasSuffix("; see 'xmpptap ca create --help'\n"))
         let bad = try await mistake("create", "--domain", "romeo@example.org")
         #expect(bad.ending == .exited(2) && bad.line.contains("cannot stand in a certificate"))
         for domain in ["example.org", "10.0.0.1"] { _ = try await run("create", "--domain", domain) }
@@ -149,6 +161,20 @@ struct AuthorityCommandTests {
         #expect(shown.output.contains("\nexample.org\n  unusable     \(key) is open to others"))
         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: key)
         #expect(try await run("show").ending == .exited(0))
+    }
+
+    @Test(arguments: ["com", "co.uk", "com.au"])
+    func `A public suffix needs a confirmation`(domain: String) async throws {
+        let refused = try await run("create", "--domain", domain)
+        #expect(refused.ending == .exited(2) && refused.output.isEmpty)
+        #expect(
+            refused.error.contains("\(domain) is a public suffix")
+                && refused.error.contains("--allow-public-suffix"),
+            "\(refused.error)"
+        )
+        #expect(!FileManager.default.fileExists(atPath: "\(folder)/\(domain)"))
+        #expect(try await run("create", "--domain", domain, "--allow-public-suffix").ending == .exited(0))
+        #expect(FileManager.default.fileExists(atPath: "\(folder)/\(domain)/key.pem"))
     }
 
     @Test func `Without a folder given it is in the user's data`() async throws {

@@ -65,7 +65,7 @@ import Testing
         try await after.stop()
         let words =
             "the certificate authority for localhost is no longer valid since 2025-02-01; make it anew with 'xmpptap ca "
-            + "remove --domain localhost'"
+            + "remove --domain localhost --ca-dir \(try #require(own.arguments.last))'"
         let told = after.binary.process.lines(of: .standardError)
         #expect(told.filter { $0.contains("warning: \(words)") }.count == 1, "\(told)")
         let warned = try await XMPPTapBinary.run(doctor)
@@ -95,9 +95,11 @@ import Testing
         #expect(renewed.mechanisms == true, "\(renewed)")
         try await scene.stop()
         let records = try scene.tap.records()
+        let own = URL(filePath: scene.authority).deletingLastPathComponent()
+        let flag = " --ca-dir \(own.deletingLastPathComponent().path)"
         let way =
-            "no longer valid since 2025-02-01; make it anew with 'xmpptap ca remove --domain localhost' and 'xmpptap "
-            + "ca create --domain localhost', and trust the new one"
+            "no longer valid since 2025-02-01; make it anew with 'xmpptap ca remove --domain localhost\(flag)' and 'xmpptap "
+            + "ca create --domain localhost\(flag)', and trust the new one"
         for session: UInt64 in 1...2 {
             let faults = records.filter { $0.session == session && $0.kind == "error" }
             #expect(faults.map(\.code) == ["no-certificate"])

@@ -153,11 +153,18 @@ import Testing
         #expect(second.hasPrefix("the client finds the certificate bad (alert bad_certificate); "))
         for words in [first, second] { #expect(words.contains("xmpptap ca export")) }
         let causes = try scene.tap.records().filter { $0.code == "login-failed" }.compactMap(\.details?.cause)
-        #expect(causes == ["client-gave-up", "authority-not-trusted"])
-        let verdicts = try scene.tap.records().filter { $0.code == "login-failed" }.compactMap(\.message)
-        #expect(
-            verdicts.first?.contains("let it trust the authority of this proxy (xmpptap ca export says how") == true
-        )
+        #expect(causes == ["certificate-not-accepted", "authority-not-trusted"])
+        let verdicts = try scene.tap.records().filter { $0.code == "login-failed" }
+        #expect(verdicts.allSatisfy { $0.details?.proxyIsCause == true })
+        let folder = URL(filePath: scene.authority).deletingLastPathComponent().deletingLastPathComponent().path
+        for verdict in verdicts {
+            for words in [
+                "certificate for localhost", "issued by CN=xmpptap CA for localhost ",
+                "xmpptap ca export --domain localhost --ca-dir \(folder)",
+            ] {
+                #expect(verdict.message?.contains(words) == true, "\(words): \(verdict.message ?? "")")
+            }
+        }
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.prosody, .slixmpp, .openssl), "Prosody or slixmpp is missing"))

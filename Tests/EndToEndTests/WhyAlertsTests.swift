@@ -44,7 +44,7 @@ struct WhyAlertsTests {
                 cause: "authority-not-trusted",
                 side: "xmpptap",
                 rule: "RFC 6120 §13.7.2",
-                words: ["(alert unknown_ca)", "xmpptap ca export says how"]
+                words: ["(alert unknown_ca)", "xmpptap ca export --domain localhost --ca-dir "]
             )
         )
     }

@@ -19,6 +19,8 @@ public struct Interception: Sendable {
     public let clientLeg: TLSContext
     /// Whose certificate clients are shown.
     public let identities: Identities
+    /// The limit of authorities made on demand was told: once in a run is enough.
+    let limitWarning = Once()
 
     /// Interception of these parts.
     public init(serverLeg: TLSContext, clientLeg: TLSContext, identities: Identities) {
@@ -28,29 +30,59 @@ public struct Interception: Sendable {
     }
 }
 
+/// The certificate that a client is shown.
+struct ShownCertificate: Sendable {
+    let identity: TLSIdentity
+    /// What the authority may vouch for that has signed it; nil for the server's own certificate.
+    var authority: CertificateName?
+    /// The authority was made for it.
+    var isAuthorityNew = false
+
+    init(_ minted: CertificateMinter.Minted) {
+        identity = minted.identity
+        authority = minted.authority
+        isAuthorityNew = minted.isAuthorityNew
+    }
+
+    /// The server's own.
+    init(own identity: TLSIdentity) { self.identity = identity }
+}
+
 /// Why there is no certificate to show to a client.
 struct IdentityFailure: Error {
     let code: String
     let words: String
     /// The name that was asked for is one that none may be made for.
     var isForName = false
+    /// No further authority is made on demand.
+    var isLimit = false
 }
 
 extension Interception {
-    /// The identity for a client that asks for a name, whose server has shown this certificate.
+    /// The folder of the authorities that sign; nil where none do, or they are in memory alone.
+    var authorities: AuthorityFolder? {
+        if case .minted(let minter) = identities { minter.folder } else { nil }
+    }
+
+    /// The certificate for a client, whose server has shown another one.
     ///
     /// Given at once where it is at hand; a certificate that has to be made is made on NIO's thread pool.
-    func identity(
+    ///
+    /// - Parameters:
+    ///   - name: What the server was verified for.
+    ///   - isNamed: The client has asked for that name.
+    func certificate(
         for name: String,
+        isNamed: Bool,
         like server: CertificateFacts?,
         at now: Timestamp,
         on eventLoop: any EventLoop
-    ) -> EventLoopFuture<TLSIdentity> {
+    ) -> EventLoopFuture<ShownCertificate> {
         switch identities {
         case .own(let identity):
             let own = identity.certificate
             guard let server, server.fingerprint != own.fingerprint else {
-                return eventLoop.makeSucceededFuture(identity)
+                return eventLoop.makeSucceededFuture(ShownCertificate(own: identity))
             }
             return eventLoop.makeFailedFuture(
                 IdentityFailure(
@@ -60,29 +92,33 @@ extension Interception {
                 )
             )
         case .minted(let minter):
-            let wanted: CertificateName
+            let subject: CertificateMinter.Subject
             do throws(AuthorityError) {
-                wanted = try CertificateName(name)
+                let wanted = try CertificateName(name)
+                subject = isNamed ? .named(wanted) : .unnamed(verified: wanted)
             } catch {
-                return eventLoop.makeFailedFuture(
-                    IdentityFailure(code: "no-certificate", words: error.description, isForName: true)
-                )
+                return eventLoop.makeFailedFuture(IdentityFailure(error, in: minter.folder))
             }
             let leaf = server?.der ?? []
-            if let identity = minter.remembered(for: wanted, mirroring: leaf, at: now) {
-                return eventLoop.makeSucceededFuture(identity)
+            if let minted = minter.remembered(for: subject, mirroring: leaf, at: now) {
+                return eventLoop.makeSucceededFuture(ShownCertificate(minted))
             }
             return NIOThreadPool.singleton.runIfActive(eventLoop: eventLoop) {
                 do throws(AuthorityError) {
-                    return try minter.identity(for: wanted, mirroring: leaf, at: now)
+                    return ShownCertificate(try minter.certificate(for: subject, mirroring: leaf, at: now))
                 } catch {
-                    throw IdentityFailure(
-                        code: "no-certificate",
-                        words: error.description,
-                        isForName: error.isUsage
-                    )
+                    throw IdentityFailure(error, in: minter.folder)
                 }
             }
         }
+    }
+}
+
+extension IdentityFailure {
+    fileprivate init(_ error: AuthorityError, in folder: AuthorityFolder?) {
+        code = "no-certificate"
+        words = error.message(in: folder)
+        isForName = error.isUsage
+        if case .tooMany = error.code { isLimit = true }
     }
 }

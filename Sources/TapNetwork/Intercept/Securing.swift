@@ -28,6 +28,8 @@ final class Securing {
     private(set) var fault: String?
     /// What was agreed on with the server; nil before that, and where its leg stays in clear.
     var agreed: TLSFacts?
+    /// What the client is shown, once that is found.
+    var shown: ShownCertificate?
     /// Whether there is a handshake on a leg.
     private let legs: Set<Leg>
 

@@ -85,14 +85,19 @@ extension SessionDriver {
 
     /// The domain that the client wants: the `to` of its stream, or the name in its hello; failing both, the server's own
     /// name.
-    private func name(for securing: Securing) -> String {
-        if let name = securing.isDirect ? securing.hello?.serverName : session.facts.domain { return name }
+    func name(for securing: Securing) -> String {
+        if let name = wantedName(securing) { return name }
         switch route {
         case .endpoint(let dialer):
             let host = dialer.endpoint.host
             return host.contains(":") ? "[\(host)]" : host
         case .domains(let dialer): return dialer.domains.first?.name ?? "localhost"
         }
+    }
+
+    /// The domain that the client has named; nil where it has named none.
+    func wantedName(_ securing: Securing) -> String? {
+        securing.isDirect ? securing.hello?.serverName : session.facts.domain
     }
 
     // MARK: What TLS tells
@@ -117,16 +122,10 @@ extension SessionDriver {
                 at: now
             )
         case .failed(let fault):
-            var words = fault.words(peer: "the \(leg.name)")
-            guard stage == .securing else { return ended(leg, .failed("TLS: \(words)")) }
-            let advice = leg == .client ? fault.adviceForClient : fault.adviceForServer
-            if leg == .server, case .untrusted = fault.code, let securing, securing.hello?.serverName == nil,
-                securing.isDirect
-            {
-                words +=
-                    "; the client named no server, so the upstream's own name, \(name(for: securing)), was verified"
+            guard let securing, stage == .securing else {
+                return ended(leg, .failed("TLS: \(fault.words(peer: "the \(leg.name)"))"))
             }
-            failSecuring(code: fault.name, words, advice: advice, leg: leg, alert: fault.alertForClient)
+            fail(securing, leg, by: fault)
         }
     }
 
@@ -158,12 +157,24 @@ extension SessionDriver {
         guard let interception else { return }
         securing.go(to: .identity)
         let real = securing.agreed?.certificate
-        interception.identity(for: name(for: securing), like: real, at: now.time, on: loop.eventLoop)
+        let isNamed = wantedName(securing) != nil
+        let name = name(for: securing)
+        interception.certificate(for: name, isNamed: isNamed, like: real, at: now.time, on: loop.eventLoop)
             .assumeIsolated().whenComplete { [weak self] result in
                 guard let self, stage == .securing, self.securing === securing else { return }
                 switch result {
-                case .success(let identity): beginClient(securing, identity)
+                case .success(let shown): beginClient(securing, shown)
                 case .failure(let failure as IdentityFailure):
+                    if failure.isLimit, interception.limitWarning.isFirst() {
+                        session.remarkTLS(
+                            .client,
+                            .warn,
+                            code: "authority-limit",
+                            "no further certificate authorities are made on demand, and sessions that need one are "
+                                + "refused: \(failure.words)",
+                            at: now
+                        )
+                    }
                     failSecuring(
                         code: failure.code,
                         "the client cannot be shown a certificate: \(failure.words)",
@@ -175,8 +186,19 @@ extension SessionDriver {
             }
     }
 
-    private func beginClient(_ securing: Securing, _ identity: TLSIdentity) {
+    private func beginClient(_ securing: Securing, _ shown: ShownCertificate) {
         guard let interception else { return }
+        securing.shown = shown
+        if shown.isAuthorityNew, let name = shown.authority {
+            session.remarkTLS(
+                .client,
+                .info,
+                code: "authority-created",
+                "a certificate authority for \(name) was made, which clients have to trust: xmpptap ca export --domain "
+                    + "\(name)\(interception.authorities?.flag ?? "")",
+                at: now
+            )
+        }
         guard !hasPlaintext(from: .client, .server) else {
             return failSecuring(
                 code: "starttls-injection",
@@ -184,7 +206,7 @@ extension SessionDriver {
                 leg: .client
             )
         }
-        var offer = ClientLegOffer(identity: identity)
+        var offer = ClientLegOffer(identity: shown.identity)
         offer.maximumVersion = securing.agreed?.versionNumber
         if securing.isDirect { offer.protocols = protocols(securing) }
         do {

@@ -13,20 +13,133 @@ extension SessionDriver {
             session.ended(leg, end, at: now)
             return perform()
         }
-        let fault = TLSFault(.endedInHandshake)
-        let advice = leg == .client ? fault.adviceForClient : fault.adviceForServer
-        failSecuring(code: fault.name, fault.words(peer: "the \(leg.name)"), advice: advice, leg: leg)
+        fail(securing, leg, by: TLSFault(.endedInHandshake))
+    }
+
+    /// Ends a session whose handshake has failed on a leg, and says why.
+    func fail(_ securing: Securing, _ leg: Leg, by fault: TLSFault) {
+        let reason = reason(securing, leg, fault)
+        if let verdict = reason.verdict {
+            session.blame(
+                verdict.cause,
+                at: .tls,
+                reason.words,
+                side: verdict.side,
+                condition: fault.name,
+                advice: reason.advice
+            )
+        }
+        failSecuring(
+            code: fault.name,
+            reason.words,
+            advice: reason.advice,
+            leg: leg,
+            alert: fault.alertForClient,
+            certificate: leg == .client ? securing.shown?.identity.certificate : nil
+        )
+    }
+
+    /// Why a handshake failed.
+    private struct Reason {
+        /// What happened, as a clause.
+        var words: String
+        /// What can be done about it.
+        var advice: String?
+        /// The cause, where the streams do not show it, and where it lies; nil is where it usually does.
+        var verdict: (cause: LoginCause, side: LoginCause.Side?)?
+    }
+
+    private func reason(_ securing: Securing, _ leg: Leg, _ fault: TLSFault) -> Reason {
+        let words = fault.words(peer: "the \(leg.name)")
+        switch leg {
+        case .client:
+            guard fault.isRefusedCertificate || fault.code == .endedInHandshake,
+                client.tls?.engine.hasShownIdentity == true, let shown = securing.shown
+            else { return Reason(words: words, advice: fault.adviceForClient) }
+            return reason(securing, fault, shown)
+        case .server:
+            var reason = Reason(words: words, advice: fault.adviceForServer)
+            guard case .untrusted(let faults) = fault.code, wantedName(securing) == nil else { return reason }
+            let verified = name(for: securing)
+            reason.words +=
+                "; the client sent \(Self.missingName(securing)), so the upstream's own name, \(verified), was verified"
+            guard case .wrongName(_, let names) = faults.first?.code else { return reason }
+            // Without a proxy the client would have verified the name that it wants.
+            reason.verdict = (.certificateWrongName, .tap)
+            reason.advice = "let the client send SNI" + upstreamAdvice(names)
+            return reason
+        }
+    }
+
+    /// How the upstream is named so that its certificate fits, as a further clause.
+    private func upstreamAdvice(_ names: CertificateNames) -> String {
+        guard case .endpoint(let dialer) = route,
+            let host = names.hosts.lazy.filter({ !$0.hasPrefix("*") }).compactMap({ try? CertificateName($0) }).first
+        else { return ", or name the domain with --upstream-domain" }
+        return ", or name the upstream as its certificate does: --upstream \(host):\(dialer.endpoint.port)"
+    }
+
+    /// A client has refused what it was shown, or left when it saw that.
+    private func reason(_ securing: Securing, _ fault: TLSFault, _ shown: ShownCertificate) -> Reason {
+        var words = fault.words(peer: "the client") + "; it was shown the \(shown.identity.certificate.words)"
+        let isNamed = wantedName(securing) != nil
+        if (securing.hello?.serverName ?? client.tls?.engine.serverName) == nil {
+            words +=
+                isNamed
+                ? "; it sent no server name (SNI)"
+                : "; it sent \(Self.missingName(securing)), so the names were chosen from the server's certificate"
+        }
+        guard let authority = shown.authority else {
+            return Reason(
+                words: words,
+                advice: "that is the server's own certificate (--certificate): look in the client's log for what it "
+                    + "dislikes in it",
+                verdict: (fault.alertReceived == nil ? .clientGaveUp : .tlsAlertByClient, .client)
+            )
+        }
+        let flag = interception?.authorities?.flag ?? ""
+        var advice =
+            "let the client trust the certificate authority for \(authority): 'xmpptap ca export --domain "
+            + "\(authority)\(flag)' prints it and says how for each client"
+        if !isNamed {
+            advice +=
+                "; if it expects a name that the certificate lacks, let it send SNI, or use a --ca-dir with an authority "
+                + "for that name alone"
+        }
+        switch fault.alertReceived {
+        case .unknownCA?: return Reason(words: words, advice: advice, verdict: (.authorityNotTrusted, nil))
+        // What the client is shown was made today: if it is not valid, its clock differs from this machine's.
+        case .certificateExpired?: return Reason(words: words)
+        case let alert:
+            advice +=
+                "; Android apps take a user's authority only where they say so, iOS wants full trust switched on; a client "
+                + "that pins certificates, or asks DANE or POSH, needs the server's own by --certificate and --key, or "
+                + "--tls passthrough"
+            let isTold = alert != nil && isNamed
+            return Reason(
+                words: words,
+                advice: advice,
+                verdict: (isTold ? .authorityNotTrusted : .certificateNotAccepted, nil)
+            )
+        }
+    }
+
+    private static func missingName(_ securing: Securing) -> String {
+        securing.isDirect ? "no server name (SNI)" : "no domain in its stream"
     }
 
     /// Ends a session whose TLS cannot begin; on the leg whose turn it is, if none is named.
     ///
-    /// - Parameter alert: What a client is told that has begun with TLS and was not answered.
+    /// - Parameters:
+    ///   - alert: What a client is told that has begun with TLS and was not answered.
+    ///   - certificate: What the client was shown.
     func failSecuring(
         code: String,
         _ words: String,
         advice: String? = nil,
         leg: Leg? = nil,
-        alert: Session.Alert = .internalError
+        alert: Session.Alert = .internalError,
+        certificate: CertificateFacts? = nil
     ) {
         guard let securing else { return }
         self.securing = nil
@@ -39,6 +152,7 @@ extension SessionDriver {
             code: code,
             words,
             advice: advice,
+            certificate: certificate?.facts,
             at: now
         )
         perform()

@@ -1,4 +1,5 @@
 public import NIOCore
+internal import TapSecurity
 
 /// How many clients a proxy serves, and how long they may take. What concerns the stream itself is in
 /// ``TapCore/SessionOptions``.
@@ -9,6 +10,8 @@ public struct ProxyLimits: Sendable, Hashable {
     public var connectionsPerAddress: Int?
     /// From the connection to an open session, or to bytes that cannot be read. Default 60 s.
     public var login: TimeAmount?
+    /// Certificate authorities in the folder from which on none is made on demand. Default 64.
+    public var authorities = AuthorityProvider.usualLimit
     /// Without a byte in either direction. Default none: the system's keep-alive notices peers that are gone.
     public var idle: TimeAmount?
 

@@ -8,6 +8,10 @@ public struct AuthorityError: Error, Sendable, Hashable {
         case badName(String)
         /// The name is beyond what the authorities may vouch for, which are for these names.
         case outside([CertificateName])
+        /// It is a public suffix, for which none is made unasked.
+        case publicSuffix
+        /// The folder holds so many authorities that none is made on demand any more.
+        case tooMany(limit: Int)
         /// The authority's time is over.
         case expired(Timestamp)
         /// The authority's time has not begun: the clock of this machine has gone back.
@@ -44,6 +48,11 @@ public struct AuthorityError: Error, Sendable, Hashable {
         self.subject = subject
     }
 
+    /// The name is a public suffix, and nobody has confirmed that it is meant.
+    public static func publicSuffix(_ name: CertificateName) -> AuthorityError {
+        AuthorityError(.publicSuffix, "\(name)")
+    }
+
     init(_ error: OpenSSLError, _ subject: String) { self.init(.library("\(error)"), subject) }
 
     init(_ error: OpenSSLError, _ subject: CertificateName) { self.init(error, "\(subject)") }
@@ -51,36 +60,47 @@ public struct AuthorityError: Error, Sendable, Hashable {
     /// Whether what was asked for makes no sense, rather than a file or folder being at fault.
     public var isUsage: Bool {
         switch code {
-        case .badName, .outside, .missing: true
+        case .badName, .outside, .publicSuffix, .missing: true
         default: false
         }
     }
 }
 
 extension AuthorityError: CustomStringConvertible {
+    /// One line for people, as ``message(in:)`` of the usual folder.
+    public var description: String { message(in: nil) }
+
     /// One line for people; what came from the wire is escaped in it.
-    public var description: String {
+    ///
+    /// - Parameter folder: Where the authorities are that it is about: commands are told with it, so that they do what they
+    ///   say. Nil is the usual one.
+    public func message(in folder: AuthorityFolder?) -> String {
         let shown = Self.escape(subject)
-        let anew = "make it anew with 'xmpptap ca remove' and 'xmpptap ca create', and trust the new one"
+        let flag = folder.map { Self.escape($0.flag) } ?? ""
+        let anew = "make it anew with 'xmpptap ca remove\(flag)' and 'xmpptap ca create\(flag)', and trust the new one"
+        let create = "'xmpptap ca create --domain \(shown)\(flag)'"
         return switch code {
         case .badName(let reason):
             "\"\(shown)\" cannot stand in a certificate: \(Self.escape(reason)); write a domain, as in example.org, or an "
                 + "address"
         case .outside(let names) where names.isEmpty:
-            "there is no certificate authority that may vouch for \(shown); make one with 'xmpptap ca create --domain "
-                + "\(shown)'"
+            "there is no certificate authority that may vouch for \(shown); make one with \(create)"
         case .outside(let names):
             "no certificate for \(shown): the certificate authority may only vouch for "
-                + "\(names.map(\.description).joined(separator: ", ")) and what is below; make another with 'xmpptap ca "
-                + "create --domain \(shown)'"
+                + "\(names.map(\.description).joined(separator: ", ")) and what is below; make another with \(create)"
+        case .publicSuffix:
+            "\(shown) is a public suffix: an authority for it could vouch for the domains of strangers; name your own "
+                + "domain, or confirm with 'xmpptap ca create --domain \(shown) --allow-public-suffix\(flag)'"
+        case .tooMany(let limit):
+            "no certificate authority is made for \(shown): there are \(limit) or more already, the limit for those made on "
+                + "demand (--limit authorities=\(limit)); make it with \(create), remove others, or raise the limit"
         case .expired(let time):
             "the certificate authority for \(shown) is no longer valid since \(Self.day(time)); make it anew with 'xmpptap ca "
-                + "remove --domain \(shown)' and 'xmpptap ca create --domain \(shown)', and trust the new one"
+                + "remove --domain \(shown)\(flag)' and \(create), and trust the new one"
         case .notYetValid(let time):
             "the certificate authority for \(shown) is not valid before \(Self.day(time)); set the clock of this machine"
         case .missing(let folder):
-            "there is no certificate authority for \(shown) in \(Self.escape(folder)); make one with 'xmpptap ca create "
-                + "--domain \(shown)'"
+            "there is no certificate authority for \(shown) in \(Self.escape(folder)); make one with \(create)"
         case .inaccessible(let reason): "\(shown): \(reason)"
         case .exposed(let rights, let proper):
             "\(shown) is open to others (mode \(Self.octal(rights))), who may have taken the key; if nobody has, close it "
@@ -93,7 +113,7 @@ extension AuthorityError: CustomStringConvertible {
         case .keyOfAnother: "\(shown) is not the key of the certificate beside it; \(anew)"
         case .strange:
             "\(shown) is no certificate authority of xmpptap for the name of its folder; move the folder away, and make "
-                + "it anew with 'xmpptap ca create'"
+                + "it anew with 'xmpptap ca create\(flag)'"
         case .library(let reason): "no certificate for \(shown): \(Self.escape(reason)); see 'xmpptap doctor'"
         }
     }

@@ -14,9 +14,16 @@ public import TapCore
 public struct AuthorityFolder: Sendable, Hashable {
     /// The folder itself. It is made when the first authority is.
     public let path: String
+    /// It is the one that commands mean of which no other folder is said.
+    private let isUsual: Bool
 
     /// The folder at a path, which need not be there.
-    public init(_ path: String) { self.path = path }
+    public init(_ path: String) { self.init(path, isUsual: false) }
+
+    private init(_ path: String, isUsual: Bool) {
+        self.path = path
+        self.isUsual = isUsual
+    }
 
     /// Where the folder is unless somebody says otherwise, by the XDG base directory specification.
     ///
@@ -25,7 +32,23 @@ public struct AuthorityFolder: Sendable, Hashable {
     ///   - home: The user's home.
     public static func usual(dataHome: String?, home: String) -> AuthorityFolder {
         let data = dataHome.flatMap { $0.hasPrefix("/") ? $0 : nil } ?? "\(home)/.local/share"
-        return AuthorityFolder("\(data)/xmpptap/ca")
+        return AuthorityFolder("\(data)/xmpptap/ca", isUsual: true)
+    }
+
+    /// What has to be typed behind an `xmpptap ca` command so that it means this folder, a space before it; empty for the
+    /// usual one.
+    public var flag: String { isUsual ? "" : " --ca-dir \(Self.word(path))" }
+
+    /// A word as a shell takes it, in quotation marks where it has to be.
+    private static func word(_ text: String) -> String {
+        let isPlain = text.utf8.allSatisfy { byte in
+            switch byte {
+            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+            default: "/._-+:@,=%".utf8.contains(byte)
+            }
+        }
+        guard !isPlain || text.isEmpty else { return text }
+        return "\"" + String(text.flatMap { "\"\\$`".contains($0) ? ["\\", $0] : [$0] }) + "\""
     }
 
     /// Where the certificate for a name is, or would be.
@@ -44,15 +67,6 @@ public struct AuthorityFolder: Sendable, Hashable {
     public func authority(for name: CertificateName) throws(AuthorityError) -> CertificateAuthority? {
         guard let folder = try PrivateFolder(path) else { return nil }
         return try load(name, in: folder)
-    }
-
-    /// The authority with the longest name that may vouch for this one; `nil` where there is none.
-    public func authority(covering name: CertificateName) throws(AuthorityError) -> CertificateAuthority? {
-        guard let folder = try PrivateFolder(path) else { return nil }
-        for name in name.andAbove {
-            if let found = try load(name, in: folder) { return found }
-        }
-        return nil
     }
 
     /// The names of all authorities, sorted; whether they can be read is another question. None where there is no folder.

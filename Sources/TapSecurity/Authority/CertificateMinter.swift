@@ -6,33 +6,52 @@ public import TapCore
 /// It may be used from any thread. A call that finds nothing remembered makes a key and a signature and reads two
 /// certificates, some 0.3 ms, and one that has to open an authority waits for the file system: call it from a thread pool,
 /// not from an event loop. ``remembered(for:mirroring:at:)`` never waits and may be tried first.
-///
-/// Authorities stay in memory; what changes in their folder counts from the next run on.
 public final class CertificateMinter: Sendable {
-    /// Finds or makes an authority for a name that none at hand covers; `nil` where none may be.
-    public typealias Opening = @Sendable (CertificateName) throws(AuthorityError) -> CertificateAuthority?
+    /// Whom a client wants to reach.
+    public enum Subject: Sendable, Hashable {
+        /// It has named it: in the server name of its TLS, or in the `to` of its stream.
+        case named(CertificateName)
+        /// It has not, and the server was verified to be this one.
+        case unnamed(verified: CertificateName)
 
-    /// What a leaf depends on: the name that was asked for, and the real leaf whose names it mirrors.
+        /// What the server was verified for.
+        public var name: CertificateName {
+            switch self {
+            case .named(let name), .unnamed(let name): name
+            }
+        }
+    }
+
+    /// A certificate that was made, and who vouches for it.
+    public struct Minted: Sendable {
+        /// What is shown in handshakes.
+        public let identity: TLSIdentity
+        /// What the authority may vouch for.
+        public let authority: CertificateName
+        /// The authority was made for this certificate.
+        public fileprivate(set) var isAuthorityNew = false
+    }
+
+    /// What a leaf depends on: whom the client wants, and the real leaf whose names it mirrors.
     private struct Key: Hashable {
-        let name: CertificateName
+        let subject: Subject
         let mirrored: [UInt8]
     }
 
     private struct Leaf {
-        let identity: TLSIdentity
+        let minted: Minted
         /// From when on another is made.
         let renewal: Timestamp
         var lastUse: UInt64
     }
 
     private struct State {
-        var authorities: [CertificateAuthority]
         var leaves: [Key: Leaf] = [:]
         var uses: UInt64 = 0
     }
 
-    private let state: Mutex<State>
-    private let opening: Opening?
+    private let state = Mutex(State())
+    private let source: any AuthoritySource
     private let capacity: Int
 
     /// RFC 5280 knows no limit, but a client has to read them all in each handshake.
@@ -44,85 +63,119 @@ public final class CertificateMinter: Sendable {
     /// A minter that has made nothing yet.
     ///
     /// - Parameters:
-    ///   - authorities: Those at hand.
+    ///   - source: Where authorities come from.
     ///   - capacity: How many leaves are remembered, at least 1; 256 if none is given. Beyond that the one that was not
     ///     asked for longest is forgotten.
-    ///   - opening: Where further authorities come from. Called without a lock held, possibly by several threads at once
-    ///     for one name. Without it names that the authorities do not cover are refused.
-    public init(_ authorities: [CertificateAuthority], capacity: Int = 256, opening: Opening? = nil) {
-        state = Mutex(State(authorities: authorities))
+    public init(_ source: some AuthoritySource, capacity: Int = 256) {
+        self.source = source
         self.capacity = max(1, capacity)
-        self.opening = opening
+    }
+
+    /// A minter for these authorities alone; names that they do not cover are refused.
+    ///
+    /// - Parameter folder: Where they are, if in a folder.
+    public convenience init(
+        _ authorities: [CertificateAuthority],
+        in folder: AuthorityFolder? = nil,
+        capacity: Int = 256
+    ) {
+        self.init(AuthoritiesAtHand(authorities: authorities, folder: folder), capacity: capacity)
     }
 
     /// How many leaves are remembered.
     public var count: Int { state.withLock { $0.leaves.count } }
 
-    /// The identity to show to a client that asks for a name, made where none is remembered.
+    /// The folder in which the authorities are; nil where they are in memory alone.
+    public var folder: AuthorityFolder? { source.folder }
+
+    /// The certificate to show to a client, made where none is remembered.
     ///
-    /// It is for the name, and for those names of the real leaf that its authority may vouch for: domains, addresses,
-    /// and, where the real leaf has them, services (SRV-ID) and addresses of XMPP. Other names of the real leaf are left
-    /// out, as is what lies beyond the hundredth.
+    /// For a client that names its server it is for that name, by the authority with the longest name that covers it; where
+    /// there is none, one is made for the name, or for the domain whose subdomains a wildcard of the real leaf stands for.
+    /// For a client that names none it is for names of the real leaf, by the first authority that covers one of them:
+    /// domains before addresses. Only where there is none, one is made.
+    ///
+    /// It has those names of the real leaf that its authority may vouch for: domains, addresses, and, where the real leaf
+    /// has them, services (SRV-ID) and addresses of XMPP. Other names of the real leaf are left out, as is what lies beyond
+    /// the hundredth.
     ///
     /// - Parameters:
-    ///   - name: The server name of the client's TLS, or where it has none the `to` of its stream.
-    ///   - leaf: The server's own certificate in DER. Without it, or where it cannot be read, the leaf has one name.
+    ///   - subject: Whom the client wants.
+    ///   - leaf: The server's own certificate in DER, which was verified. Without it, or where it cannot be read, the leaf
+    ///     has one name.
     ///   - now: The time.
     /// - Throws: ``AuthorityError`` where no authority may vouch for the name, or the one that may is not valid now.
+    public func certificate(
+        for subject: Subject,
+        mirroring leaf: [UInt8] = [],
+        at now: Timestamp
+    ) throws(AuthorityError) -> Minted {
+        let key = try Self.key(subject, leaf)
+        if let minted = remembered(key, at: now) { return minted }
+        let real = AlternativeName.names(ofCertificate: leaf, limit: Self.mostNames)
+        let (authority, isNew) = try authority(for: subject, real, at: now)
+        try authority.checkValidity(at: now)
+        var names: [AlternativeName] = []
+        // Who names no server gets no name that the server has not.
+        if case .named(let name) = subject { names.append(AlternativeName(name)) }
+        for name in real where !names.contains(name) {
+            if let owner = name.owner, authority.name.covers(owner) { names.append(name) }
+        }
+        if names.isEmpty { names.append(AlternativeName(subject.name)) }
+        let begin = max(now.wholeSecond - CertificateAuthority.headStart, authority.begin)
+        let end = min(begin + Self.leafLifetime, authority.end)
+        var minted: Minted
+        do throws(OpenSSLError) {
+            minted = Minted(
+                identity: try authority.leaf(for: names, from: begin, until: end),
+                authority: authority.name
+            )
+        } catch {
+            throw AuthorityError(error, subject.name)
+        }
+        // In good time before its end, and so that near the authority's own end not each call makes another.
+        let renewal = now + (end.nanoseconds &- now.nanoseconds) / 2
+        remember(minted, key, until: renewal)
+        minted.isAuthorityNew = isNew
+        return minted
+    }
+
+    /// The identity to show to a client that asks for a name; see ``certificate(for:mirroring:at:)``.
     public func identity(
         for name: CertificateName,
         mirroring leaf: [UInt8] = [],
         at now: Timestamp
     ) throws(AuthorityError) -> TLSIdentity {
-        let key = try Self.key(name, leaf)
-        if let identity = remembered(key, at: now) { return identity }
-        let authority = try authority(for: name, at: now)
-        try authority.checkValidity(at: now)
-        var names = [AlternativeName(name)]
-        for other in AlternativeName.names(ofCertificate: leaf, limit: Self.mostNames) {
-            if let owner = other.owner, authority.name.covers(owner), !names.contains(other) { names.append(other) }
-        }
-        let begin = max(now.wholeSecond - CertificateAuthority.headStart, authority.begin)
-        let end = min(begin + Self.leafLifetime, authority.end)
-        let identity: TLSIdentity
-        do throws(OpenSSLError) {
-            identity = try authority.leaf(for: names, from: begin, until: end)
-        } catch {
-            throw AuthorityError(error, name)
-        }
-        // In good time before its end, and so that near the authority's own end not each call makes another.
-        let renewal = now + (end.nanoseconds &- now.nanoseconds) / 2
-        remember(identity, key, until: renewal)
-        return identity
+        try certificate(for: .named(name), mirroring: leaf, at: now).identity
     }
 
-    /// The identity that ``identity(for:mirroring:at:)`` would give, if it is remembered; does not wait.
+    /// What ``certificate(for:mirroring:at:)`` would give, if it is remembered; does not wait.
     public func remembered(
-        for name: CertificateName,
+        for subject: Subject,
         mirroring leaf: [UInt8] = [],
         at now: Timestamp
-    ) -> TLSIdentity? {
-        (try? Self.key(name, leaf)).flatMap { remembered($0, at: now) }
+    ) -> Minted? {
+        (try? Self.key(subject, leaf)).flatMap { remembered($0, at: now) }
     }
 
-    private static func key(_ name: CertificateName, _ leaf: [UInt8]) throws(AuthorityError) -> Key {
+    private static func key(_ subject: Subject, _ leaf: [UInt8]) throws(AuthorityError) -> Key {
         do throws(OpenSSLError) {
-            return Key(name: name, mirrored: leaf.isEmpty ? [] : try CertificateAuthority.digest(leaf))
+            return Key(subject: subject, mirrored: leaf.isEmpty ? [] : try CertificateAuthority.digest(leaf))
         } catch {
-            throw AuthorityError(error, name)
+            throw AuthorityError(error, subject.name)
         }
     }
 
-    private func remembered(_ key: Key, at now: Timestamp) -> TLSIdentity? {
+    private func remembered(_ key: Key, at now: Timestamp) -> Minted? {
         state.withLock { state in
             guard let leaf = state.leaves[key], now < leaf.renewal else { return nil }
             state.uses &+= 1
             state.leaves[key]?.lastUse = state.uses
-            return leaf.identity
+            return leaf.minted
         }
     }
 
-    private func remember(_ identity: TLSIdentity, _ key: Key, until renewal: Timestamp) {
+    private func remember(_ minted: Minted, _ key: Key, until renewal: Timestamp) {
         state.withLock { state in
             if state.leaves.count >= capacity, state.leaves[key] == nil,
                 let oldest = state.leaves.min(by: { $0.value.lastUse < $1.value.lastUse })
@@ -130,30 +183,68 @@ public final class CertificateMinter: Sendable {
                 state.leaves[oldest.key] = nil
             }
             state.uses &+= 1
-            state.leaves[key] = Leaf(identity: identity, renewal: renewal, lastUse: state.uses)
+            state.leaves[key] = Leaf(minted: minted, renewal: renewal, lastUse: state.uses)
         }
     }
 
-    /// The authority with the longest name that covers this one. One whose time is over may have been renewed meanwhile.
+    // MARK: Which authority
+
     private func authority(
-        for name: CertificateName,
+        for subject: Subject,
+        _ real: [AlternativeName],
         at now: Timestamp
-    ) throws(AuthorityError) -> CertificateAuthority {
-        func nearest(_ authorities: [CertificateAuthority]) -> CertificateAuthority? {
-            authorities.filter { $0.name.covers(name) }
-                .max { "\($0.name)".utf8.count < "\($1.name)".utf8.count }
-        }
-        let atHand = state.withLock { $0.authorities }
-        if let found = nearest(atHand), opening == nil || now <= found.end { return found }
-        guard let opened = try opening?(name), opened.name.covers(name) else {
-            throw AuthorityError(.outside(atHand.map(\.name)), "\(name)")
-        }
-        return state.withLock { state in
-            state.authorities.removeAll { $0.end < now }
-            // Another thread may have been quicker; both have the same one unless it is made in memory.
-            if let found = nearest(state.authorities) { return found }
-            state.authorities.append(opened)
-            return opened
+    ) throws(AuthorityError) -> (authority: CertificateAuthority, isNew: Bool) {
+        switch subject {
+        case .named(let name):
+            if let found = try source.authority(covering: name, at: now) { return (found, false) }
+            let wildcard = name.domainAbove.flatMap { above in
+                real.contains { $0.isWildcard && $0.owner == above } ? above : nil
+            }
+            return try source.makeAuthority(for: name, below: wildcard, at: now)
+        case .unnamed(let verified):
+            let owners = Self.owners(verified, real)
+            for owner in owners {
+                if let found = try source.authority(covering: owner, at: now) { return (found, false) }
+            }
+            var refusal: AuthorityError?
+            for owner in owners {
+                // One that serves other names of the server too, and none that the server has not.
+                let widest = owners.filter { $0.covers(owner) }.min { "\($0)".utf8.count < "\($1)".utf8.count }
+                do throws(AuthorityError) {
+                    return try source.makeAuthority(for: widest ?? owner, below: nil, at: now)
+                } catch {
+                    guard error.isUsage else { throw error }
+                    refusal = refusal ?? error
+                }
+            }
+            throw refusal ?? AuthorityError(.outside([]), "\(verified)")
         }
     }
+
+    /// Whom a server with these names can be taken for, in the order in which they are tried: what it was verified for, if
+    /// that is a domain, its other domains, addresses. By an address a server is reached; what a client wants is a domain
+    /// as a rule.
+    private static func owners(_ verified: CertificateName, _ real: [AlternativeName]) -> [CertificateName] {
+        var domains: [CertificateName] = []
+        var addresses: [CertificateName] = []
+        for owner in [verified] + real.compactMap(\.owner) {
+            switch owner {
+            case .domain: if !domains.contains(owner) { domains.append(owner) }
+            case .address: if !addresses.contains(owner) { addresses.append(owner) }
+            }
+        }
+        return domains + addresses
+    }
+}
+
+extension AlternativeName {
+    /// It stands for all subdomains of its ``owner``.
+    fileprivate var isWildcard: Bool {
+        if case .domain(let text) = self { text.hasPrefix("*.") } else { false }
+    }
+}
+
+extension CertificateName {
+    /// The domain that has one label less; nil for a top-level domain, and for an address.
+    fileprivate var domainAbove: CertificateName? { andAbove.dropFirst().first }
 }

@@ -10,6 +10,8 @@ public struct TLSAlert: Sendable, Hashable {
     public static let closeNotify = TLSAlert(code: 0)
     /// The peer's certificate was wrong in some way.
     public static let badCertificate = TLSAlert(code: 42)
+    /// The peer's certificate is over, or not valid yet.
+    public static let certificateExpired = TLSAlert(code: 45)
     /// The issuer of the peer's certificate is not trusted.
     public static let unknownCA = TLSAlert(code: 48)
     /// No version in common.
@@ -23,7 +25,7 @@ public struct TLSAlert: Sendable, Hashable {
     public var name: String { Self.names[code] ?? "alert \(code)" }
 
     /// Whether the sender found fault with the certificate that it was shown.
-    public var isAboutCertificate: Bool { (42...48).contains(code) && code != 47 || code == 113 }
+    public var isAboutCertificate: Bool { (42...49).contains(code) && code != 47 || code == 113 }
 
     private static let names: [UInt8: String] = [
         0: "close_notify", 10: "unexpected_message", 20: "bad_record_mac", 21: "decryption_failed",

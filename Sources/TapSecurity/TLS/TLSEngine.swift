@@ -29,6 +29,8 @@ public final class TLSEngine {
 
     private let transport = TransportBIO()
     private(set) var identity: TLSIdentity?
+    /// The client's hello was answered by the certificate of the ``identity``.
+    public private(set) var hasShownIdentity = false
     private var isOutputFinished = false
     /// A TLS 1.3 client is to get a ticket, by which it can resume.
     private var owesTicket = false
@@ -223,7 +225,8 @@ public final class TLSEngine {
     /// Sets the certificate for this connection; false while there is none.
     func showIdentity() -> Bool? {
         guard let identity else { return nil }
-        return SSL_use_cert_and_key(ssl, identity.leaf, identity.key, identity.chainStack, 1) == 1
+        hasShownIdentity = SSL_use_cert_and_key(ssl, identity.leaf, identity.key, identity.chainStack, 1) == 1
+        return hasShownIdentity
     }
 
     /// ALPN's form of a list of names; nil where there is nothing to send. Names that do not fit are left out.

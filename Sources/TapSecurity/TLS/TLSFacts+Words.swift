@@ -18,19 +18,9 @@ extension TLSFacts {
 }
 
 extension TLSFault {
-    /// What can be done about a failure on the client's leg; nil where nothing is known.
+    /// What can be done about a failure on the client's leg that is not about the certificate; nil where nothing is known.
     public var adviceForClient: String? {
         switch code {
-        case .alertReceived(.unknownCA):
-            "it verifies certificates and does not trust the authority of this proxy: give it what 'xmpptap ca export' prints"
-        case .alertReceived(let alert) where alert.isAboutCertificate:
-            "it does not take this proxy's certificate: make it trust what 'xmpptap ca export' prints (Android apps take a "
-                + "user's authority only where they say so, iOS wants full trust switched on), or give the proxy the "
-                + "server's own by --certificate and --key; a client that pins certificates, or asks DANE or POSH, can "
-                + "only be passed through (--tls passthrough)"
-        case .endedInHandshake:
-            "a client that does not like a certificate may leave without a word: make it trust what 'xmpptap ca export' "
-                + "prints"
         case .notTLS: "what came in place of TLS was sent too early, or is not meant for this port"
         case .version: "lower the least version by --tls-min, if the client cannot do better"
         default: nil

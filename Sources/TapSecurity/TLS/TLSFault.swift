@@ -42,6 +42,11 @@ public struct TLSFault: Error, Sendable, Hashable {
         if case .alertReceived(let alert) = code { alert.isAboutCertificate } else { false }
     }
 
+    /// The fatal alert by which the peer ended it, where it did.
+    public var alertReceived: TLSAlert? {
+        if case .alertReceived(let alert) = code { alert } else { nil }
+    }
+
     /// A stable code, for records.
     public var name: String {
         switch code {

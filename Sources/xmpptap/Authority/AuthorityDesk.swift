@@ -8,17 +8,24 @@ struct AuthorityDesk {
     let folder: AuthorityFolder
     /// The time.
     var now = RunClock().now().time
+    /// Names for which none is made without a confirmation.
+    var suffixes = PublicSuffixes(ownName: Console.hostName)
 
     /// Makes one, and shows it.
-    func create(_ name: CertificateName) throws(Failure) {
+    ///
+    /// - Parameter allowsPublicSuffix: It was confirmed that a public suffix is meant.
+    func create(_ name: CertificateName, allowsPublicSuffix: Bool = false) throws(Failure) {
         let (authority, isNew) = try tell { () throws(AuthorityError) in
+            if !allowsPublicSuffix, suffixes.contains(name), try folder.authority(for: name) == nil {
+                throw AuthorityError.publicSuffix(name)
+            }
             let made = try folder.create(for: name, at: now)
             try made.authority.checkValidity(at: now)
             return made
         }
         Console.show(isNew ? "made for \(name):" : "there is one for \(name) already:")
         for line in AuthorityFacts(authority, in: folder).lines { Console.show(line) }
-        Console.tell("how clients come to trust it: xmpptap ca export --domain \(name)")
+        Console.tell("how clients come to trust it: xmpptap ca export --domain \(name)\(folder.flag)")
     }
 
     /// Shows all of them, or one.
@@ -34,7 +41,7 @@ struct AuthorityDesk {
                 guard let authority = try folder.authority(for: name) else { continue }
                 facts = AuthorityFacts(authority, in: folder, at: now)
             } catch {
-                facts = AuthorityFacts(name, fault: error)
+                facts = AuthorityFacts(name, fault: error, in: folder)
             }
             isWell = isWell && facts.fault == nil
             if isJSON {
@@ -62,7 +69,7 @@ struct AuthorityDesk {
         Console.write(isDER ? authority.certificate : Array(authority.pem.utf8))
         // Nobody can trust what was not written; that is told at the end.
         guard Console.fault == nil else { return }
-        let guide = TrustGuide(name: name, file: Console.outputPath, isDER: isDER)
+        let guide = TrustGuide(name: name, file: Console.outputPath, isDER: isDER, flag: folder.flag)
         for line in guide.lines { Console.tell(line) }
     }
 
@@ -80,7 +87,7 @@ struct AuthorityDesk {
         let names = try tell(folder.names)
         guard let only = names.first else {
             throw .usage(
-                "there is no certificate authority in \(folder.path); make one with 'xmpptap ca create --domain DOMAIN'"
+                "there is no certificate authority in \(folder.path); make one with 'xmpptap ca create --domain DOMAIN\(folder.flag)'"
             )
         }
         guard names.count == 1 else {
@@ -93,7 +100,7 @@ struct AuthorityDesk {
     private func missing(_ name: CertificateName) -> Failure {
         .usage(
             "there is no certificate authority for \(name) in \(folder.path); make one with 'xmpptap ca create --domain "
-                + "\(name)'"
+                + "\(name)\(folder.flag)'"
         )
     }
 
@@ -101,14 +108,14 @@ struct AuthorityDesk {
         do throws(AuthorityError) {
             return try body()
         } catch {
-            throw Failure(error)
+            throw Failure(error, in: folder)
         }
     }
 }
 
 extension Failure {
-    /// The failure of a certificate authority.
-    init(_ error: AuthorityError) {
-        self.init(status: error.isUsage ? .usage : .file, message: error.description)
+    /// The failure of a certificate authority of a folder.
+    init(_ error: AuthorityError, in folder: AuthorityFolder) {
+        self.init(status: error.isUsage ? .usage : .file, message: error.message(in: folder))
     }
 }

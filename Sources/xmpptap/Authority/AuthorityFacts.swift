@@ -28,15 +28,15 @@ struct AuthorityFacts {
         do throws(AuthorityError) {
             if let now { try authority.checkValidity(at: now) }
         } catch {
-            fault = error.description
+            fault = error.message(in: folder)
         }
         self.fault = fault
     }
 
     /// The facts of one that cannot be read.
-    init(_ name: CertificateName, fault: AuthorityError) {
+    init(_ name: CertificateName, fault: AuthorityError, in folder: AuthorityFolder) {
         self.name = name
-        self.fault = fault.description
+        self.fault = fault.message(in: folder)
         found = nil
     }
 

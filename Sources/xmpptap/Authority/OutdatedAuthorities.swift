@@ -12,7 +12,7 @@ enum OutdatedAuthorities {
                 try authority.checkValidity(at: now)
                 return nil
             } catch {
-                return error.description
+                return error.message(in: folder)
             }
         }
     }

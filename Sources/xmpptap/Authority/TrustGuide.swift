@@ -7,12 +7,15 @@ struct TrustGuide {
     /// The file that holds the certificate.
     let file: String
     private let isDER: Bool
+    /// What makes a command mean the folder that it came from.
+    private let flag: String
 
     /// A guide for a certificate that was written to `file`; where that is nil, or no name for a command, for one that is
     /// going to be written to a file of a usual name.
-    init(name: CertificateName, file: String?, isDER: Bool) {
+    init(name: CertificateName, file: String?, isDER: Bool, flag: String = "") {
         self.name = name
         self.isDER = isDER
+        self.flag = flag
         let usual = "xmpptap-\(name).\(isDER ? "crt" : "pem")"
         self.file = file.flatMap { $0.utf8.allSatisfy(Self.isPlain) ? $0 : nil } ?? usual
     }
@@ -27,7 +30,9 @@ struct TrustGuide {
             lines += ["", entry.client] + entry.steps.map { "  \($0)" }
         }
         if isDER { lines += ["", "Other clients want text: leave --der out."] }
-        return lines + ["", "When you are done, take it out again, and run 'xmpptap ca remove --domain \(name)'."]
+        return lines + [
+            "", "When you are done, take it out again, and run 'xmpptap ca remove --domain \(name)\(flag)'.",
+        ]
     }
 
     private var isDomain: Bool { if case .domain = name { true } else { false } }

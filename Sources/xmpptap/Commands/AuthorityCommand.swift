@@ -29,7 +29,8 @@ struct AuthorityCommand: ParsableCommand {
             commandName: "create",
             abstract: "Make the authority for a domain, unless there is one.",
             discussion: """
-                It is valid for a year. Its key stays in the folder, readable by you alone.
+                It is valid for a year. Its key stays in the folder, readable by you alone. For a public suffix, under \
+                which strangers register domains, it is made only with --allow-public-suffix.
 
                 Examples:
 
@@ -44,11 +45,14 @@ struct AuthorityCommand: ParsableCommand {
         )
         var domain: CertificateName
 
+        @Flag(help: "Make it even for a public suffix, such as com or co.uk.")
+        var allowPublicSuffix = false
+
         @OptionGroup var folder: AuthorityFolderOption
         @OptionGroup var config: ConfigOption
 
         func run() throws {
-            try AuthorityDesk(folder: folder.resolved()).create(domain)
+            try AuthorityDesk(folder: folder.resolved()).create(domain, allowsPublicSuffix: allowPublicSuffix)
         }
     }
 

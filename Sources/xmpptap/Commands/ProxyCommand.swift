@@ -47,6 +47,12 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         let desk = try interceptPlan.desk(OpenSSLCryptography())
         for warning in plan.warnings + interceptPlan.warnings(plan) { Console.complain("warning: \(warning)") }
         let tap = try TapRun(logPlan)
+        var session = tap.options
+        session.desk = desk
+        session.onUnparsable = proxy.onUnparsable ?? (logs.logRequired ? .close : .relay)
+        var limits = ProxyLimits(connections: ProcessLimits.sessions)
+        interceptPlan.apply(to: &session)
+        for flag in proxy.limit { flag.apply(to: &session, &limits) }
         let server = try await tap.finishing {
             guard plan.needsServer else { return nil as HouseServer? }
             return try await HouseServer.start(
@@ -60,6 +66,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
                 return try interceptPlan.interception(
                     authorities: authority,
                     house: server?.authority,
+                    limit: limits.authorities,
                     clock: tap.clock
                 )
             } catch {
@@ -67,7 +74,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
                 throw error
             }
         }
-        let service = service(plan, proxyProtocol, interceptPlan, interception, desk, tap, server)
+        let service = service(plan, proxyProtocol, session, limits, interception, tap, server)
         if logPlan.isRequired {
             tap.logs.onFailure { [weak service] isFailing in
                 if isFailing {
@@ -99,20 +106,14 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
     private func service(
         _ plan: ProxyPlan,
         _ proxyProtocol: ProxyProtocol,
-        _ interceptPlan: InterceptPlan,
+        _ session: SessionOptions,
+        _ limits: ProxyLimits,
         _ interception: (own: Interception?, house: Interception?),
-        _ desk: AccountDesk?,
         _ tap: TapRun,
         _ server: HouseServer?
     ) -> ProxyService {
         // Where every listener names a server of its own, no client is sent to this one.
         let nobody = Endpoint(host: "127.0.0.1", port: 5222)
-        var session = tap.options
-        session.desk = desk
-        session.onUnparsable = proxy.onUnparsable ?? (logs.logRequired ? .close : .relay)
-        var limits = ProxyLimits(connections: ProcessLimits.sessions)
-        interceptPlan.apply(to: &session)
-        for flag in proxy.limit { flag.apply(to: &session, &limits) }
         var configuration = ProxyConfiguration(
             listeners: plan.listeners,
             upstream: plan.upstream ?? .endpoint(server?.endpoint ?? nobody),

@@ -13,12 +13,13 @@ struct LimitFlag: Equatable {
         case connections
         case connectionsPerAddress = "connections-per-address"
         case login, idle
+        case authorities
 
         /// What the value counts.
         var unit: Unit {
             switch self {
             case .item, .tag, .name, .loginItem, .waiting: .bytes
-            case .depth, .attributes, .namespaces, .connections, .connectionsPerAddress: .count
+            case .depth, .attributes, .namespaces, .connections, .connectionsPerAddress, .authorities: .count
             case .login, .idle: .seconds
             }
         }
@@ -69,6 +70,7 @@ struct LimitFlag: Equatable {
         case .connections: proxy.connections = value == 0 ? nil : value
         case .connectionsPerAddress: proxy.connectionsPerAddress = value == 0 ? nil : value
         case .login: proxy.login = value == 0 ? nil : .seconds(Int64(value))
+        case .authorities: proxy.authorities = value
         case .idle: proxy.idle = value == 0 ? nil : .seconds(Int64(value))
         }
     }

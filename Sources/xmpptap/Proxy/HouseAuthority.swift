@@ -28,7 +28,7 @@ struct HouseAuthority: Sendable {
         lock = HouseFolder.lock(path)
         do throws(AuthorityError) {
             name = try CertificateName(domain)
-            minter = CertificateMinter([try folder.create(for: name, at: now).authority])
+            minter = CertificateMinter([try folder.create(for: name, at: now).authority], in: folder)
             identity = try minter.identity(for: name, mirroring: [], at: now)
         } catch {
             rmdir(path)

@@ -136,11 +136,14 @@ struct InterceptPlan {
 
     /// Reads the files that were named; nil where TLS is passed through.
     ///
-    /// - Parameter house: What vouches for the built-in server and is to vouch for the proxy before it.
+    /// - Parameters:
+    ///   - house: What vouches for the built-in server and is to vouch for the proxy before it.
+    ///   - limit: Authorities from which on none is made on demand.
     /// - Returns: How TLS is ended before servers of the user's own, and before the built-in one.
     func interception(
         authorities: AuthorityFolderOption,
         house: HouseAuthority?,
+        limit: Int,
         clock: RunClock
     ) throws(Failure) -> (own: Interception?, house: Interception?) {
         guard let options else { return (nil, nil) }
@@ -173,7 +176,7 @@ struct InterceptPlan {
                 Interception(
                     serverLeg: try TLSContext(server),
                     clientLeg: try TLSContext(client),
-                    identities: try own.map { .own($0) } ?? .minted(minter(authorities, clock))
+                    identities: try own.map { .own($0) } ?? .minted(minter(authorities, clock, limit: limit))
                 ), housed
             )
         } catch let failure as Failure {
@@ -202,33 +205,30 @@ struct InterceptPlan {
         return try TLSIdentity(certificateFile: certificate, keyFile: key)
     }
 
-    /// Whether an authority for a name does not vouch for strangers: a name of one label may be a whole top-level domain,
-    /// unless it is this machine's.
-    static func isOwnOrQualified(_ name: CertificateName, host: String = Console.hostName) -> Bool {
-        guard case .domain(let domain) = name, !domain.contains(".") else { return true }
-        return domain == "localhost" || domain == host.lowercased().prefix { $0 != "." }
-    }
-
     /// Makes certificates, and the authorities they need: for the domains that were named, and on a listener of this
     /// machine alone for any that a verified server has.
-    private func minter(_ option: AuthorityFolderOption, _ clock: RunClock) throws(Failure) -> CertificateMinter {
+    private func minter(
+        _ option: AuthorityFolderOption,
+        _ clock: RunClock,
+        limit: Int
+    ) throws(Failure) -> CertificateMinter {
         let folder = try option.resolved()
         let outdated = OutdatedAuthorities.warnings(folder, at: clock.now().time)
         for warning in TrustedEverywhere.warnings(folder) + outdated { Console.complain("warning: \(warning)") }
-        let named = domains.compactMap { try? CertificateName($0) }
-        let mayMakeAny = !allowRemote
-        return CertificateMinter([]) { name throws(AuthorityError) in
-            if let found = try folder.authority(covering: name) { return found }
-            let wanted = named.first { $0.covers(name) }
-            guard let wanted = wanted ?? (mayMakeAny && Self.isOwnOrQualified(name) ? name : nil) else { return nil }
-            let made = try folder.create(for: wanted, at: clock.now().time)
-            if made.isNew {
+        var policy = AuthorityProvider.Policy()
+        policy.domains = domains.compactMap { try? CertificateName($0) }
+        policy.mayMakeAny = !allowRemote
+        policy.limit = limit
+        let host = Console.hostName
+        policy.suffixes = PublicSuffixes(ownName: host)
+        policy.ownNames.insert(String(host.lowercased().prefix { $0 != "." }))
+        return CertificateMinter(
+            AuthorityProvider(folder, policy) { made in
                 Console.tell(
-                    "a certificate authority for \(wanted) was made in \(folder.path); clients have to trust it: "
-                        + "xmpptap ca export --domain \(wanted)"
+                    "a certificate authority for \(made.name) was made in \(folder.path); clients have to trust it: "
+                        + "xmpptap ca export --domain \(made.name)\(folder.flag)"
                 )
             }
-            return made.authority
-        }
+        )
     }
 }

@@ -1,4 +1,5 @@
 internal import Glibc
+internal import TapNetwork
 
 /// The file that `--keylog` names: the secrets of TLS connections in the form of SSLKEYLOGFILE, for Wireshark.
 ///

@@ -99,7 +99,8 @@ struct ProxyOptions: ParsableArguments {
             discussion: """
                 Bytes: item=1MiB (a stanza), login-item=64KiB (before the session is open), tag=64KiB, name=1KiB, \
                 waiting=256KiB (kept of what a client sends behind <starttls/> until it is answered). Numbers: depth=256, attributes=256, namespaces=256, \
-                connections (half of the descriptors), connections-per-address=0. Seconds: login=60, idle=0. \
+                connections (half of the descriptors), connections-per-address=0, authorities=64 (in --ca-dir, from which on \
+                none is made on demand). Seconds: login=60, idle=0. \
                 0 is no limit.
                 """,
             valueName: "name=value"

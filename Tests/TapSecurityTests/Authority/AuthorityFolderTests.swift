@@ -35,7 +35,7 @@ struct AuthorityFolderTests {
 
     private var own: String { "\(folder.path)/example.org" }
 
-    @Test func `What was made is found again, by its name and by those below`() throws {
+    @Test func `What was made is found again by its name`() throws {
         #expect(try folder.authority(for: name) == nil)
         #expect(try folder.names().isEmpty)
         let (made, isNew) = try folder.create(for: name, at: now)
@@ -45,8 +45,6 @@ struct AuthorityFolderTests {
         #expect(found.certificate == made.certificate)
         #expect(found.begin == made.begin && found.end == made.end && found.fingerprint == made.fingerprint)
         #expect(found.subject == made.subject && found.keyIdentifier == made.keyIdentifier)
-        #expect(try folder.authority(covering: .domain("a.b.example.org"))?.certificate == made.certificate)
-        #expect(try folder.authority(covering: .domain("example.net")) == nil)
         let address = try CertificateName("[::1]")
         _ = try folder.create(for: address, at: now)
         #expect(try folder.authority(for: address)?.name == address)
@@ -185,6 +183,28 @@ struct AuthorityFolderTests {
         _ = try folder.create(for: CertificateName("two.example"), at: Timestamp(nanoseconds: 0))
         let left = try files.contentsOfDirectory(atPath: folder.path).sorted()
         #expect(left == [".new-fresh", "one.example", "two.example"])
+    }
+
+    @Test func `A command means the folder by what is typed behind it, as a shell takes it`() {
+        #expect(AuthorityFolder.usual(dataHome: "/my data", home: "/home/a").flag.isEmpty)
+        #expect(AuthorityFolder("./ca").flag == " --ca-dir ./ca")
+        #expect(AuthorityFolder("/my data/$c\"a").flag == #" --ca-dir "/my data/\$c\"a""#)
+    }
+
+    @Test func `Every command that an error names carries the folder`() throws {
+        let codes: [AuthorityError.Code] = [
+            .outside([]), .outside([name]), .publicSuffix, .tooMany(limit: 3), .missing(folder: "ca"), .expired(now),
+            .exposed(rights: 0o644, proper: 0o600), .damagedKey, .damagedCertificate, .keyOfAnother, .strange,
+        ]
+        for code in codes {
+            let words = AuthorityError(code, "example.org").message(in: AuthorityFolder("/tmp/ca"))
+            let commands = words.components(separatedBy: "'xmpptap ca ").dropFirst()
+            #expect(!commands.isEmpty, "\(words)")
+            for command in commands {
+                #expect(command.prefix { $0 != "'" }.hasSuffix(" --ca-dir /tmp/ca"), "\(words)")
+            }
+            #expect(!AuthorityError(code, "example.org").description.contains("--ca-dir"))
+        }
     }
 
     @Test func `The usual folder is in the user's data`() {

@@ -96,10 +96,10 @@ struct CertificateMinterTests {
     @Test func `A leaf is remembered by name and real leaf, and renewed in good time`() throws {
         let minter = CertificateMinter([authority])
         let name = CertificateName.domain("example.org")
-        #expect(minter.remembered(for: name, at: now) == nil)
+        #expect(minter.remembered(for: .named(name), at: now) == nil)
         let first = try minter.identity(for: name, at: now)
         #expect(try minter.identity(for: name, at: now + Timestamp.days(40)) === first)
-        #expect(minter.remembered(for: name, at: now) === first)
+        #expect(minter.remembered(for: .named(name), at: now)?.identity === first)
         let real = try real(.domain("a.example.org"))
         #expect(try minter.identity(for: name, mirroring: real, at: now) !== first)
         let renewed = try minter.identity(for: name, at: now + Timestamp.days(50))
@@ -115,19 +115,115 @@ struct CertificateMinterTests {
             #expect(minter.count <= 8)
             #expect(try minter.identity(for: .domain("example.org"), at: now) === kept)
         }
-        #expect(minter.remembered(for: .domain("0.example.org"), at: now) == nil)
-        #expect(minter.remembered(for: .domain("49.example.org"), at: now) != nil)
+        #expect(minter.remembered(for: .named(.domain("0.example.org")), at: now) == nil)
+        #expect(minter.remembered(for: .named(.domain("49.example.org")), at: now) != nil)
     }
 
-    @Test func `The nearest authority signs, and a further one is opened once it is asked for`() async throws {
+    @Test func `The nearest authority signs`() throws {
         let near = try CertificateAuthority(for: .domain("chat.example.org"), at: now)
-        let opened = try CertificateAuthority(for: .domain("example.net"), at: now)
-        let minter = CertificateMinter([authority, near]) { name in name.description == "example.net" ? opened : nil }
+        let minter = CertificateMinter([authority, near])
         #expect(try minter.identity(for: .domain("a.chat.example.org"), at: now).leafText.contains("for chat.example"))
         #expect(try minter.identity(for: .domain("example.org"), at: now).leafText.contains("for example.org"))
-        #expect(try minter.identity(for: .domain("example.net"), at: now).leafText.contains("for example.net"))
-        #expect(try minter.identity(for: .domain("a.example.net"), at: now).leafText.contains("for example.net"))
         #expect(throws: AuthorityError.self) { try minter.identity(for: .domain("example.com"), at: now) }
+    }
+
+    // MARK: On demand
+
+    /// A folder in which authorities are made for whatever name is asked for.
+    private func provider(_ temporary: TemporaryFolder, limit: Int = 64) -> AuthorityProvider {
+        var policy = AuthorityProvider.Policy()
+        policy.mayMakeAny = true
+        policy.limit = limit
+        policy.suffixes = PublicSuffixes(path: "/dev/null")
+        return AuthorityProvider(AuthorityFolder(temporary.path(of: "ca")), policy)
+    }
+
+    @Test(.enabled(if: TestProgram.openssl.isInstalled, "openssl is missing"))
+    func `Three thousand names of a wildcard need one authority and a bounded number of leaves`() async throws {
+        // By the clock of the tool that judges in the end.
+        let now = SystemTime.now
+        let temporary = try TemporaryFolder()
+        let provider = provider(temporary)
+        let minter = CertificateMinter(provider, capacity: 64)
+        let real = try real(.domain("*.example.org"))
+        for number in 0..<3000 {
+            let minted = try minter.certificate(
+                for: .named(.domain("n\(number).example.org")),
+                mirroring: real,
+                at: now
+            )
+            #expect(minted.authority == .domain("example.org"))
+            #expect(minted.isAuthorityNew == (number == 0))
+        }
+        #expect(minter.count == 64)
+        #expect(provider.countAtHand == 1)
+        #expect(try provider.folder?.names() == [.domain("example.org")])
+        // Its constraint covers the name and the wildcard beside it.
+        let last = try minter.identity(for: .domain("n2999.example.org"), mirroring: real, at: now)
+        #expect(names(last) == [.domain("n2999.example.org"), .domain("*.example.org")])
+        let found = try #require(try provider.authority(covering: .domain("example.org"), at: now))
+        #expect(try await Judge(found).openssl(last, for: .domain("n2999.example.org")) == "OK")
+    }
+
+    @Test func `A wildcard counts for the names that it stands for`() throws {
+        let temporary = try TemporaryFolder()
+        let minter = CertificateMinter(provider(temporary))
+        func made(_ name: String, _ real: [UInt8]) throws -> String {
+            try minter.certificate(for: .named(CertificateName(name)), mirroring: real, at: now).authority.description
+        }
+        // Not where two labels stand before it, which a server's certificate would not be taken for either.
+        #expect(try made("a.b.example.net", real(.domain("*.example.net"))) == "a.b.example.net")
+        #expect(try made("chat.example.net", real(.domain("chat.example.net"))) == "chat.example.net")
+        #expect(try made("c.example.net", real(.domain("*.example.net"))) == "example.net")
+        // What exists goes before what could be made, the longest name first, whatever was used before.
+        #expect(try made("a.b.example.net", real(.domain("*.b.example.net"))) == "a.b.example.net")
+        #expect(try made("shop.co.uk", real(.domain("*.co.uk"))) == "shop.co.uk")
+        #expect(try made("shop.example", real(.domain("*.example"))) == "shop.example")
+    }
+
+    @Test
+    func `Who names no server gets names of the server's certificate, by an authority that exists if there is one`()
+        throws
+    {
+        let temporary = try TemporaryFolder()
+        let provider = provider(temporary)
+        let folder = try #require(provider.folder)
+        let minter = CertificateMinter(provider)
+        let loopback = CertificateName.address([127, 0, 0, 1])
+        func minted(_ verified: CertificateName, _ real: [UInt8]) throws -> CertificateMinter.Minted {
+            try minter.certificate(for: .unnamed(verified: verified), mirroring: real, at: now)
+        }
+        // None exists: a domain goes before an address, and the one that covers the others before these.
+        let first = try minted(
+            loopback,
+            real(
+                .address([127, 0, 0, 1]),
+                .domain("chat.example.net"),
+                .domain("example.net"),
+                .domain("*.example.net")
+            )
+        )
+        #expect(first.authority == .domain("example.net") && first.isAuthorityNew)
+        #expect(
+            names(first.identity) == [.domain("chat.example.net"), .domain("example.net"), .domain("*.example.net")]
+        )
+        // One exists, for the last of the names.
+        _ = try folder.create(for: .domain("localhost"), at: now)
+        let second = try minted(
+            loopback,
+            real(.address([127, 0, 0, 1]), .domain("a.example.org"), .domain("localhost"))
+        )
+        #expect(second.authority == .domain("localhost") && !second.isAuthorityNew)
+        #expect(names(second.identity) == [.domain("localhost")])
+        // The name by which the server was verified goes before its others.
+        let third = try minted(.domain("example.net"), real(.domain("localhost"), .domain("example.net")))
+        #expect(third.authority == .domain("example.net"))
+        // A wildcard for a public suffix is passed over.
+        let fourth = try minted(loopback, real(.domain("*.co.uk"), .address([127, 0, 0, 1])))
+        #expect(fourth.authority == loopback && names(fourth.identity) == [.address([127, 0, 0, 1])])
+        // Without a certificate there is the address alone.
+        #expect(try minted(loopback, []).authority == loopback)
+        #expect(try folder.names().map(\.description).sorted() == ["127.0.0.1", "example.net", "localhost"])
     }
 
     @Test func `Many threads may ask at once`() async throws {

@@ -24,9 +24,26 @@ struct AuthorityDeskTests {
         let desk = AuthorityDesk(folder: folder, now: later)
         let words =
             "the certificate authority for example.org is no longer valid since 2027-11-21; make it anew with 'xmpptap ca "
-            + "remove --domain example.org' and 'xmpptap ca create --domain example.org', and trust the new one"
+            + "remove --domain example.org\(folder.flag)' and 'xmpptap ca create --domain example.org\(folder.flag)', and "
+            + "trust the new one"
         #expect(throws: Failure.file(words)) { try desk.create(name) }
         #expect(throws: Failure.file(words)) { try desk.export(name, isDER: false) }
+    }
+
+    @Test func `A public suffix is made after a confirmation alone, by whatever list there is, and shown without one`()
+        throws
+    {
+        for path in [PublicSuffixes.usualPath, "/dev/null"] {
+            let folder = AuthorityFolder(temporary.path(of: path == "/dev/null" ? "rule" : "list"))
+            let desk = AuthorityDesk(folder: folder, suffixes: PublicSuffixes(path: path))
+            for domain in ["com", "co.uk", "com.au"] {
+                let name = try CertificateName(domain)
+                #expect(refusal { try desk.create(name) }.contains("--allow-public-suffix --ca-dir "))
+                #expect(try folder.names().contains(name) == false)
+                try desk.create(name, allowsPublicSuffix: true)
+                try desk.create(name)
+            }
+        }
     }
 
     @Test func `It is shown with its dates and as unusable`() throws {

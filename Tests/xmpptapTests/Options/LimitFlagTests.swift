@@ -13,6 +13,7 @@ struct LimitFlagTests {
         for text in [
             "item=2MiB", "login-item=1KiB", "tag=2000", "name=100", "waiting=1MiB", "depth=9", "attributes=8",
             "namespaces=7", "connections=6", "connections-per-address=5", "login=4", "idle=3",
+            "authorities=2",
         ] { try LimitFlag(text).apply(to: &session, &proxy) }
         let same = StreamLimits(
             itemBytes: 2 << 20,
@@ -27,7 +28,9 @@ struct LimitFlagTests {
         before.itemBytes = 1024
         #expect(session.unauthenticatedLimits == before)
         #expect(session.waitingBytes == 1 << 20)
-        let expected = ProxyLimits(connections: 6, connectionsPerAddress: 5, login: .seconds(4), idle: .seconds(3))
+        var expected = ProxyLimits(connections: 6, connectionsPerAddress: 5, login: .seconds(4), idle: .seconds(3))
+        #expect(ProxyLimits().authorities == 64)
+        expected.authorities = 2
         #expect(proxy == expected)
     }
 
@@ -46,6 +49,7 @@ struct LimitFlagTests {
             ("deepness=1", "no limit is named 'deepness'; the names: item, tag, depth, "),
             ("depth=many", "write a whole number from 0 to 1000000000"),
             ("depth=0", "depth has to be 1 at least"),
+            ("authorities=0", "authorities has to be 1 at least"),
             ("item=5GB", "item can be 1073741824 at most"),
             ("item=large", "write a whole number and a unit, as in 100MB, 64KiB or 2GB"),
         ]

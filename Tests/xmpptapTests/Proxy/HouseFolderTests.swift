@@ -37,14 +37,6 @@ struct HouseFolderTests {
         #expect(!FileManager.default.fileExists(atPath: held))
     }
 
-    @Test func `No authority is made unasked for what may be a whole top-level domain`() throws {
-        func isMade(_ name: String) throws -> Bool {
-            InterceptPlan.isOwnOrQualified(try CertificateName(name), host: "Laptop.lan")
-        }
-        for name in ["localhost", "laptop", "example.org", "192.0.2.1", "::1"] { #expect(try isMade(name), "\(name)") }
-        for name in ["com", "lan", "jabber", "xn--p1ai"] { #expect(try !isMade(name), "\(name)") }
-    }
-
     @Test func `An authority that is in its folder alone is no warning`() throws {
         let place = try TemporaryFolder()
         let folder = AuthorityFolder(place.path(of: "ca"))

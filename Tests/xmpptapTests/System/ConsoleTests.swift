@@ -1,5 +1,6 @@
 import Glibc
 import Logging
+import TapNetwork
 import Testing
 
 @testable import xmpptap

@@ -93,6 +93,7 @@ extension Session {
     ///   - code: A stable word for the cause.
     ///   - words: The cause as a sentence without its end.
     ///   - advice: What can be done about it; nil where nothing is known.
+    ///   - certificate: What the peer was shown, for the record; nil where that does not matter.
     public mutating func tlsFailed(
         _ leg: Leg,
         directly: Bool = false,
@@ -100,6 +101,7 @@ extension Session {
         code: String,
         _ words: String,
         advice: String? = nil,
+        certificate: Facts? = nil,
         at now: Run.Instant
     ) {
         self.now = now
@@ -115,6 +117,7 @@ extension Session {
         record.leg = leg
         record.code = code
         record.message = advice.map { "\(words); \($0)" } ?? words
+        record.tls = certificate
         emit(consume record)
         endWithoutTLS(leg, words, directly ? alert : nil)
     }

@@ -28,8 +28,8 @@ extension LoginCause {
         case .legWithoutTLS, .legWithTLS: legEntry
         case .tlsRequired, .tlsNotOffered, .tlsDeclined, .tlsAlertByClient, .tlsAlertByServer, .certificateExpired,
             .clockSkew,
-            .certificateWrongName, .certificateUnknownIssuer, .authorityNotTrusted, .certificateRefused, .alpnMismatch,
-            .tlsIncompatible,
+            .certificateWrongName, .certificateUnknownIssuer, .authorityNotTrusted, .certificateNotAccepted,
+            .certificateRefused, .alpnMismatch, .tlsIncompatible,
             .startTLSInjection, .tlsFailed:
             tlsEntry
         case .notXMPP, .malformedStream, .namespaceMismatch, .versionMismatch, .hostUnknown, .seeOtherHost,
@@ -137,8 +137,15 @@ extension LoginCause {
             Entry(
                 side: .tap,
                 rule: "RFC 6120 §13.7.2",
-                advice: "let the client trust the authority of this proxy: xmpptap ca export says how for each client; "
-                    + "with the built-in server alone it is the file named at the start"
+                advice: "let the client trust the authority of this proxy, as the error above says"
+            )
+        case .certificateNotAccepted:
+            Entry(
+                side: .tap,
+                rule: "RFC 6120 §13.7.2",
+                advice:
+                    "let the client trust the authority of this proxy, as the error above says, and compare the names "
+                    + "of the certificate with the one that the client wants"
             )
         case .certificateRefused:
             Entry(

@@ -42,6 +42,8 @@ public enum LoginCause: String, Sendable, Hashable, CaseIterable {
     case certificateUnknownIssuer = "certificate-unknown-issuer"
     /// The client does not trust the authority that signs for this program.
     case authorityNotTrusted = "authority-not-trusted"
+    /// The client did not accept the certificate that this program showed it: it left without a word, or it lacks a name.
+    case certificateNotAccepted = "certificate-not-accepted"
     /// Something else is wrong with the server's certificate.
     case certificateRefused = "certificate-refused"
     /// Client and server have no protocol in common (RFC 7301).

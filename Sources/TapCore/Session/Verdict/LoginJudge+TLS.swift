@@ -15,12 +15,8 @@ extension LoginJudge {
         case "tls-no-shared-protocol": return verdict(.alpnMismatch, side: side)
         case "tls-version", "tls-no-shared-cipher": return verdict(.tlsIncompatible, side: side)
         case "starttls-injection": return verdict(.startTLSInjection, side: side)
-        case "tls-ended-in-handshake" where isClient:
-            var found = verdict(.clientGaveUp)
-            found.advice =
-                "a client that does not trust a certificate may leave without a word: let it trust the authority of this "
-                + "proxy (xmpptap ca export says how for each client), else look in its log for the reason"
-            return found
+        // Who leaves at the sight of a certificate is told apart by the driver.
+        case "tls-ended-in-handshake" where isClient: return verdict(.clientGaveUp)
         case "tls-ended-in-handshake": return verdict(.serverGone)
         case "tls-alert": return ofAlert(Self.alert(in: words ?? ""), isClient, verdict)
         default: return verdict(.tlsFailed, side: side)

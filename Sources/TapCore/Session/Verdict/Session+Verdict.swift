@@ -10,14 +10,20 @@ extension Session {
     ///   - rung: The rung that failed.
     ///   - finding: What happened, as a clause for people, without a secret.
     ///   - side: Where the cause lies; nil is where it usually does.
+    ///   - condition: The code of the failure; nil where it has none.
+    ///   - advice: What to try; nil is what usually helps.
     public mutating func blame(
         _ cause: LoginCause,
         at rung: Rung.Name,
         _ finding: String,
-        side: LoginCause.Side? = nil
+        side: LoginCause.Side? = nil,
+        condition: String? = nil,
+        advice: String? = nil
     ) {
         guard let login, login.blamed == nil else { return }
-        login.blamed = LoginVerdict(cause, at: rung, finding, side: side)
+        var verdict = LoginVerdict(cause, at: rung, finding, condition: condition, side: side)
+        if let advice { verdict.advice = advice }
+        login.blamed = verdict
     }
 
     /// Takes what channel binding will come to on this session's legs, to judge a failure by.

@@ -412,7 +412,7 @@ import XMPPCore
     @Test(
         arguments: [
             LoginCause.certificateExpired, .clockSkew, .certificateWrongName, .certificateUnknownIssuer,
-            .authorityNotTrusted, .alpnMismatch, .tlsAlertByClient, .tlsAlertByServer,
+            .authorityNotTrusted, .certificateNotAccepted, .alpnMismatch, .tlsAlertByClient, .tlsAlertByServer,
         ]
     ) func whatTheStreamsCannotShowIsToldByTheDriver(cause: LoginCause) {
         var harness = SessionHarness()
@@ -459,6 +459,23 @@ import XMPPCore
         harness.leave()
         Self.expect(harness, cause, at: .tls, by: side, rule: cause.entry.rule)
         #expect(harness.verdicts.first?.condition == code)
+    }
+
+    @Test func whatTheDriverAdvisesIsTold() {
+        var harness = SessionHarness()
+        harness.send(L.header)
+        harness.session.blame(
+            .certificateWrongName,
+            at: .tls,
+            "what was seen",
+            side: .tap,
+            condition: "certificate-wrong-name",
+            advice: "do this"
+        )
+        harness.leave()
+        let verdict = harness.verdicts.first
+        #expect(verdict?.side == .tap && verdict?.isProxyTheCause == true)
+        #expect(verdict?.condition == "certificate-wrong-name" && verdict?.advice == "do this")
     }
 
     @Test func everyCauseHasARuleOrNeedsNoneAndSomethingToTry() {

@@ -1,0 +1,153 @@
+internal import Synchronization
+public import TapCore
+
+/// The authorities of a folder, further ones made on demand, as far as that is allowed.
+///
+/// What changes in the folder counts for names that are not remembered: an authority stays in memory while it is valid, at
+/// most ``mostAtHand`` of them. May be used from any thread.
+public final class AuthorityProvider: AuthoritySource {
+    /// For which names authorities are made on demand, and how many.
+    public struct Policy: Sendable {
+        /// Domains for which, and below which, one is made for the domain, whatever the server's certificate says.
+        public var domains: [CertificateName] = []
+        /// Any other name may have one too, as long as that is no name of one label: the caller has verified the server.
+        public var mayMakeAny = false
+        /// Authorities in the folder, whoever made them, from which on none is made on demand; default 64.
+        public var limit = AuthorityProvider.usualLimit
+        /// Names for which none is made on demand: public suffixes.
+        public var suffixes = PublicSuffixes()
+        /// Names of one label that are this machine's own.
+        public var ownNames: Set<String> = ["localhost"]
+
+        /// A policy by which none is made.
+        public init() {}
+    }
+
+    /// Authorities from which on none is made on demand, unless another limit is given: two files each.
+    public static let usualLimit = 64
+    /// Authorities that are kept in memory; beyond them the one that was not used for longest is read again when it is
+    /// needed.
+    static let mostAtHand = 64
+
+    private struct AtHand {
+        let authority: CertificateAuthority
+        var lastUse: UInt64
+    }
+
+    private struct State {
+        var atHand: [CertificateName: AtHand] = [:]
+        var uses: UInt64 = 0
+    }
+
+    /// The folder.
+    public var folder: AuthorityFolder? { place }
+
+    private let place: AuthorityFolder
+    private let policy: Policy
+    private let whenMade: @Sendable (CertificateAuthority) -> Void
+    private let state = Mutex(State())
+    /// Held while one is made, so that the limit is kept.
+    private let making = Mutex(())
+
+    /// The authorities of a folder, which need not be there.
+    ///
+    /// - Parameter whenMade: Told of each that was made on demand, on the thread that made it.
+    public init(
+        _ folder: AuthorityFolder,
+        _ policy: Policy,
+        whenMade: @escaping @Sendable (CertificateAuthority) -> Void = { _ in }
+    ) {
+        place = folder
+        self.policy = policy
+        self.whenMade = whenMade
+    }
+
+    /// How many are in memory.
+    var countAtHand: Int { state.withLock { $0.atHand.count } }
+
+    /// See ``AuthoritySource/authority(covering:at:)``.
+    public func authority(
+        covering name: CertificateName,
+        at now: Timestamp
+    ) throws(AuthorityError) -> CertificateAuthority? {
+        // The longest name first, in memory or not: which were used before decides nothing.
+        for name in name.andAbove {
+            if let found = atHand(name, at: now) { return found }
+            guard let found = try place.authority(for: name) else { continue }
+            keep(found)
+            return found
+        }
+        return nil
+    }
+
+    /// See ``AuthoritySource/makeAuthority(for:below:at:)``: as far as the policy allows.
+    public func makeAuthority(
+        for name: CertificateName,
+        below wildcard: CertificateName?,
+        at now: Timestamp
+    ) throws(AuthorityError) -> (authority: CertificateAuthority, isNew: Bool) {
+        let wanted = try wanted(for: name, below: wildcard)
+        let made = try making.withLock { _ throws(AuthorityError) in
+            let names = try place.names()
+            guard names.contains(wanted) || names.count < policy.limit else {
+                throw AuthorityError(.tooMany(limit: policy.limit), "\(wanted)")
+            }
+            return try place.create(for: wanted, at: now)
+        }
+        keep(made.authority)
+        if made.isNew { whenMade(made.authority) }
+        return made
+    }
+
+    /// For whom one is made; the narrowest that serves all names of which this is one.
+    private func wanted(
+        for name: CertificateName,
+        below wildcard: CertificateName?
+    ) throws(AuthorityError) -> CertificateName {
+        let wanted: CertificateName
+        if let named = policy.domains.first(where: { $0.covers(name) }) {
+            wanted = named
+        } else if policy.mayMakeAny {
+            wanted = wildcard.flatMap { mayBeMade($0) ? $0 : nil } ?? name
+        } else {
+            throw AuthorityError(.outside([]), "\(name)")
+        }
+        guard !policy.suffixes.contains(wanted) else { throw AuthorityError.publicSuffix(wanted) }
+        guard policy.domains.contains(wanted) || mayBeMade(wanted) else {
+            throw AuthorityError(.outside([]), "\(wanted)")
+        }
+        return wanted
+    }
+
+    /// Whether an authority for a name does not vouch for strangers: a name of one label may be a whole top-level domain,
+    /// one that no list knows yet, unless it is this machine's.
+    private func mayBeMade(_ name: CertificateName) -> Bool {
+        guard case .domain(let domain) = name else { return true }
+        guard domain.contains(".") else { return policy.ownNames.contains(domain) }
+        return !policy.suffixes.contains(name)
+    }
+
+    // MARK: Memory
+
+    private func atHand(_ name: CertificateName, at now: Timestamp) -> CertificateAuthority? {
+        state.withLock { state in
+            // One whose time is over may have been renewed meanwhile.
+            guard let found = state.atHand[name]?.authority, now <= found.end else { return nil }
+            state.uses &+= 1
+            state.atHand[name]?.lastUse = state.uses
+            return found
+        }
+    }
+
+    private func keep(_ authority: CertificateAuthority) {
+        state.withLock { state in
+            if state.atHand.count >= Self.mostAtHand, state.atHand[authority.name] == nil,
+                let oldest = state.atHand.min(by: { $0.value.lastUse < $1.value.lastUse })
+            {
+                state.atHand[oldest.key] = nil
+            }
+            state.uses &+= 1
+            state.atHand[authority.name] = AtHand(authority: authority, lastUse: state.uses)
+        }
+    }
+}

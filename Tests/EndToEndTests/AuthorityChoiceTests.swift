@@ -1,0 +1,178 @@
+import Foundation
+import TapTestKit
+import Testing
+
+/// Which authority signs what a client is shown: one for a wildcard, an existing one first, no more on demand than a limit
+/// says; and what is said when a client refuses it.
+@Suite(
+    .timeLimit(.minutes(3)),
+    .serialized,
+    .enabled(if: TestProgram.openssl.isInstalled, "openssl is missing")
+)
+struct AuthorityChoiceTests {
+    /// A tap before a server that begins with TLS and has a certificate with these names.
+    private struct Scene {
+        let authority: TestAuthority
+        let peer: TLSPeer
+        let tap: Tap
+        let folder: TemporaryFolder
+
+        /// Where the authorities are.
+        var authorities: String { folder.path(of: "ca") }
+
+        /// - Parameters:
+        ///   - names: Of the server's certificate, in openssl's syntax.
+        ///   - existing: Domains for which there are authorities before the tap begins.
+        init(_ names: [String], existing: [String] = [], arguments: [String] = []) async throws {
+            folder = try TemporaryFolder()
+            authority = try await TestAuthority()
+            let leaf = try await authority.leaf(names: names)
+            let port = try FreePort.next()
+            peer = try await TLSPeer.serve(port: port, certificate: leaf.certificate, key: leaf.key)
+            let path = folder.path(of: "ca")
+            for domain in existing {
+                let made = try await XMPPTapBinary.run(["ca", "create", "--domain", domain, "--ca-dir", path])
+                guard made.ending == .exited(0) else { throw KitError("no authority: \(made.error)") }
+            }
+            tap = try await Tap(
+                upstream: port,
+                arguments: ["--tls", "intercept", "--ca-dir", path, "--upstream-ca", authority.root] + arguments
+            )
+        }
+
+        /// Lets a client in that trusts one authority, or nobody where there is none for the domain yet.
+        func connect(_ name: String?, trusting domain: String) async throws -> TLSPeer.Facts {
+            let own = "\(authorities)/\(domain)/certificate.pem"
+            return try await TLSPeer.connect(
+                port: tap.port,
+                trusting: FileManager.default.fileExists(atPath: own) ? own : authority.root,
+                (name.map { ["--sni", $0] } ?? []) + ["--to", name ?? domain]
+            )
+        }
+
+        var made: [String] {
+            get throws { try FileManager.default.contentsOfDirectory(atPath: authorities).sorted() }
+        }
+
+        func stop() async throws {
+            try await tap.stop()
+            try await peer.stop()
+        }
+    }
+
+    @Test func `a wildcard certificate needs one authority, whatever names clients ask for`() async throws {
+        let scene = try await Scene(["DNS:*.example.org"])
+        _ = try await scene.connect("first.example.org", trusting: "example.org")
+        for name in ["first.example.org", "second.example.org", "third.example.org"] {
+            let facts = try await scene.connect(name, trusting: "example.org")
+            #expect(facts.mechanisms == true && facts.error == nil, "\(facts)")
+            #expect(facts.names == [name, "*.example.org"])
+        }
+        #expect(try scene.made == ["example.org"])
+        try await scene.stop()
+        let told = try scene.tap.records().filter { $0.code == "authority-created" }
+        #expect(told.map(\.level) == ["info"], "\(told)")
+        let export = "xmpptap ca export --domain example.org --ca-dir \(scene.authorities)"
+        #expect(told.first?.message?.contains(export) == true, "\(told.first?.message ?? "")")
+        let lines = scene.tap.binary.process.lines(of: .standardError).filter { $0.contains(export) }
+        #expect(lines.count == 1, "\(lines)")
+    }
+
+    @Test func `a wildcard for a public suffix gets no authority of its own`() async throws {
+        let scene = try await Scene(["DNS:*.co.uk"])
+        _ = try await scene.connect("capulet.co.uk", trusting: "capulet.co.uk")
+        let facts = try await scene.connect("capulet.co.uk", trusting: "capulet.co.uk")
+        #expect(facts.mechanisms == true, "\(facts)")
+        #expect(try scene.made == ["capulet.co.uk"])
+        try await scene.stop()
+    }
+
+    @Test func `authorities made on demand are limited, and the limit is told once beside each refusal`() async throws {
+        let scene = try await Scene(
+            ["DNS:one.example", "DNS:two.example", "DNS:three.example"],
+            arguments: ["--limit", "authorities=2"]
+        )
+        for name in ["one.example", "two.example", "three.example", "three.example"] {
+            _ = try await scene.connect(name, trusting: name)
+        }
+        #expect(try await scene.connect("one.example", trusting: "one.example").mechanisms == true)
+        #expect(try scene.made == ["one.example", "two.example"])
+        try await scene.stop()
+        let records = try scene.tap.records()
+        let refused = records.filter { $0.code == "no-certificate" }.compactMap(\.message)
+        #expect(refused.count == 2)
+        for message in refused {
+            #expect(message.contains("--limit authorities=2"), "\(message)")
+            #expect(message.contains("xmpptap ca create --domain three.example --ca-dir \(scene.authorities)"))
+        }
+        let warned = records.filter { $0.code == "authority-limit" }
+        #expect(warned.map(\.level) == ["warn"], "\(warned)")
+    }
+
+    @Test func `a client without SNI gets the certificate of the authority that exists for a name of the server's`()
+        async throws
+    {
+        let scene = try await Scene(["IP:127.0.0.1", "DNS:chat.example", "DNS:localhost"], existing: ["localhost"])
+        let facts = try await scene.connect(nil, trusting: "localhost")
+        #expect(facts.mechanisms == true && facts.names == ["localhost"], "\(facts)")
+        #expect(try scene.made == ["localhost"])
+        try await scene.stop()
+    }
+
+    @Test
+    func `a client without SNI that refuses the certificate is told what it was shown, and that xmpptap is the cause`()
+        async throws
+    {
+        let scene = try await Scene(["IP:127.0.0.1", "DNS:localhost"], existing: ["localhost"])
+        // By an address none is named, and it is the address that is compared.
+        let facts = try await scene.connect("127.0.0.1", trusting: "localhost")
+        #expect(facts.mechanisms == nil && facts.error != nil, "\(facts)")
+        // Python's asyncio, among others, leaves without an alert.
+        let silent = try RawConnection(port: scene.tap.port)
+        try await silent.write(Self.hello)
+        #expect(try await silent.read { $0.count > 5 }.bytes.first == 0x16)
+        silent.close()
+        try await scene.tap.wait(for: "tls-ended-in-handshake", in: scene.tap.json)
+        try await scene.stop()
+        let records = try scene.tap.records()
+        for (session, code) in [(UInt64(1), "tls-alert"), (2, "tls-ended-in-handshake")] {
+            let mine = records.filter { $0.session == session }
+            let fault = try #require(mine.first { $0.kind == "error" })
+            let verdict = try #require(mine.first { $0.code == "login-failed" })
+            #expect(fault.code == code, "\(fault.message ?? "")")
+            #expect(verdict.details?.cause == "certificate-not-accepted")
+            #expect(verdict.details?.side == "xmpptap" && verdict.details?.proxyIsCause == true)
+            for words in [
+                "certificate for localhost", "CN=xmpptap CA for localhost ", "no server name (SNI)",
+                "xmpptap ca export --domain localhost --ca-dir \(scene.authorities)",
+            ] {
+                #expect(fault.message?.contains(words) == true, "\(words): \(fault.message ?? "")")
+                #expect(verdict.message?.contains(words) == true, "\(words): \(verdict.message ?? "")")
+            }
+        }
+        #expect(try scene.made == ["localhost"])
+    }
+
+    @Test func `where a client without SNI leaves no name to verify the server by, xmpptap is the cause`() async throws
+    {
+        let scene = try await Scene(["DNS:localhost"], existing: ["localhost"])
+        #expect(try await scene.connect(nil, trusting: "localhost").mechanisms == nil)
+        try await scene.stop()
+        let verdict = try #require(try scene.tap.records().first { $0.code == "login-failed" })
+        #expect(verdict.details?.cause == "certificate-wrong-name" && verdict.details?.proxyIsCause == true)
+        #expect(verdict.message?.contains("no server name (SNI)") == true, "\(verdict.message ?? "")")
+        #expect(verdict.message?.contains("--upstream localhost:") == true, "\(verdict.message ?? "")")
+    }
+
+    /// A ClientHello of TLS 1.2 without a name.
+    private static let hello: [UInt8] = {
+        func sized(_ bytes: [UInt8], _ width: Int) -> [UInt8] {
+            (0..<width).reversed().map { UInt8(truncatingIfNeeded: bytes.count >> (8 * $0)) } + bytes
+        }
+        let extensions: [UInt8] =
+            [0, 10] + sized(sized([0, 29, 0, 23], 2), 2) + [0, 13] + sized(sized([4, 3, 8, 4], 2), 2)
+        let body: [UInt8] =
+            [3, 3] + [UInt8](repeating: 7, count: 32) + [0] + sized([0xC0, 0x2B], 2) + [1, 0] + sized(extensions, 2)
+        return [0x16, 3, 1] + sized([1] + sized(body, 3), 2)
+    }()
+}
