@@ -13,6 +13,39 @@ enum ContentPolicy {
         case hidden
         /// An address, of which a pseudonym is shown.
         case address
+        /// Shown where it is a value that the protocol knows: anything else is what somebody has written.
+        case word(Vocabulary)
+    }
+
+    /// The values that an element of the protocol may have.
+    enum Vocabulary: Sendable {
+        /// Availability (RFC 6121 §4.7.2.1).
+        case show
+        /// From -128 to 127 (RFC 6121 §4.7.2.3).
+        case priority
+        /// A number that is not negative (XEP-0059).
+        case figure
+        /// The name of a mechanism (RFC 4422 §3.1), or of a task that is named like one (XEP-0480).
+        case mechanism
+
+        /// Whether a text, white space around it apart, is such a value.
+        func holds(_ text: [UInt8]) -> Bool {
+            let text = text.span.trimmed
+            switch self {
+            case .show: return ContentPolicy.holds(["away", "chat", "dnd", "xa"], text)
+            case .priority:
+                let number = Int(text.string())
+                return text.count <= 5 && number.map { -128...127 ~= $0 } ?? false
+            case .figure: return text.first(in: 0..<text.count) { $0 &- 0x30 >= 10 } == nil
+            case .mechanism:
+                // Twenty by the letter; there are longer ones.
+                return text.count <= 40 && text.first(in: 0..<text.count) { !Self.isInMechanism($0) } == nil
+            }
+        }
+
+        private static func isInMechanism(_ byte: UInt8) -> Bool {
+            byte &- 0x41 < 26 || byte &- 0x30 < 10 || byte == 0x2D || byte == 0x5F
+        }
     }
 
     // MARK: Text
@@ -24,9 +57,11 @@ enum ContentPolicy {
         case .streams, .tls, .saslChannelBinding, .compression, .compressionFeature: return .shown
         case .resultSets:
             // Places in a result are ids, and addresses where its items are called by them (XEP-0059 §2.2).
-            return policy == .bodies || holds(figures, name) ? .shown : .hidden
+            if holds(figures, name) { return .word(.figure) }
+            return policy == .bodies ? .shown : .hidden
         case .sasl, .sasl2, .sasl2Legacy, .fast, .saslUpgrade:
-            if policy == .bodies || holds(mechanismNames, name) { return .shown }
+            if holds(mechanismNames, name) { return .word(.mechanism) }
+            if policy == .bodies || name.equals("hostname") { return .shown }
             return name.equals("authorization-identifier") ? .address : .hidden
         case .streamErrors: return policy == .bodies || name.equals("see-other-host") ? .shown : .hidden
         case .stanzaErrors, .bind2, .bind2Legacy, .iqAuth, .version, .time, .lastActivity:
@@ -35,14 +70,15 @@ enum ContentPolicy {
             if policy == .bodies { return .shown }
             return name.equals("jid") ? .address : .hidden
         case .client, .server, .componentAccept, .componentConnect:
-            if name.equals("show") || name.equals("priority") { return .shown }
+            if name.equals("show") { return .word(.show) }
+            if name.equals("priority") { return .word(.priority) }
             return policy == .bodies && name.equals("thread") ? .shown : .hidden
         default: return policy == .metadata && name.equals("jid") ? .address : .hidden
         }
     }
 
     private static let figures: [StaticString] = ["count", "max", "index"]
-    private static let mechanismNames: [StaticString] = ["mechanism", "task", "upgrade", "hostname"]
+    private static let mechanismNames: [StaticString] = ["mechanism", "task", "upgrade"]
 
     // MARK: Attributes
 
@@ -84,8 +120,21 @@ enum ContentPolicy {
         "block-size", "seq", "stanza", "since", "count", "persistent", "expected",
     ]
 
-    private static func holds(_ names: [StaticString], _ name: Span<UInt8>) -> Bool {
+    fileprivate static func holds(_ names: [StaticString], _ name: Span<UInt8>) -> Bool {
         for candidate in names where name.equals(candidate) { return true }
         return false
+    }
+}
+
+extension Span<UInt8> {
+    /// These bytes without white space around them.
+    fileprivate var trimmed: Span<UInt8> {
+        @_lifetime(copy self)
+        get {
+            var (start, end) = (0, count)
+            while start < end, self[start] <= 0x20 { start += 1 }
+            while end > start, self[end - 1] <= 0x20 { end -= 1 }
+            return extracting(start..<end)
+        }
     }
 }

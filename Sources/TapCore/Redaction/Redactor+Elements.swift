@@ -15,7 +15,15 @@ extension Redactor {
         var frame = Frame(text: outerGuard.map { .guarded($0) } ?? .shown, guardKind: outerGuard)
         var hidden = outerGuard
         switch rule?.content ?? .inherited {
-        case .inherited: break
+        case .inherited:
+            let isUnknown = rule == nil && (reader.namespace == .other || reader.namespace == .none)
+            if isUnknown, outer?.guardsUnknown ?? false {
+                frame = Frame(text: .guarded(.formSecret), guardKind: .formSecret)
+                hidden = .formSecret
+            }
+        case .registration:
+            frame.text = .guarded(.formSecret)
+            frame.guardsUnknown = true
         case .shown:
             frame.text = .shown
             hidden = nil
@@ -40,6 +48,17 @@ extension Redactor {
                 hidden = nil
             }
         case .notification: hideNode(item)
+        case .pair:
+            frame.pair = reader.tagRange.start
+            let isPrivate = privatePairs.contains(reader.tagRange.start)
+            if let kind = attribute("name", item).flatMap(CredentialName.kind) ?? (isPrivate ? .formSecret : nil) {
+                frame.text = .guarded(kind)
+                frame.guardKind = kind
+                hidden = kind
+            }
+        }
+        if let pair = outer?.pair, outerGuard == nil || privatePairs.contains(pair), name.equals("name") {
+            frame.text = .pairName(pair)
         }
         if policy.hidesTexts { frame.text = hideText(frame.text, name) }
         frame.node = noteAttributes(item, rule, hidden: hidden)
@@ -54,8 +73,9 @@ extension Redactor {
             case .shown: text
             case .hidden: .guarded(.text)
             case .address: .address
+            case .word(let vocabulary): .word(vocabulary)
             }
-        case .secret, .sized, .guarded, .sasl, .address: text
+        case .secret, .sized, .guarded, .sasl, .address, .word, .pairName: text
         }
     }
 
@@ -68,7 +88,7 @@ extension Redactor {
             // Whatever it is for: an item may be called by an address (XEP-0402), and so may a stanza.
             guard policy == .metadata, value.bytes.contains(0x40) else { return false }
             showPseudonym(of: value)
-        case .hidden: hide(value, .value)
+        case .hidden, .word: hide(value, .value)
         case .address: showPseudonym(of: value)
         }
         return true
@@ -154,32 +174,18 @@ extension Redactor {
     private func fieldKind(_ item: Span<UInt8>) -> SecretKind? {
         let type = attribute("type", item).map(Self.lowered)
         let name = attribute("var", item) ?? []
-        let text = Self.lowered(name)
-        let kind = Self.kind(ofField: text)
+        let kind = CredentialName.kind(of: name)
         if type?.span.equals("text-private") ?? false {
-            // A table of results tells its fields' types once, in front.
-            privateFields.insert(name)
+            // A table of results tells its fields' types once, mostly in front.
+            if privateFields.insert(name).inserted, hasShownField { needsSecondWalk = true }
             return kind ?? .formSecret
         }
-        if kind == nil, !name.isEmpty, privateFields.contains(name) { return .formSecret }
+        if kind == nil, !name.isEmpty {
+            if privateFields.contains(name) { return .formSecret }
+            hasShownField = true
+        }
         guard kind != nil, let type else { return kind }
         return type.span.equals("boolean") || type.span.equals("fixed") ? nil : kind
-    }
-
-    private static let passwords: [StaticString] = ["password", "passwd", "passphrase"]
-    private static let secretWords: [StaticString] = [
-        "secret", "token", "private-key", "private_key", "api-key", "apikey", "oauth_",
-    ]
-    private static let secretNames: [StaticString] = ["key", "pin", "otp", "totp", "pass", "pwd", "auth_data"]
-
-    private static func kind(ofField name: [UInt8]) -> SecretKind? {
-        let name = name.span
-        if name.holds("passwordprotected") { return nil }
-        if name.holds(one: passwords) { return .password }
-        if name.equals("landing-url") { return .inviteURL }
-        if name.holds(one: secretWords) { return .formSecret }
-        for word in secretNames where name.equals(word) { return .formSecret }
-        return nil
     }
 
     /// The node to which a push notification is published is a secret; it was passed on the way here.
@@ -198,23 +204,5 @@ extension Redactor {
             return Array(String(decoding: bytes, as: UTF8.self).lowercased().utf8)
         }
         return bytes.map { $0 &- 0x41 < 26 ? $0 | 0x20 : $0 }
-    }
-}
-
-extension Span<UInt8> {
-    /// Whether one of the words stands somewhere in these bytes.
-    fileprivate func holds(one words: [StaticString]) -> Bool {
-        for word in words where holds(word) { return true }
-        return false
-    }
-
-    fileprivate func holds(_ word: StaticString) -> Bool {
-        let length = word.utf8CodeUnitCount
-        guard length > 0, count >= length else { return false }
-        let first = word.utf8Start[0]
-        for start in 0...(count - length) where self[start] == first {
-            if extracting(start..<(start + length)).equals(word) { return true }
-        }
-        return false
     }
 }

@@ -18,6 +18,12 @@ public final class Redactor {
     var mechanism = SASLMechanism.other
     /// Fields that the form's own description calls private, by their `var`.
     var privateFields: Set<[UInt8]> = []
+    /// Whether a field has been shown, which a description further on may call private.
+    var hasShownField = false
+    /// Where elements begin that hold a value and its name, of those whose name is a credential's.
+    var privatePairs: Set<Int32> = []
+    /// Something has been shown that what followed it says to hide: the item is walked through once more.
+    var needsSecondWalk = false
     private var secrets: [Secret] = []
 
     /// An open element.
@@ -29,6 +35,10 @@ public final class Redactor {
         var isLocked = false
         /// The `node` of a pubsub element, in case a push notification comes.
         var node: ByteRange?
+        /// Where an element begins that holds a value and its name.
+        var pair: Int32?
+        /// Elements inside that no rule knows are secrets.
+        var guardsUnknown = false
     }
 
     /// What becomes of the text directly inside an element.
@@ -42,6 +52,10 @@ public final class Redactor {
         case query
         /// Of an address a pseudonym is shown.
         case address
+        /// Shown where it is a value that the protocol knows.
+        case word(ContentPolicy.Vocabulary)
+        /// The name of the value beside it, in an element that begins there.
+        case pairName(Int32)
     }
 
     private struct Secret {
@@ -103,7 +117,7 @@ public final class Redactor {
         let bytes = Array(text.utf8)
         var shown: [UInt8] = []
         var position = 0
-        for find in SecretText.find(in: bytes.span, isKnown: { registry.knows($0) }) {
+        for find in SecretText.find(in: bytes.span, registry) {
             let secret = bytes.span.extracting(find.range)
             guard !Placeholder.isPlaceholder(secret) else { continue }
             shown += bytes[position..<find.range.lowerBound]
@@ -137,18 +151,32 @@ public final class Redactor {
 
     private func redact(_ item: Span<UInt8>, isHeader: Bool) -> Disclosure {
         defer { reset() }
-        guard walk(item), reader.depth <= (isHeader ? 1 : 0) else { return hideWhole(item) }
+        var isWhole = walk(item)
+        if isWhole, needsSecondWalk {
+            // All that there is to know of the item is known now.
+            reader.rewind()
+            forgetWalk()
+            isWhole = walk(item)
+        }
+        guard isWhole, reader.depth <= (isHeader ? 1 : 0) else { return hideWhole(item) }
         guard !secrets.isEmpty else { return .verbatim }
         return .redacted(assemble(item))
     }
 
     private func reset() {
+        forgetWalk()
+        privateFields.removeAll(keepingCapacity: true)
+        privatePairs.removeAll(keepingCapacity: true)
+    }
+
+    private func forgetWalk() {
         frames.removeAll(keepingCapacity: true)
         secrets.removeAll(keepingCapacity: true)
-        privateFields.removeAll(keepingCapacity: true)
         wireText.removeAll()
         value.removeAll()
         mechanism = .other
+        hasShownField = false
+        needsSecondWalk = false
     }
 
     private func walk(_ item: Span<UInt8>) -> Bool {
@@ -183,6 +211,13 @@ public final class Redactor {
             hide(wireText, SASLMessage.kind(wireText.bytes.span, role, mechanism: mechanism))
         case .query: hideQuery(in: wireText)
         case .address: if !isWhitespace(wireText.bytes) { showPseudonym(of: wireText) }
+        case .word(let vocabulary):
+            if !isWhitespace(wireText.bytes), !vocabulary.holds(wireText.bytes) { hide(wireText, .text) }
+        case .pairName(let pair):
+            if CredentialName.kind(of: wireText.bytes) != nil, privatePairs.insert(pair).inserted {
+                needsSecondWalk = true
+            }
+            if policy.hidesTexts { hide(wireText, .text) } else { hideKeys(in: wireText) }
         }
     }
 
@@ -209,10 +244,10 @@ public final class Redactor {
         secrets.append(Secret(range: text.range, kind: .address, number: 0, size: nil, pseudonym: pseudonym))
     }
 
-    /// Hides what in a run is a key or a token of a URL.
-    func hideKeys(in text: WireText) {
+    /// Hides what in a run, or in what stands in front of `end`, is a key or a token of a URL.
+    func hideKeys(in text: WireText, before end: Int? = nil) {
         let bytes = text.bytes.span
-        let finds = SecretText.find(in: bytes) { registry.knows($0) }
+        let finds = SecretText.find(in: bytes.extracting(0..<(end ?? bytes.count)), registry)
         for find in finds where text.place(of: find.range) == nil {
             // Part of it stands in a CDATA section and part outside: nothing can be cut out, so all of it goes.
             return hide(text, find.kind)
@@ -224,18 +259,26 @@ public final class Redactor {
         }
     }
 
-    /// Hides the query of a URL, and remembers it for the messages in which the URL will be sent on.
+    /// Hides the query of a URL, and remembers it and the URL for the messages in which the URL will be sent on.
     func hideQuery(in text: WireText) {
         let bytes = text.bytes.span
-        var start = 0
-        while start < bytes.count, bytes[start] != 0x3F { start += 1 }
-        guard start + 1 < bytes.count else { return hideKeys(in: text) }
-        guard !Placeholder.isPlaceholder(bytes.extracting((start + 1)..<bytes.count)) else { return }
-        var end = start + 1
-        while end < bytes.count, bytes[end] != 0x23 { end += 1 }
+        let query = text.bytes.firstIndex(of: 0x3F).map { $0 + 1 } ?? bytes.count
+        if let url = URLParts(in: bytes, 0..<bytes.count, lastAt: text.bytes.lastIndex(of: 0x40)) {
+            let path = url.tail(in: bytes, before: bytes.count).path
+            registry.remember(
+                slotAt: bytes.extracting(url.host),
+                path: bytes.extracting(path),
+                withQuery: query < bytes.count
+            )
+        }
+        guard query < bytes.count else { return hideKeys(in: text) }
+        // What stands in front of it goes by what it is.
+        hideKeys(in: text, before: query)
+        guard !Placeholder.isPlaceholder(bytes.extracting(query..<bytes.count)) else { return }
         // What follows a `#` goes with it, under the number that the query has by itself.
-        let query = bytes.extracting((start + 1)..<(end > start + 1 ? end : bytes.count))
-        add(text.place(of: (start + 1)..<bytes.count) ?? text.range, query, .urlQuery)
+        let end = bytes.first(in: query..<bytes.count) { $0 == 0x23 } ?? bytes.count
+        let value = bytes.extracting(query..<(end > query ? end : bytes.count))
+        add(text.place(of: query..<bytes.count) ?? text.range, value, .urlQuery)
     }
 
     func add(_ range: ByteRange, _ value: Span<UInt8>, _ kind: SecretKind, size: Int? = nil) {

@@ -3,23 +3,32 @@ internal import Synchronization
 /// Numbers the secrets of a run: the same value has the same number wherever it stands.
 ///
 /// Values are never kept, only a hash of each under a key that this process made up. Bounded: the values not met for
-/// longest are forgotten first, and get a new number when they come again; a number is never given twice.
+/// longest are forgotten first, and get a new number when they come again; a number is never given twice. Beside the
+/// values it remembers, likewise as hashes, the addresses of upload slots (XEP-0363): whoever sends a link to one on
+/// sends its token with it.
 public final class SecretRegistry: Sendable {
     private struct Table {
         var numbers: LRUCache<Int, UInt32>
         var last: UInt32 = 0
+        /// Hashes of the upload slots' URLs and hosts.
+        var slots: LRUCache<Int, Void>
     }
 
     /// How many values are known at most. Default 65,536.
     public let capacity: Int
 
+    /// How many URLs and hosts of upload slots are remembered at most; those not met for longest are forgotten first, and
+    /// queries of links to them are shown again unless they are known as values. Default 16,384.
+    public let slotCapacity: Int
+
     private let salt = UInt64.random(in: .min ... .max)
     private let table: Mutex<Table>
 
     /// A registry that knows no value.
-    public init(capacity: Int = 1 << 16) {
+    public init(capacity: Int = 1 << 16, slotCapacity: Int = 1 << 14) {
         self.capacity = max(2, capacity)
-        table = Mutex(Table(numbers: LRUCache(capacity: capacity)))
+        self.slotCapacity = max(2, slotCapacity)
+        table = Mutex(Table(numbers: LRUCache(capacity: capacity), slots: LRUCache(capacity: slotCapacity)))
     }
 
     /// The number of a value, from 1; a new one where it has not been met.
@@ -48,6 +57,42 @@ public final class SecretRegistry: Sendable {
 
     /// How many values are known.
     public var count: Int { table.withLock { $0.numbers.count } }
+
+    // MARK: Upload slots
+
+    /// Remembers the URL of an upload slot, whatever its query, and its host where queries of the host are tokens.
+    func remember(slotAt host: Span<UInt8>, path: Span<UInt8>, withQuery: Bool) {
+        let url = hash(host: host, path: path)
+        let host = withQuery ? hash(host: host, path: nil) : nil
+        table.withLock { table in
+            table.slots.update(url, default: ()) { _ in }
+            if let host { table.slots.update(host, default: ()) { _ in } }
+        }
+    }
+
+    /// Whether a URL, without its query, has been an upload slot's; without a path: whether slots of the host have had
+    /// queries.
+    func knowsSlot(host: Span<UInt8>, path: Span<UInt8>? = nil) -> Bool {
+        let hash = hash(host: host, path: path)
+        return table.withLock { table in
+            guard table.slots.contains(hash) else { return false }
+            table.slots.update(hash, default: ()) { _ in }
+            return true
+        }
+    }
+
+    /// How many URLs and hosts of upload slots are remembered.
+    var slotCount: Int { table.withLock { $0.slots.count } }
+
+    /// A host is the same in capitals, and a path is the same where it is percent-encoded.
+    private func hash(host: Span<UInt8>, path: Span<UInt8>?) -> Int {
+        var hasher = Hasher()
+        hasher.combine(salt)
+        for index in host.indices { hasher.combine(host[index].lowered) }
+        hasher.combine(path == nil)
+        if let path { PercentEncoding.forEach(path) { hasher.combine($0) } }
+        return hasher.finalize()
+    }
 
     private func hash(_ value: Span<UInt8>) -> Int {
         // Hasher is keyed at random for each process; the salt makes two runs of one process differ too.

@@ -28,6 +28,11 @@ final class SecretRule: Sendable {
         case field
         /// A value or option of a form's field.
         case value
+        /// An element that holds a value and its name, which says whether the value is a secret: as an attribute `name`, or
+        /// as an element `name` beside the value.
+        case pair
+        /// The fields of a registration: those that no rule knows are secrets.
+        case registration
         /// A push notification: the node that it is published to is a secret (XEP-0357 §4).
         case notification
     }
@@ -89,6 +94,7 @@ struct SecretRules: Sendable {
         .init("password", .password), .init("passwd", .password), .init("pwd", .icePassword),
         .init("ufrag", .iceFragment), .init("token", .token), .init("secret", .key), .init("access_token", .token),
         .init("previd", .smID), .init("newkey", .boshKey), .init("key-params", .mediaKey),
+        .init("passphrase", .password), .init("passcode", .password), .init("credential", .key),
     ]
 
     /// Rules with a name, by its length.

@@ -34,7 +34,7 @@ extension SecretRule {
         case .inherited, .shown: !attributes.isEmpty
         // Of a field that is no secret nothing is hidden, and a field passes the sieve itself.
         case .value: false
-        case .secret, .sized, .guarded, .sasl, .url, .header, .field, .notification: true
+        case .secret, .sized, .guarded, .sasl, .url, .header, .field, .notification, .pair, .registration: true
         }
     }
 }

@@ -1,74 +1,181 @@
 import XMPPCore
 
-/// Finds secrets in text that is shown otherwise: keys and tokens that travel in URLs.
+/// Finds secrets in text that is shown otherwise: passwords, keys and tokens that travel in URLs.
 ///
+/// - the password in front of a URL's host,
 /// - the fragment of an `aesgcm:` URL, which is the file's key (XEP-0454),
 /// - `preauth=` in an address (XEP-0379, XEP-0401),
 /// - parameters of a URL that are credentials by their name,
-/// - the query of a URL that was met in an upload slot, or leads to an invitation.
-enum SecretText {
+/// - the whole query where the URL leads to an invitation or to a host for uploads, or an upload slot has had it before,
+/// - the token in the path of an invitation.
+///
+/// The query of any other URL is shown, but for such parameters.
+struct SecretText {
     struct Find {
         var range: Range<Int>
         var kind: SecretKind
     }
 
-    /// The secrets in a text, ascending. `isKnown` says whether a query has been met as a secret.
-    static func find(in text: Span<UInt8>, isKnown: (Span<UInt8>) -> Bool) -> [Find] {
-        var finds: [Find] = []
+    /// How often what is percent-encoded is decoded again: a URL inside a parameter of a URL, and one more inside that.
+    private static let deepest = 3
+
+    private let registry: SecretRegistry
+    private let depth: Int
+    private var finds: [Find] = []
+
+    private init(_ registry: SecretRegistry, depth: Int) {
+        self.registry = registry
+        self.depth = depth
+    }
+
+    /// The secrets in a text, ascending, none inside another.
+    static func find(in text: Span<UInt8>, _ registry: SecretRegistry) -> [Find] {
+        find(in: text, registry, depth: 0)
+    }
+
+    private static func find(in text: Span<UInt8>, _ registry: SecretRegistry, depth: Int) -> [Find] {
+        var search = SecretText(registry, depth: depth)
         var start = 0
         var isWorthIt = false
         for index in 0...text.count {
             if index < text.count {
                 let byte = text[index]
                 if byte > 0x20, byte != 0x22, byte != 0x3C, byte != 0x3E {
-                    isWorthIt = isWorthIt || byte == 0x23 || byte == 0x3D
+                    let isSlash = byte == 0x2F && index > start && text[index - 1] == 0x2F
+                    isWorthIt = isWorthIt || byte == 0x23 || byte == 0x3D || isSlash
                     continue
                 }
             }
-            if isWorthIt { find(in: text, word: start..<index, isKnown, &finds) }
+            if isWorthIt { search.find(in: text, word: start..<index) }
             start = index + 1
             isWorthIt = false
         }
-        return finds
+        return search.finds
     }
 
-    private static func find(
-        in text: Span<UInt8>,
-        word: Range<Int>,
-        _ isKnown: (Span<UInt8>) -> Bool,
-        _ finds: inout [Find]
-    ) {
+    private mutating func find(in text: Span<UInt8>, word: Range<Int>) {
+        let first = finds.count
         var end = word.upperBound
-        var fragment: Find?
-        if let scheme = position(of: "aesgcm:", in: text, word),
-            let sign = position(of: "#", in: text, scheme..<end), sign + 1 < end
+        if let scheme = text.position(of: "aesgcm:", word), let sign = text.position(of: "#", scheme..<end),
+            sign + 1 < end
         {
-            fragment = Find(range: (sign + 1)..<end, kind: .fileKey)
+            finds.append(Find(range: (sign + 1)..<end, kind: .fileKey))
             end = sign
         }
-        defer { if let fragment { finds.append(fragment) } }
-
-        if let scheme = position(of: "://", in: text, word.lowerBound..<end),
-            let sign = position(of: "?", in: text, scheme..<end)
-        {
-            let query = (sign + 1)..<(position(of: "#", in: text, (sign + 1)..<end) ?? end)
-            let isInvitation = position(of: "/invite", in: text, scheme..<sign) != nil
-            let isHidden = Placeholder.end(in: text, at: query.lowerBound, before: end) != nil
-            if !query.isEmpty, !isHidden, isInvitation || isKnown(text.extracting(query)) {
-                finds.append(Find(range: query, kind: .urlQuery))
-                return
-            }
+        var lastAt: Int?
+        for index in word.lowerBound..<end where text[index] == 0x40 { lastAt = index }
+        var rest = word.lowerBound..<end
+        var isFirst = true
+        while let url = URLParts(in: text, rest, lastAt: lastAt) {
+            if let password = url.password { finds.append(Find(range: password, kind: .password)) }
+            if isFirst { findQuery(of: url, in: text, before: end) }
+            isFirst = false
+            rest = (url.scheme.upperBound + 3)..<end
         }
-        findParameters(in: text, word.lowerBound..<end, &finds)
+        findParameters(in: text, word.lowerBound..<end)
+        if finds.count - first > 1 { merge(from: first) }
     }
 
+    /// Puts the finds of a word in order; what overlaps is one.
+    private mutating func merge(from first: Int) {
+        let sorted = finds[first...].sorted { $0.range.lowerBound < $1.range.lowerBound }
+        finds.removeSubrange(first...)
+        for find in sorted {
+            if finds.count > first, let last = finds.last, find.range.lowerBound < last.range.upperBound {
+                let end = max(last.range.upperBound, find.range.upperBound)
+                finds[finds.count - 1].range = last.range.lowerBound..<end
+            } else {
+                finds.append(find)
+            }
+        }
+    }
+
+    // MARK: Queries and paths
+
+    private mutating func findQuery(of url: URLParts, in text: Span<UInt8>, before end: Int) {
+        let (path, found) = url.tail(in: text, before: end)
+        let invitation = Invitation(text, path)
+        if let token = invitation.token { finds.append(Find(range: token, kind: .inviteURL)) }
+        if let whole = known(url.scheme.lowerBound..<(found ?? path).upperBound, in: text) {
+            finds.append(Find(range: whole, kind: .inviteURL))
+        }
+        guard var query = found, !query.isEmpty else { return }
+        // A placeholder has a `#` of its own.
+        if let hidden = Placeholder.end(in: text, at: query.lowerBound, before: end) {
+            query = query.lowerBound..<(text.first(in: hidden..<end) { $0 == 0x23 } ?? end)
+            guard hidden < query.upperBound else { return }
+        }
+        guard
+            invitation.isOne || isForTokens(text.extracting(url.host)) || registry.knows(text.extracting(query))
+                || registry.knowsSlot(host: text.extracting(url.host), path: text.extracting(path))
+        else { return }
+        finds.append(Find(range: query, kind: .urlQuery))
+    }
+
+    /// A URL that has been met as a secret itself, but for punctuation behind it.
+    private func known(_ url: Range<Int>, in text: Span<UInt8>) -> Range<Int>? {
+        var end = url.upperBound
+        while true {
+            if registry.knows(text.extracting(url.lowerBound..<end)) { return url.lowerBound..<end }
+            guard end > url.lowerBound, url.upperBound - end < 4, Self.isPunctuation(text[end - 1]) else { return nil }
+            end -= 1
+        }
+    }
+
+    private static func isPunctuation(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x21, 0x27, 0x29, 0x2C, 0x2E, 0x3A, 0x3B, 0x3F, 0x5D: true
+        default: false
+        }
+    }
+
+    /// Whether the first label of a host says that it is for uploads or invitations, or an upload slot has had the host.
+    private func isForTokens(_ host: Span<UInt8>) -> Bool {
+        var end = 0
+        while end < host.count, host[end] != 0x2E { end += 1 }
+        let label = 0..<end
+        if host.position(of: "upload", label) != nil || host.position(of: "invite", label) == 0 { return true }
+        return registry.knowsSlot(host: host)
+    }
+
+    /// What the path of a URL says of an invitation: `/invite?TOKEN`, `/invites/TOKEN/registration`.
+    private struct Invitation {
+        var isOne = false
+        var token: Range<Int>?
+
+        init(_ text: Span<UInt8>, _ path: Range<Int>) {
+            var isNext = false
+            var start = path.lowerBound
+            while start < path.upperBound {
+                var end = start
+                while end < path.upperBound, text[end] != 0x2F { end += 1 }
+                if isNext, start < end, Placeholder.end(in: text, at: start, before: text.count) == nil {
+                    token = start..<end
+                    return
+                }
+                let letters = PercentEncoding.decode(text.extracting(start..<end))
+                isNext = Self.names.contains { letters.count == $0.utf8CodeUnitCount && Self.begins(letters, with: $0) }
+                isOne = isOne || Self.begins(letters, with: "invite") || Self.begins(letters, with: "invitation")
+                start = end + 1
+            }
+        }
+
+        private static let names: [StaticString] = ["invite", "invites", "invitation", "invitations"]
+
+        private static func begins(_ letters: [UInt8], with name: StaticString) -> Bool {
+            letters.span.position(of: name, 0..<min(letters.count, name.utf8CodeUnitCount)) == 0
+        }
+    }
+
+    // MARK: Parameters
+
     /// `name=value` behind `?`, `&`, `;` or `#`; a preauth token also at the beginning of a word.
-    private static func findParameters(in text: Span<UInt8>, _ word: Range<Int>, _ finds: inout [Find]) {
+    private mutating func findParameters(in text: Span<UInt8>, _ word: Range<Int>) {
         var start = word.lowerBound
         while start < word.upperBound {
             var sign: Int?
             var end = start
-            while end < word.upperBound, !isSeparator(text[end]) {
+            while end < word.upperBound, !Self.isSeparator(text[end]) {
                 end += 1
                 guard sign == nil, text[end - 1] == 0x3D else { continue }
                 sign = end - 1
@@ -78,9 +185,11 @@ enum SecretText {
             if let sign, sign + 1 < end {
                 let name = text.extracting(start..<sign)
                 let value = (sign + 1)..<end
-                if equals(name, "preauth") {
+                if CredentialName.isPreauth(name) {
                     finds.append(Find(range: value, kind: .preauthToken))
-                } else if start > word.lowerBound, names.contains(where: { equals(name, $0) }) {
+                } else if start > word.lowerBound,
+                    CredentialName.isParameter(name) || holdsSecret(text.extracting(value))
+                {
                     finds.append(Find(range: value, kind: .urlQuery))
                 }
             }
@@ -88,35 +197,21 @@ enum SecretText {
         }
     }
 
-    /// Parameters that are credentials, as the field's services and storage providers name them.
-    private static let names: [StaticString] = [
-        "token", "access_token", "refresh_token", "id_token", "auth_token", "sig", "signature", "hmac", "mac", "jwt",
-        "password", "passwd", "pwd", "secret", "client_secret", "key", "api_key", "apikey", "auth", "authorization",
-        "x-amz-signature", "x-amz-credential", "x-amz-security-token", "x-goog-signature", "x-goog-credential",
-    ]
+    /// Whether a value holds something secret in percent-encoding, such as a URL to be sent on to.
+    private func holdsSecret(_ value: Span<UInt8>) -> Bool {
+        guard value.indices.contains(where: { value[$0] == 0x25 }) else { return false }
+        var text = PercentEncoding.decode(value)
+        var count = value.count
+        for level in depth..<Self.deepest {
+            guard text.count < count else { return false }
+            if !Self.find(in: text.span, registry, depth: level + 1).isEmpty { return true }
+            count = text.count
+            text = PercentEncoding.decode(text.span)
+        }
+        return false
+    }
 
     private static func isSeparator(_ byte: UInt8) -> Bool {
         byte == 0x3F || byte == 0x26 || byte == 0x3B || byte == 0x23
-    }
-
-    /// Whether a name is `other`, which is in small letters, in whatever case.
-    private static func equals(_ name: Span<UInt8>, _ other: StaticString) -> Bool {
-        name.count == other.utf8CodeUnitCount && position(of: other, in: name, 0..<name.count) == 0
-    }
-
-    /// Where `other`, in small letters, stands first within `range` in whatever case.
-    private static func position(of other: StaticString, in text: Span<UInt8>, _ range: Range<Int>) -> Int? {
-        let count = other.utf8CodeUnitCount
-        guard range.count >= count else { return nil }
-        for start in range.lowerBound...(range.upperBound - count) {
-            var matched = 0
-            while matched < count, lowered(text[start + matched]) == other.utf8Start[matched] { matched += 1 }
-            if matched == count { return start }
-        }
-        return nil
-    }
-
-    private static func lowered(_ byte: UInt8) -> UInt8 {
-        byte >= 0x41 && byte <= 0x5A ? byte | 0x20 : byte
     }
 }

@@ -80,6 +80,12 @@ public struct ItemReader {
         reset()
     }
 
+    /// Begins the same item again.
+    public mutating func rewind() {
+        scope.leave(to: rootCount)
+        reset()
+    }
+
     private mutating func reset() {
         open.removeAll(keepingCapacity: true)
         rootCount = scope.count

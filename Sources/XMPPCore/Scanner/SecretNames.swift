@@ -16,11 +16,14 @@ public enum SecretNames {
 
     static let elements: [Name] = [
         // Passwords, keys and tokens, whatever they are for.
-        Name("password"), Name("passwd"), Name("passphrase"), Name("secret"), Name("shared-secret"), Name("key"),
-        Name("token"), Name("secretkey"), Name("private-key"), Name("private_key"), Name("server-key"),
+        Name("password"), Name("passwd"), Name("passphrase"), Name("passcode"), Name("pass"), Name("pwd"),
+        Name("credential"), Name("secret"), Name("shared-secret"), Name("key"), Name("KEY"), Name("token"),
+        Name("secretkey"), Name("private-key"), Name("private_key"), Name("server-key"),
         Name("stored-key"), Name("oauth"), Name("auth"), Name("initial-response"), Name("response"),
         // Component handshake, data forms, HTTP headers and upload slots.
         Name("handshake"), Name("field"), Name("header"), Name("put"), Name("get"),
+        // Values that have their names beside them.
+        Name("property"), Name("param"), Name("parameter"), Name("member"), Name("setting"),
         // Names that are common elsewhere.
         Name("enabled", .streamManagement), Name("enabled", .streamManagement2),
         Name("resume", .streamManagement), Name("resume", .streamManagement2),
@@ -33,11 +36,12 @@ public enum SecretNames {
     static let namespaces: [Namespace] = [
         .sasl, .sasl2, .sasl2Legacy, .fast, .isr, .scramUpgrade, .iqAuth, .dialback, .push, .oauth, .omemo, .omemo1,
         .omemoLegacy,
-        .encryptedFiles, .httpBind, .preauth,
+        .encryptedFiles, .httpBind, .preauth, .register,
     ]
 
     static let attributes: [StaticString] = [
         "password", "passwd", "pwd", "ufrag", "token", "secret", "previd", "newkey", "key-params", "access_token",
+        "passphrase", "passcode", "credential",
     ]
 
     /// Whether an element may hold a secret in its text or attributes.
@@ -51,16 +55,25 @@ public enum SecretNames {
     }
 
     /// Whether bytes that need not be XML at all hold one of the names, or what a key in a URL needs (`#` or `=` in what
-    /// may be text): asked before a piece of what could not be parsed is shown.
+    /// may be text; a query, a user or an invitation behind `//`): asked before a piece of what could not be parsed is
+    /// shown.
     ///
     /// Errs on the side of yes: every word of the bytes counts, whatever namespace it would be in. Quotes in front of a
     /// `=` are how attributes look; any other `=` counts.
     public static func mayOccur(in bytes: Span<UInt8>) -> Bool {
         for namespace in namespaces where contains(namespace.uri, bytes) { return true }
         var start = 0
+        var isInURL = false
         for index in 0...bytes.count {
             if index < bytes.count {
                 let byte = bytes[index]
+                switch byte {
+                case 0x2F where index > 0 && bytes[index - 1] == 0x2F: isInURL = true
+                case 0x2F where isInURL: if startsInvitation(bytes, at: index + 1) { return true }
+                case 0x3F, 0x40: if isInURL { return true }
+                case 0...0x20, 0x22, 0x3C, 0x3E: isInURL = false
+                default: break
+                }
                 if byte >= 0x80 || byte != 0x3A && XMLCharacters.isName(byte) { continue }
                 if byte == 0x23 || byte == 0x3D && !isAttributeSign(bytes, at: index) { return true }
             }
@@ -87,6 +100,10 @@ public enum SecretNames {
             if bytes.extracting(start..<(start + count)).equals(text) { return true }
         }
         return false
+    }
+
+    private static func startsInvitation(_ bytes: Span<UInt8>, at index: Int) -> Bool {
+        index + 5 <= bytes.count && bytes.extracting(index..<(index + 5)).equals("invit")
     }
 
     private static func isAttributeSign(_ bytes: Span<UInt8>, at index: Int) -> Bool {

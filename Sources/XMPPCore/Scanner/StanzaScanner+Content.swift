@@ -53,6 +53,8 @@ extension StanzaScanner {
             guard open.count > 1 else { return .fault(.textOutsideStanza, at: start, limit: 0) }
             state = .section
             head.isUnusual = true
+            // Text that goes on in a section may hold what neither of the two parts shows.
+            head.mayHoldSecret = true
             cursor = start &+ 9
             if let outlineState, outlineState.pointee.item == outlinedItem { outlineState.pointee.isPartial = true }
             return .more

@@ -7,30 +7,46 @@ extension TextScan {
         return (mixed &- ones) & ~mixed & highs
     }
 
-    /// Whether accepted text holds `#` or `=`, without which it can hold no key in a URL (`aesgcm://…#`, `;preauth=`).
-    @inline(__always)
-    static func mayHoldKey(_ bytes: Span<UInt8>, from start: Int, to end: Int) -> Bool {
-        var index = start
-        let raw = bytes.bytes
-        while index &+ 8 <= end {
-            let word = raw.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
-            if equal(word, 0x23) | equal(word, 0x3D) != 0 { return true }
-            index &+= 8
-        }
-        while index < end {
-            if bytes[index] == 0x23 || bytes[index] == 0x3D { return true }
-            index &+= 1
+    /// Whether one of these bytes of text is a sign of a key in a URL: `#` or `=`, as in `aesgcm://…#` and `;preauth=`, or
+    /// the second slash of `//`, behind which a password or a query may stand.
+    ///
+    /// The first slash may stand in front of `range`, where an earlier read ended.
+    static func holdsKeySign(_ bytes: Span<UInt8>, _ range: Range<Int>) -> Bool {
+        for index in range {
+            switch bytes[index] {
+            case 0x23, 0x3D: return true
+            case 0x2F: if index > 0, bytes[index &- 1] == 0x2F { return true }
+            default: continue
+            }
         }
         return false
     }
 
     /// Whether the value of an attribute may hold a key in a URL.
     ///
-    /// Hashes in base64 end with `=`, and namespaces hold `#`: neither alone is worth a closer look. Fewer than 12 bytes
-    /// hold no URL with a key in it.
+    /// Hashes in base64 end with `=`, and namespaces hold `#` and `//`: none of them alone is worth a closer look. A URL
+    /// with a query or a password has `?` or `@` beside its `//`. Fewer than 8 bytes hold no URL with a key in it.
     static func attributeMayHoldKey(_ bytes: Span<UInt8>, _ value: ByteRange) -> Bool {
         let (start, end) = (Int(value.start), Int(value.end))
-        guard end &- start >= 12, mayHoldKey(bytes, from: start, to: end) else { return false }
+        guard end &- start >= 8 else { return false }
+        let raw = bytes.bytes
+        var (keys, marks, pairs): (UInt64, UInt64, UInt64) = (0, 0, 0)
+        var slashBefore: UInt64 = 0
+        var index = start
+        while true {
+            // The last word overlaps the one before it; the slash carried into it can only cost a closer look.
+            index = min(index, end &- 8)
+            let word = raw.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
+            keys |= equal(word, 0x23) | equal(word, 0x3D)
+            marks |= equal(word, 0x3F) | equal(word, 0x40)
+            let slashes = equal(word, 0x2F)
+            pairs |= slashes & (slashes << 8 | slashBefore)
+            slashBefore = slashes >> 56
+            if index == end &- 8 { break }
+            index &+= 8
+        }
+        if marks != 0, pairs != 0 { return true }
+        guard keys != 0 else { return false }
         var last = end
         while last > start, bytes[last &- 1] == 0x3D { last &-= 1 }
         for index in start..<last {

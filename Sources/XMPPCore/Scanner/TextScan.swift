@@ -63,8 +63,8 @@ enum TextScan {
         return (unusual | markup | ((word ^ ones &* UInt64(quote)) &- ones)) & highs
     }
 
-    /// The same for text, which stops at `]`. `mayHoldKey` becomes true where a `#` or `=` was passed, without which text
-    /// can hold no key in a URL (`aesgcm://…#`, `;preauth=`).
+    /// The same for text, which stops at `]`. `mayHoldKey` becomes true where a sign of a key in a URL was passed: see
+    /// ``holdsKeySign(_:_:)``.
     @inline(__always)
     private static func skipPlainText(_ bytes: Span<UInt8>, from index: Int, mayHoldKey: inout Bool) -> Int {
         var index = index
@@ -73,16 +73,17 @@ enum TextScan {
             let word = unsafe raw.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
             let found = stops(word, 0x5D)
             let keys = (((word ^ ones &* 0x23) &- ones) | ((word ^ ones &* 0x3D) &- ones)) & highs
+            let slashes = ((word ^ ones &* 0x2F) &- ones) & highs
             // Only those before the lowest stop were passed.
-            if keys & ((found & (0 &- found)) &- 1) != 0 { mayHoldKey = true }
+            if (keys | slashes) & ((found & (0 &- found)) &- 1) != 0, !mayHoldKey {
+                let end = found == 0 ? index &+ 8 : index &+ found.trailingZeroBitCount &>> 3
+                mayHoldKey = holdsKeySign(bytes, index..<end)
+            }
             if found != 0 { return index &+ found.trailingZeroBitCount &>> 3 }
             index &+= 8
         }
         let end = skipPlainBytes(bytes, from: index, quote: 0x5D)
-        while index < end {
-            if bytes[index] == 0x23 || bytes[index] == 0x3D { mayHoldKey = true }
-            index &+= 1
-        }
+        if !mayHoldKey, holdsKeySign(bytes, index..<end) { mayHoldKey = true }
         return end
     }
 
@@ -108,7 +109,7 @@ enum TextScan {
         }
     }
 
-    /// Scans text until `<` or `]`. `mayHoldKey` becomes true where a `#` or `=` was passed.
+    /// Scans text until `<` or `]`. `mayHoldKey` becomes true where a sign of a key in a URL was passed.
     @inline(__always)
     static func scanText(_ bytes: Span<UInt8>, from start: Int, mayHoldKey: inout Bool) -> TextStop {
         var index = start
@@ -134,7 +135,7 @@ enum TextScan {
         }
     }
 
-    /// Scans a CDATA section until `]`. `mayHoldKey` becomes true where a `#` or `=` was passed.
+    /// Scans a CDATA section until `]`. `mayHoldKey` becomes true where a sign of a key in a URL was passed.
     static func scanSection(_ bytes: Span<UInt8>, from start: Int, mayHoldKey: inout Bool) -> TextStop {
         var index = start
         while true {

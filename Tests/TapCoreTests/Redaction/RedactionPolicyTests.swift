@@ -76,6 +76,8 @@ import XMPPCore
             for xml in [
                 "<mechanisms xmlns='urn:ietf:params:xml:ns:xmpp-sasl'><mechanism>PLAIN</mechanism></mechanisms>",
                 "<presence xmlns='jabber:client'><show>away</show><priority>5</priority></presence>",
+                "<presence xmlns='jabber:server'><show> xa\n</show><priority> -128</priority></presence>",
+                "<presence xmlns='jabber:client'><show>chat</show><priority>+127</priority></presence>",
                 "<iq xmlns='jabber:client' type='get' id='1'><query xmlns='http://jabber.org/protocol/disco#info'/></iq>",
                 "<iq xmlns='jabber:client' type='result' id='1'><fin xmlns='urn:xmpp:mam:2' complete='true'><set "
                     + "xmlns='http://jabber.org/protocol/rsm'><count>20</count></set></fin></iq>",
@@ -90,6 +92,19 @@ import XMPPCore
             Self.show(bind, .metadata)
                 == bind.replacing("juliet@capulet.example/balcony", with: "anon-1@capulet.example/anon-2")
         )
+    }
+
+    @Test func aWordThatTheProtocolDoesNotKnowIsWhatSomebodyHasWritten() {
+        for value in [
+            "<show>Away</show>", "<show>in exile</show>", "<priority>128</priority>", "<priority>-129</priority>",
+            "<priority>5 five</priority>", "<priority>0x5</priority>", "<priority>00000000005</priority>",
+        ] {
+            let presence = "<presence xmlns='jabber:client'>\(value)</presence>"
+            #expect(Self.show(presence, .secrets) == presence)
+            for policy in [RedactionPolicy.bodies, .metadata] {
+                #expect(Self.show(presence, policy).contains(">[redacted:text-"), "\(value)")
+            }
+        }
     }
 
     /// Everything that a session's records make sinks write.

@@ -130,9 +130,81 @@ struct Shown {
         "<db:result xmlns:db='jabber:server:dialback' from='a' to='b' type='valid'/>",
         "<presence><c xmlns='http://jabber.org/protocol/caps' hash='sha-1' node='https://x.im' ver='QgayPKawpkPSDYmwT/WM='/></presence>",
         "<failed xmlns='urn:xmpp:sm:3' h='3'/>",
+        "<iq type='result' id='1'><query xmlns='jabber:iq:register'><instructions>Choose</instructions><registered/>"
+            + "<username>bill</username><email>bill@globe.example</email><password/>"
+            + "<x xmlns='jabber:x:data' type='form'><title>Join</title><field type='text-single' label='Name' var='username'>"
+            + "<required/><value>bill</value></field><field var='passing-grade'><value>3</value></field></x>"
+            + "<x xmlns='jabber:x:oob'><url>https://globe.example/register</url></x></query></iq>",
+        "<iq type='result' id='1'><x xmlns='jabber:x:data' type='result'><item><field var='a'><value>1</value></field></item>"
+            + "<reported><field var='a' type='text-single'/></reported></x></iq>",
+        "<message><properties xmlns='urn:p'><property name='colour' value='red'>x</property><property><name>size</name>"
+            + "<value>3</value></property></properties></message>",
+        "<iq type='set' id='1'><jingle xmlns='urn:xmpp:jingle:1'><parameter name='useinbandfec' value='1'/></jingle></iq>",
+        "<message><body>https://example.org/watch?v=abcdef https://example.org/?abcdef xmpp:a@b.example?join "
+            + "https://a.example/@user?page=2</body></message>",
+        "<iq type='result' id='1'><vCard xmlns='vcard-temp'><TEL><NUMBER>1</NUMBER></TEL><URL>https://a.example/?x=1</URL>"
+            + "</vCard></iq>",
         "<iq type='set' id='1'><pubsub xmlns='http://jabber.org/protocol/pubsub'><publish node='a'><item/></publish></pubsub></iq>",
     ]) func whatHoldsNoSecretIsShownAsItIs(_ xml: String) throws {
         #expect(try #require(Shown(xml)).text == xml)
+    }
+
+    @Test func whatIsBesideASecretStaysReadable() throws {
+        func show(_ xml: String) throws -> String { try #require(Shown(xml)).text }
+        let properties =
+            "<message><p xmlns='urn:p'><property name='password' type='string' value='%1'/><property><value>%2</value>"
+            + "<name>db.password</name></property><property><name>size</name><value>3</value></property></p></message>"
+        #expect(
+            try show(properties)
+                == properties.replacing("%1", with: "[redacted:password#1]")
+                .replacing("%2", with: "[redacted:form-secret#2]")
+        )
+        let card = "<iq><vCard xmlns='vcard-temp'><FN>J</FN><KEY><TYPE>PGP</TYPE><CRED>%</CRED></KEY></vCard></iq>"
+        #expect(try show(card) == card.replacing("%", with: "[redacted:key#1]"))
+        let table =
+            "<iq><x xmlns='jabber:x:data'><item><field var='a'><value>1</value></field><field var='b'><value>%</value></field>"
+            + "</item><reported><field var='a'/><field var='b' type='text-private'/></reported></x></iq>"
+        #expect(try show(table) == table.replacing("%", with: "[redacted:form-secret#1]"))
+        let registration =
+            "<iq><query xmlns='jabber:iq:register'><username>bill</username><pin a='%1'>%2</pin><x xmlns='jabber:x:data'>"
+            + "<field var='email'><value>b</value></field></x></query></iq>"
+        #expect(
+            try show(registration)
+                == registration.replacing("%1", with: "[redacted:form-secret#1]")
+                .replacing("%2", with: "[redacted:form-secret#2]")
+        )
+    }
+
+    @Test func aSecondLookAtAnItemKnowsItsNamespacesAgain() throws {
+        // The table is described after its rows, and the namespaces are declared on the way.
+        let item =
+            "<iq><p:x xmlns:p='jabber:x:data'><p:item><p:field xmlns:q='urn:q' var='a'><p:value>%</p:value></p:field></p:item>"
+            + "<x xmlns='jabber:x:data'><reported><field var='a' type='text-private'/></reported></x></p:x>"
+            + "<query xmlns='jabber:iq:auth'><digest>%</digest></query></iq>"
+        let shown = try #require(Shown(item.replacing("%", with: "Hy7kTm2wQz"))).text
+        #expect(!shown.contains("Hy7kTm2wQz") && !shown.contains("[redacted:item"), "\(shown)")
+        #expect(shown.contains("[redacted:form-secret#1]") && shown.contains("[redacted:password-digest#1]"))
+    }
+
+    @Test(arguments: [
+        "password", "Pass_Word", "new-pass", "newpass", "passcode", "PASSPHRASE", "db.pwd", "userPass2", "pin",
+        "credential",
+        "x-credentials", "api_key", "apiKey", "private key", "otp", "muc#roomconfig_roomsecret", "key", "auth_data",
+        "oauth_token",
+    ]) func aFieldIsAPasswordInWhateverSpelling(name: String) throws {
+        let shown = try #require(
+            Shown("<iq><x xmlns='jabber:x:data'><field var='\(name)'><value>v</value></field></x></iq>")
+        )
+        #expect(shown.text.contains("<value>[redacted:"), "\(shown.text)")
+    }
+
+    @Test(arguments: [
+        "passing-grade", "compass", "bypass", "passport", "spinner", "username", "keyboard", "monkey", "public-key",
+        "FORM_TYPE",
+        "muc#roomconfig_passwordprotectedroom", "author", "pixel",
+    ]) func aFieldOfAnotherNameIsNone(name: String) throws {
+        let form = "<iq><x xmlns='jabber:x:data'><field var='\(name)'><value>v</value></field></x></iq>"
+        #expect(try #require(Shown(form)).text == form)
     }
 
     @Test func aHeadRefersToWhatIsShown() throws {
@@ -219,6 +291,13 @@ struct Shown {
         #expect(redactor.excerpt(of: harmless.span, around: 50) == ByteRange(0, harmless.count))
         #expect(redactor.excerpt(of: harmless.span, around: 50, limit: 10) == ByteRange(45, 55))
         #expect(redactor.excerpt(of: harmless.span, around: 5000) == nil)
+        for (text, isShown) in [
+            ("see https://a.example/b, a@b.example?", true), ("https://u:pw@a.example", false),
+            ("https://a.example/x?TOKEN", false), ("https://a.example/invites/TOKEN", false),
+        ] {
+            let bytes = Array("<message><body>\(text)<b></body>".utf8)
+            #expect((redactor.excerpt(of: bytes.span, around: 20) != nil) == isShown, "\(text)")
+        }
     }
 
     @Test func mutatedItemsNeverCrashAndNeverLoseTheirPlace() {

@@ -153,6 +153,59 @@ extension SecretCatalogue {
             ),
             secrets: ["a7374jnjlalasdf82"]
         ),
+        Item(
+            "fields of many spellings",
+            form(
+                "<field var='pass_word'><value>Rz4tMw8kQs</value></field><field var='passcode'><value>Dx7nVb2hLp</value></field>"
+                    + "<field var='new-pass'><value>Jc9yTg5rWf</value></field><field var='credential'><value>Np3sKz6vHd</value>"
+                    + "</field><field var='userPass2'><value>Bm8wRx4cYt</value></field>"
+            ),
+            secrets: ["Rz4tMw8kQs", "Dx7nVb2hLp", "Jc9yTg5rWf", "Np3sKz6vHd", "Bm8wRx4cYt"]
+        ),
+        Item(
+            "registration with fields that nobody knows",
+            iq(
+                "<query xmlns='jabber:iq:register'><username>bill</username><unlock hint='Kw2pZn7tGx'>Vs5hQc9mRj</unlock>"
+                    + "<otp xmlns='urn:example:otp' seed='Lt6yBd3kWv'><digits>Xg8rFp4zNs</digits></otp>"
+            ),
+            secrets: ["Kw2pZn7tGx", "Vs5hQc9mRj", "Lt6yBd3kWv", "Xg8rFp4zNs"]
+        ),
+        Item(
+            "private column of a table that is described after its rows",
+            .recv,
+            form(
+                "<item><field var='x3'><value>Hy7kTm2wQz</value></field></item>"
+                    + "<reported><field var='x3' type='text-private'/></reported>"
+            ),
+            secrets: ["Hy7kTm2wQz"]
+        ),
+        Item(
+            "key of a vCard",
+            iq(
+                "<vCard xmlns='vcard-temp'><FN>Juliet</FN><KEY><TYPE>PGP</TYPE><CRED>mQtNBFx7Tz4QkWv9</CRED></KEY>",
+                end: "</vCard>"
+            ),
+            secrets: ["mQtNBFx7Tz4QkWv9"]
+        ),
+        Item(
+            "properties",
+            message(
+                "<properties xmlns='http://www.jivesoftware.com/xmlns/xmpp/properties'>"
+                    + "<property name='password'>Zc5vJt8nLw</property><property value='Pq3xGk7sRm' name='dbPassword'/>"
+                    + "<property><name>api.key</name><value type='string'>Tw9hYd4bKz</value></property>"
+                    + "<property><value type='string'>Fs6mNx2rVc</value><name>passphrase</name></property></properties>"
+            ),
+            secrets: ["Zc5vJt8nLw", "Pq3xGk7sRm", "Tw9hYd4bKz", "Fs6mNx2rVc"]
+        ),
+        Item(
+            "parameters of a remote call",
+            iq(
+                "<query xmlns='jabber:iq:rpc'><methodCall><methodName>register</methodName><params><param><value><struct>"
+                    + "<member><name>password</name><value><string>Ln4gWq7zTx</string></value></member>"
+                    + "</struct></value></param></params></methodCall>"
+            ),
+            secrets: ["Ln4gWq7zTx"]
+        ),
     ]
 
     static let files: [Item] = [
@@ -221,6 +274,45 @@ extension SecretCatalogue {
                     + "<key>SuRJ2agVmpQbJQlPqB23Xt==</key><iv>T8RDMBaiqn6Ci4Nw</iv></encrypted>"
             ),
             secrets: ["SuRJ2agVmpQbJQlPqB23Xt==", "T8RDMBaiqn6Ci4Nw"]
+        ),
+        Item(
+            "invitation link without a name for its token",
+            message("<body>Come: https://example.org/invite?Wb6tKz3nQe8y</body>"),
+            secrets: ["Wb6tKz3nQe8y"]
+        ),
+        Item(
+            "invitation link with its token in the path",
+            message("<body>https://example.org/invites/Pf9kXw2cLm7s/registration</body>"),
+            secrets: ["Pf9kXw2cLm7s"]
+        ),
+        Item(
+            "upload slot whose queries have no names, and its links",
+            message(
+                "<slot xmlns='urn:xmpp:http:upload:0'><put url='https://files.example/u/a.jpg?Vt5mRq8sZd2x'/>"
+                    + "<get url='https://files.example/u/a.jpg'/></slot><body>https://Files.example/u/%61.jpg?Vt5mRq8sZd2x.</body>"
+                    + "<x xmlns='jabber:x:oob'><url>https://files.example/u/a.jpg?Kn4hYp7wGc1j</url></x>"
+                    + "<file-sharing xmlns='urn:xmpp:sfs:0'><url-data xmlns='http://jabber.org/protocol/url-data' "
+                    + "target='https://files.example/u/b.jpg?Qd8tLx5mSb3z'/></file-sharing>"
+            ),
+            secrets: ["Vt5mRq8sZd2x", "Kn4hYp7wGc1j", "Qd8tLx5mSb3z"]
+        ),
+        Item(
+            "link to a host for uploads",
+            message("<body>https://upload.example.org:5443/x/c.png?Jr3vNd6bTs9f</body>"),
+            secrets: ["Jr3vNd6bTs9f"]
+        ),
+        Item(
+            "passwords in URLs",
+            message(
+                "<body>https://romeo:Xq2-wherefore@example.org/ or postgres://tap:Lz8gRt5wKm@db.example/audit</body>"
+                    + "<reference xmlns='urn:xmpp:reference:0' type='data' uri='ftp://u:Mc7tPy4kWd@files.example'/>"
+            ),
+            secrets: ["Xq2-wherefore", "Lz8gRt5wKm", "Mc7tPy4kWd"]
+        ),
+        Item(
+            "parameters of a URL whose names are percent-encoded",
+            message("<body>https://a.example/x?%74oken=Hs5gQv9zBn&amp;p%61ssw%6Frd=Zy2rJm6tKf</body>"),
+            secrets: ["Hs5gQv9zBn", "Zy2rJm6tKf"]
         ),
     ]
 

@@ -106,6 +106,19 @@ extension SecretCatalogue {
                 + "qANQR1DBwU4DX7jmYZnncm</data></iq>",
             secrets: ["qANQR1DBwU4DX7jmYZnncm"]
         ),
+        Item(
+            "a presence whose values are none of the protocol's",
+            "<presence xmlns='jabber:client'><show>Qn8 in exile</show><priority>Rv5 ye first</priority></presence>",
+            secrets: ["Qn8 in exile", "Rv5 ye first"]
+        ),
+        Item(
+            "figures and mechanisms that are none",
+            .recv,
+            "<iq type='result' id='m'><fin xmlns='urn:xmpp:mam:2'><set xmlns='http://jabber.org/protocol/rsm'>"
+                + "<count>Sx4 many</count></set></fin><mechanisms xmlns='urn:ietf:params:xml:ns:xmpp-sasl'>"
+                + "<mechanism>Tb7 by my troth</mechanism></mechanisms></iq>",
+            secrets: ["Sx4 many", "Tb7 by my troth"]
+        ),
     ]
 
     /// Who people are: hidden under `metadata` alone.

@@ -1,0 +1,147 @@
+import XMPPCore
+
+/// What people call credentials: in forms, properties and parameters of URLs, in whatever spelling.
+enum CredentialName {
+    /// The secret that a form's field or a property of that name holds; nil is none.
+    ///
+    /// Capitals and what separates words count for nothing: `pass_word`, `new-pass` and `userPassword` are passwords.
+    static func kind(of name: [UInt8]) -> SecretKind? {
+        let letters = letters(of: name.span)
+        let text = letters.span
+        if text.holds("passwordprotected") { return nil }
+        if text.holds(one: passwords) { return .password }
+        if text.equals("landingurl") { return .inviteURL }
+        if text.holds(one: secrets) || secretNames.contains(where: { text.equals($0) }) { return .formSecret }
+        if text.ends(with: "pass"), !innocent.contains(where: { text.ends(with: $0) }) { return .password }
+        return holdsWord(name) ? .formSecret : nil
+    }
+
+    /// Whether a parameter of a URL is a credential by its name, which may be percent-encoded.
+    static func isParameter(_ name: Span<UInt8>) -> Bool {
+        let letters = letters(of: name)
+        let text = letters.span
+        return parameters.contains { text.equals($0) } || parameterEndings.contains { text.ends(with: $0) }
+    }
+
+    /// Whether a parameter of a URL, whose name may be percent-encoded, hands out a token in advance (XEP-0379,
+    /// XEP-0401).
+    static func isPreauth(_ name: Span<UInt8>) -> Bool {
+        let letters = letters(of: name)
+        return letters.span.equals("preauth")
+    }
+
+    private static let passwords: [StaticString] = ["password", "passwd", "passphrase", "passcode", "passwort"]
+    private static let secrets: [StaticString] = [
+        "secret", "token", "credential", "privatekey", "apikey", "accesskey", "signingkey", "encryptionkey", "passkey",
+        "oauth",
+    ]
+    private static let secretNames: [StaticString] = ["key", "authdata"]
+    private static let secretWords: [StaticString] = ["pass", "pwd", "pw", "pin", "otp", "totp"]
+    /// Words that end like a password and are none.
+    private static let innocent: [StaticString] = ["bypass", "compass", "trespass", "surpass"]
+
+    /// Parameters that are credentials, as the field's services and storage providers name them.
+    private static let parameters: [StaticString] = [
+        "token", "sig", "signature", "hmac", "mac", "jwt", "passwd", "pwd", "pass", "passphrase", "passcode", "secret",
+        "key", "apikey", "auth", "authorization", "credential", "credentials",
+    ]
+    /// How names of such parameters end: `client_secret`, `X-Amz-Signature`.
+    private static let parameterEndings: [StaticString] = [
+        "token", "secret", "password", "signature", "credential", "apikey",
+    ]
+
+    /// The letters and digits of a name, percent-encoded ones too, in small letters.
+    private static func letters(of name: Span<UInt8>) -> [UInt8] {
+        var letters: [UInt8] = []
+        letters.reserveCapacity(name.count)
+        PercentEncoding.forEach(name) { byte in
+            if byte >= 0x80 || byte.isLetterOrDigit { letters.append(byte.lowered) }
+        }
+        return letters
+    }
+
+    /// Whether one of a name's words is a credential's, digits behind it apart: of `userPass2` they are `user` and `pass`.
+    private static func holdsWord(_ name: [UInt8]) -> Bool {
+        var word: [UInt8] = []
+        var wasSmall = false
+        for byte in name {
+            let isCapital = byte &- 0x41 < 26
+            if !(byte >= 0x80 || byte.isLetterOrDigit) || isCapital && wasSmall {
+                if isWord(word) { return true }
+                word.removeAll(keepingCapacity: true)
+            }
+            wasSmall = byte &- 0x61 < 26
+            if byte >= 0x80 || isCapital || wasSmall { word.append(byte.lowered) }
+        }
+        return isWord(word)
+    }
+
+    private static func isWord(_ word: [UInt8]) -> Bool { secretWords.contains { word.span.equals($0) } }
+}
+
+/// Percent-encoding of URLs (RFC 3986 §2.1).
+enum PercentEncoding {
+    /// Calls `body` with each byte that is meant; a percent sign without two digits stands for itself.
+    static func forEach(_ text: Span<UInt8>, _ body: (UInt8) -> Void) {
+        var index = 0
+        while index < text.count {
+            if text[index] == 0x25, index + 2 < text.count, let high = text[index + 1].hexadecimalValue,
+                let low = text[index + 2].hexadecimalValue
+            {
+                body(high << 4 | low)
+                index += 3
+            } else {
+                body(text[index])
+                index += 1
+            }
+        }
+    }
+
+    /// What is meant.
+    static func decode(_ text: Span<UInt8>) -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(text.count)
+        forEach(text) { bytes.append($0) }
+        return bytes
+    }
+}
+
+extension UInt8 {
+    var lowered: UInt8 { self &- 0x41 < 26 ? self | 0x20 : self }
+
+    var isLetterOrDigit: Bool { lowered &- 0x61 < 26 || self &- 0x30 < 10 }
+
+    var hexadecimalValue: UInt8? {
+        switch self {
+        case 0x30...0x39: self - 0x30
+        case 0x41...0x46: self - 0x37
+        case 0x61...0x66: self - 0x57
+        default: nil
+        }
+    }
+}
+
+extension Span<UInt8> {
+    /// Whether one of the words stands somewhere in these bytes.
+    func holds(one words: [StaticString]) -> Bool {
+        for word in words where holds(word) { return true }
+        return false
+    }
+
+    /// Whether the word stands somewhere in these bytes.
+    func holds(_ word: StaticString) -> Bool {
+        let length = word.utf8CodeUnitCount
+        guard length > 0, count >= length else { return false }
+        let first = word.utf8Start[0]
+        for start in 0...(count - length) where self[start] == first {
+            if extracting(start..<(start + length)).equals(word) { return true }
+        }
+        return false
+    }
+
+    /// Whether the word stands at the end of these bytes.
+    func ends(with word: StaticString) -> Bool {
+        let length = word.utf8CodeUnitCount
+        return count >= length && extracting((count - length)..<count).equals(word)
+    }
+}

@@ -1,0 +1,77 @@
+import XMPPCore
+
+/// Where the parts of a URL stand in a text (RFC 3986 §3).
+struct URLParts {
+    let scheme: Range<Int>
+    /// The password of the user in front of the host.
+    let password: Range<Int>?
+    /// Host and port.
+    let host: Range<Int>
+
+    /// The URL whose `://` is the first within `range`; nil where there is none.
+    ///
+    /// - Parameters:
+    ///   - range: From where its scheme may begin, to the end of its word.
+    ///   - lastAt: Where the last `@` of that word stands.
+    init?(in text: Span<UInt8>, _ range: Range<Int>, lastAt: Int?) {
+        guard let colon = text.position(of: "://", range) else { return nil }
+        var start = colon
+        while start > range.lowerBound, Self.isScheme(text[start - 1]) { start -= 1 }
+        scheme = start..<colon
+        let begin = colon + 3
+        let stop = Self.endOfAuthority(text, begin..<range.upperBound)
+        let colonBehindUser = text.first(in: begin..<stop) { $0 == 0x3A }
+        var at: Int?
+        for index in begin..<stop where text[index] == 0x40 { at = index }
+        // A password that is not encoded may hold what ends an authority; in front of it stands no host with a port then.
+        if at == nil, let lastAt, lastAt > stop, let colonBehindUser, text[begin] != 0x5B,
+            text.first(in: (colonBehindUser + 1)..<stop, where: { $0 &- 0x30 >= 10 }) != nil
+        {
+            at = lastAt
+        }
+        if let at, let colonBehindUser, colonBehindUser + 1 < at {
+            password = (colonBehindUser + 1)..<at
+        } else {
+            password = nil
+        }
+        let hostStart = at.map { $0 + 1 } ?? begin
+        host = hostStart..<(at == nil ? stop : Self.endOfAuthority(text, hostStart..<range.upperBound))
+    }
+
+    /// What follows the host up to `end`: the path, and the query behind the first `?`, which may stand behind a `#`.
+    func tail(in text: Span<UInt8>, before end: Int) -> (path: Range<Int>, query: Range<Int>?) {
+        let start = host.upperBound
+        let sign = text.first(in: start..<end) { $0 == 0x3F }
+        let path = start..<(text.first(in: start..<(sign ?? end)) { $0 == 0x23 } ?? sign ?? end)
+        guard let sign else { return (path, nil) }
+        return (path, (sign + 1)..<(text.first(in: (sign + 1)..<end) { $0 == 0x23 } ?? end))
+    }
+
+    private static func endOfAuthority(_ text: Span<UInt8>, _ range: Range<Int>) -> Int {
+        text.first(in: range) { $0 == 0x2F || $0 == 0x3F || $0 == 0x23 } ?? range.upperBound
+    }
+
+    private static func isScheme(_ byte: UInt8) -> Bool {
+        byte.isLetterOrDigit || byte == 0x2B || byte == 0x2D || byte == 0x2E
+    }
+}
+
+extension Span<UInt8> {
+    /// Where the first byte stands that is wanted.
+    func first(in range: Range<Int>, where isWanted: (UInt8) -> Bool) -> Int? {
+        for index in range where isWanted(self[index]) { return index }
+        return nil
+    }
+
+    /// Where `other`, in small letters, stands first within `range` in whatever case.
+    func position(of other: StaticString, _ range: Range<Int>) -> Int? {
+        let count = other.utf8CodeUnitCount
+        guard range.count >= count else { return nil }
+        for start in range.lowerBound...(range.upperBound - count) {
+            var matched = 0
+            while matched < count, self[start + matched].lowered == other.utf8Start[matched] { matched += 1 }
+            if matched == count { return start }
+        }
+        return nil
+    }
+}
