@@ -67,7 +67,25 @@ private func tell(
                 #expect(!search.leaks(in: Base64.encode(Array(text[(before + part)..<(before + part + 6)]))).isEmpty)
             }
         }
-        #expect(!search.leaks(in: "6b51377a7652326d").isEmpty, "hexadecimal")
+        #expect(!search.leaks(in: "6b51377a7652326d5877").isEmpty, "hexadecimal")
+        #expect(!search.leaks(in: "51377A7652326D58773962").isEmpty, "hexadecimal in capitals")
+        #expect(search.leaks(in: "6b51377a7652326d").isEmpty, "sixteen digits, as a digest may have them")
         #expect(search.leaks(in: "kQ7zv R2mXw 9b").isEmpty, "five bytes are no leak")
+    }
+
+    @Test func nothingIsFoundByChanceInDigestsAndTimes() {
+        let secrets = SecretCatalogue.items.flatMap(\.secrets)
+        // Much more than all that the longest test looks through.
+        #expect(SecretSearch(secrets: secrets, besideTimes: true).chance(in: 1 << 28) < 1e-9)
+        // A secret of hexadecimal digits, and digests in which six of them stand by chance.
+        let digest = "1e701f120f66824b57303384e83b51feba858024"
+        let search = SecretSearch(secrets: [Array(digest.utf8)], besideTimes: true)
+        #expect(search.leaks(in: "\"digest\":\"9a1f120f00b57303384e83c0\"").isEmpty)
+        #expect(!search.leaks(in: "x\(digest.dropFirst(7).prefix(18))x").isEmpty)
+        #expect(!search.leaks(in: Base64.encode(Array(digest.utf8))).isEmpty)
+        // One that is short is found whole.
+        let key = "6f825e81f4532b2c"
+        let whole = SecretSearch(secrets: [Array(key.utf8)], besideTimes: true)
+        #expect(!whole.leaks(in: "key='\(key)'").isEmpty && whole.leaks(in: "key='\(key.dropLast())'").isEmpty)
     }
 }

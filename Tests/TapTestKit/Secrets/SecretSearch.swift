@@ -2,9 +2,15 @@ import TapCore
 
 /// Looks for secrets in an output: as they are, in base64 at each of its three alignments, in hexadecimal.
 ///
-/// Six bytes of a secret in a row are found wherever they stand; a shorter secret is looked for whole.
+/// Six bytes of a secret in a row are found wherever they stand; a shorter secret is looked for whole. What could be part
+/// of a digest, an id or a time is found by chance in an output that is full of these, so of such a secret longer pieces
+/// are looked for: see ``chance(in:)``.
 public struct SecretSearch: Sendable {
     private static let window = 6
+    /// Hexadecimal digits that a piece of a secret must have if it has nothing else but what stands between digits.
+    private static let digits = 18
+    /// Digits that a whole secret must have, of which there is one piece and not many.
+    private static let digitsOfWhole = 16
 
     /// For each length the needles of that length, each with the secret it is of.
     private var needles: [Int: [ArraySlice<UInt8>: String]] = [:]
@@ -25,19 +31,60 @@ public struct SecretSearch: Sendable {
         isBesideTimes = besideTimes
         for secret in secrets {
             let name = String(decoding: secret, as: UTF8.self)
-            let count = min(Self.window, secret.count)
             // What is shorter stands everywhere.
-            guard count > 2 else { continue }
-            for start in 0...(secret.count - count) {
-                let part = Array(secret[start..<(start + count)])
-                add(part, name)
-                guard count == Self.window else { continue }
-                for shift in 0..<3 { add(Self.core(of: part, shift: shift), name) }
-                let hexadecimal = part.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-                add(Array(hexadecimal.utf8), name)
-                add(Array(hexadecimal.uppercased().utf8), name)
+            guard secret.count > 2 else { continue }
+            addPieces(of: secret, name) { $0 }
+            guard secret.count >= Self.window else { continue }
+            for shift in 0..<3 { addPieces(of: secret, name) { Self.core(of: $0, shift: shift) } }
+            addPieces(of: secret, name, Self.hexadecimal)
+            addPieces(of: secret, name) { Self.hexadecimal($0).map { $0 >= 0x61 ? $0 & ~0x20 : $0 } }
+        }
+    }
+
+    /// Adds each piece of a secret, written so, that is as short as may be looked for.
+    private mutating func addPieces(of secret: [UInt8], _ name: String, _ write: ([UInt8]) -> [UInt8]) {
+        for start in secret.indices {
+            var end = start + min(Self.window, secret.count)
+            while end <= secret.count {
+                let needle = write(Array(secret[start..<end]))
+                let isWhole = end - start == secret.count
+                if Self.isSure(needle, digits: isWhole ? Self.digitsOfWhole : Self.digits) || isWhole && !isBesideTimes
+                {
+                    add(needle, name)
+                    break
+                }
+                end += 1
             }
         }
+    }
+
+    /// Whether a piece stands in no digest, id or time by chance.
+    private static func isSure(_ needle: [UInt8], digits: Int) -> Bool {
+        !needle.allSatisfy(isFigure) || needle.count(where: isDigit) >= digits
+    }
+
+    private static func isDigit(_ byte: UInt8) -> Bool {
+        byte &- 0x30 < 10 || byte | 0x20 &- 0x61 < 6
+    }
+
+    /// Digits in hexadecimal, and what stands between those of ids and times.
+    private static func isFigure(_ byte: UInt8) -> Bool {
+        isDigit(byte) || Array("-:.+TZ ".utf8).contains(byte)
+    }
+
+    private static func hexadecimal(_ bytes: [UInt8]) -> [UInt8] {
+        bytes.flatMap { Array((($0 < 16 ? "0" : "") + String($0, radix: 16)).utf8) }
+    }
+
+    /// How likely something is found in that many bytes of random hexadecimal digits, at most.
+    public func chance(in count: Int) -> Double {
+        var chance = 0.0
+        for needle in needles.values.flatMap(\.keys) where needle.allSatisfy(Self.isFigure) {
+            var each = Double(count)
+            for byte in needle where Self.isDigit(byte) { each /= 16 }
+            chance += each
+        }
+        return chance
     }
 
     private mutating func add(_ needle: [UInt8], _ name: String) {
