@@ -187,9 +187,11 @@ public struct StanzaScanner: ~Copyable {
     /// Gives up the beginning of an item that is too large to be kept: how many bytes of the window have been looked at
     /// for good. The caller takes them away before the next look.
     mutating func discard(_ window: Span<UInt8>) -> Int {
-        let count = cursor
+        var count = cursor
         switch state {
-        case .content, .section: break
+        case .content, .section:
+            // Of two slashes the second is told by the first.
+            if count > 0, window[count &- 1] == 0x2F { count &-= 1 }
         case .tag(let searched, let quote, let last):
             state = .tag(searched: searched &- count, quote: quote, last: last)
         default: return 0
@@ -202,7 +204,7 @@ public struct StanzaScanner: ~Copyable {
         }
         hasDiscarded = true
         if let outlineState, outlineState.pointee.item == outlinedItem { outlineState.pointee.isPartial = true }
-        cursor = 0
+        cursor &-= count
         return count
     }
 }
