@@ -23,8 +23,8 @@ final class LegHandler: ChannelInboundHandler {
     private static let joinable = 8192
     /// Looks after which a connection that has had our FIN need not send its own.
     private static let lingerLooks = 2
-    /// Looks after which a connection that takes nothing is given up.
-    private static let drainLooks = 30
+    /// Looks, one a second, after which a connection that takes nothing is given up.
+    static let drainLooks = 30
 
     let leg: Leg
     /// The connection will bring no more bytes.
