@@ -170,7 +170,8 @@ extension TextForm {
         line.replace(0x5F, by: 0x20, from: start)
     }
 
-    /// ` MESSAGE (2.3 s; sent stanzas 4, received stanzas 5)`, and from warn on the code and condition.
+    /// ` MESSAGE (2.3 s; sent stanzas 4, received stanzas 5)`, the direction it is about, and from warn on the code and
+    /// condition.
     func appendRemark(_ record: borrowing Record, to line: inout LineBuffer) {
         line.append(0x20)
         if let message = record.message {
@@ -184,6 +185,12 @@ extension TextForm {
             line.append(separator)
             line.append(duration: roundTrip)
             separator = "; "
+            isOpen = true
+        }
+        if let direction = record.direction {
+            line.append(separator)
+            line.append(direction.word)
+            separator = ", "
             isOpen = true
         }
         for facts in [record.sasl, record.tls, record.sm, record.details] {

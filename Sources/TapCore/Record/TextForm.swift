@@ -63,7 +63,7 @@ public struct TextForm: Sendable {
                 if record.isMarked { line.append(0x3A) }
                 appendHead(record, content, direction, to: &line)
             } else {
-                begin(record, record.direction?.word ?? record.part.literal, withLevel: true, to: &line)
+                begin(record, record.part.literal, withLevel: true, to: &line)
                 line.append(0x3A)
                 appendRemark(record, to: &line)
             }
@@ -165,7 +165,7 @@ extension Record.Kind {
 }
 
 extension Direction {
-    fileprivate var word: StaticString { self == .send ? "SEND" : "RECV" }
+    var word: StaticString { self == .send ? "SEND" : "RECV" }
     fileprivate var colour: StaticString { self == .send ? "\u{1B}[36m" : "\u{1B}[32m" }
 }
 

@@ -18,12 +18,14 @@ extension Session {
 
     // MARK: Components
 
-    /// `<handshake/>`: the component's proof, or the server's consent. A refusal is a stream error.
+    /// `<handshake/>`: the component's hash, or the server's consent. A refusal is a stream error.
     mutating func handleHandshake(_ event: StreamEvent, _ direction: Direction) {
         let step = parse(direction).flatMap { decodeStep($0, direction) }
         var record = makeRecord(event, direction, .element, level: .info, part: .sasl)
         record.sasl = step?.facts
-        record.message = direction == .send ? "proves that it knows the secret" : "the secret is right"
+        // What the component has sent proves something only when the server has accepted it.
+        record.message =
+            direction == .send ? "sends the hash of stream id and secret" : "the server accepts the secret"
         emit(record)
         guard direction == .recv else {
             phase = .authenticating

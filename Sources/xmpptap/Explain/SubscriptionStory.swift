@@ -97,7 +97,9 @@ struct SubscriptionStory {
 
     /// What a state means for the account.
     private static func gloss(_ state: String) -> String {
-        switch state {
+        // Of a state that is half known, what is known.
+        let known = state.firstRange(of: " (").map { state[..<$0.lowerBound] } ?? state[...]
+        return switch known {
         case "both": ", each sees the other's presence"
         case "to", "to, pending in": ", sees the other's presence"
         case "from", "from, pending out": ", shows its own presence"

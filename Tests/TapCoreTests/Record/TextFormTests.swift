@@ -119,6 +119,22 @@ import XMPPCore
         #expect(try sample.text("info").contains("] RECV tap: iq result "))
     }
 
+    @Test(arguments: [(Direction.send, "SEND"), (.recv, "RECV")])
+    func `a warning about a direction is no item of it`(direction: Direction, word: String) throws {
+        for kind in [Record.Kind.note, .error] {
+            var sample = Sample.bound(kind, .warn)
+            sample.record.direction = direction
+            sample.record.leg = direction.source
+            sample.record.code = "reads-differently"
+            sample.record.message = "two parsers read this item differently"
+            #expect(
+                try sample.text("info")
+                    == "17:22:44.262 warn [3 1024@192.168.1.1/iOS_V1.0] session: two parsers read this item differently "
+                    + "(\(word), reads-differently)\n"
+            )
+        }
+    }
+
     @Test func remarksAreToldByTheirPart() throws {
         var sample = Sample.bound(.session)
         sample.record.message = "closed by the client"
@@ -146,7 +162,7 @@ import XMPPCore
         fault.record.bytes = Array("<a></b\u{1B}>".utf8)
         #expect(
             try fault.text("error")
-                == "17:22:44.262 error [5] SEND: the end tag fits no start tag (mismatched-tag, not-well-formed): "
+                == "17:22:44.262 error [5] session: the end tag fits no start tag (SEND, mismatched-tag, not-well-formed): "
                 + "<a></b\\u{1b}>\n"
         )
     }

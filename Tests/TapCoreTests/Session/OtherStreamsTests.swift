@@ -22,7 +22,9 @@ import XMPPCore
         harness.say(Conversations.component)
         #expect(Self.rungs(harness) == ["connect: ok", "stream-open: ok", "handshake: ok", "ready: ok"])
         #expect(
-            Self.words(harness) == ["of a component", "proves that it knows the secret", "the secret is right"]
+            Self.words(harness) == [
+                "of a component", "sends the hash of stream id and secret", "the server accepts the secret",
+            ]
         )
         #expect(harness.facts.jid == "plays.example.org")
         #expect(harness.facts.authentication == .succeeded)

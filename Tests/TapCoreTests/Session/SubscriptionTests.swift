@@ -89,8 +89,8 @@ import XMPPCore
         harness.recv(Self.push(4, "subscription='remove'"))
         #expect(
             Self.changes(harness) == [
-                "romeo@example.net: none → pending out",
-                "romeo@example.net: pending out as before",
+                "romeo@example.net: unknown → pending out (from unknown)",
+                "romeo@example.net: pending out (from unknown) → pending out",
                 "romeo@example.net: pending out → pending out and in",
                 "romeo@example.net: pending out and in → to, pending in",
                 "romeo@example.net: to, pending in as before",
@@ -119,6 +119,48 @@ import XMPPCore
         #expect(
             Self.changes(harness) == ["nurse@example.net: pending out → none", "romeo@example.net: both → to"]
         )
+    }
+
+    @Test func `what nobody has shown of a contact is unknown, not none`() throws {
+        func change(_ kind: String, isSent: Bool, roster: String? = nil) -> String? {
+            var harness = Self.open()
+            if let roster {
+                harness.send("<iq type='get' id='r'><query xmlns='jabber:iq:roster'/></iq>")
+                harness.recv("<iq type='result' id='r'>\(roster)</iq>")
+            }
+            let contact = "='romeo@example.net' type='\(kind)'/>"
+            if isSent { harness.send("<presence to\(contact)") } else { harness.recv("<presence from\(contact)") }
+            return Self.changes(harness).first
+        }
+        for (kind, isSent, after) in [
+            ("subscribe", true, "pending out (from unknown)"), ("unsubscribe", true, "not to (from unknown)"),
+            ("unsubscribed", true, "not from (to unknown)"), ("subscribe", false, "pending in (to unknown)"),
+            ("unsubscribe", false, "not from (to unknown)"), ("subscribed", false, "to (from unknown)"),
+            ("unsubscribed", false, "not to (from unknown)"),
+        ] {
+            #expect(change(kind, isSent: isSent) == "romeo@example.net: unknown → \(after)")
+        }
+        // An approval ahead of any request changes nothing (RFC 6121 §3.4).
+        #expect(change("subscribed", isSent: true) == "romeo@example.net: unknown as before")
+        // A whole roster knows who is not in it; a versioned one that has not changed is not shown (RFC 6121 §2.6).
+        let others = "<query xmlns='jabber:iq:roster'><item jid='nurse@example.net' subscription='both'/></query>"
+        #expect(change("subscribe", isSent: true, roster: others) == "romeo@example.net: none → pending out")
+        #expect(
+            change("subscribe", isSent: true, roster: "") == "romeo@example.net: unknown → pending out (from unknown)"
+        )
+    }
+
+    @Test func `a roster of somebody else is not this account's`() {
+        var harness = Self.open()
+        harness.send("<iq type='get' id='r' to='gateway.example.net'><query xmlns='jabber:iq:roster'/></iq>")
+        harness.recv("<iq type='result' id='r' from='gateway.example.net'><query xmlns='jabber:iq:roster'/></iq>")
+        harness.recv(Self.push(1, "subscription='both'").replacing("<iq ", with: "<iq from='mallory@example.com' "))
+        harness.send("<presence to='romeo@example.net' type='subscribe'/>")
+        #expect(Self.changes(harness) == ["romeo@example.net: unknown → pending out (from unknown)"])
+        harness.recv(
+            Self.push(2, "subscription='both'").replacing("<iq ", with: "<iq from='juliet@example.org' ")
+        )
+        #expect(Self.changes(harness).last == "romeo@example.net: pending out (from unknown) → both")
     }
 
     @Test func whatIsNoSubscriptionIsNotToldAsOne() {

@@ -4,7 +4,7 @@ import XMPPCore
 ///
 /// Bounded by ``capacity`` and ``byteCapacity``. A change is O(1), however many contacts are known.
 struct Roster {
-    /// Contacts that are followed; of further ones changes are told as if nothing had been known of them.
+    /// Contacts that are followed; of further ones nothing is known.
     static let capacity = 10_000
     /// Bytes of their addresses that are kept: what no server would accept as one may be as long as a tag.
     static let byteCapacity = 1 << 20
@@ -18,12 +18,17 @@ struct Roster {
     }
 
     private var contacts: [String: SubscriptionState] = [:]
+    /// The whole roster has been shown: who is not in ``contacts`` is no contact. A versioned roster that the client has
+    /// already is not shown (RFC 6121 §2.6).
+    private var isComplete = false
+    /// A contact was not kept for want of room.
+    private var hasForgotten = false
     /// Bytes of the contacts' addresses.
     private(set) var byteCount = 0
 
     /// A presence about a subscription goes by. Nil where it is about none, or names nobody.
     mutating func apply(_ kind: Presence.Kind, _ direction: Direction, contact: String) -> Change {
-        let before = contacts[contact] ?? SubscriptionState()
+        let before = state(of: contact)
         var after = before
         switch direction {
         case .send: after.apply(sent: kind)
@@ -33,11 +38,18 @@ struct Roster {
         return Change(contact: contact, before: before, after: after)
     }
 
+    /// The server has shown the whole roster, each item by ``apply(_:)``.
+    mutating func complete() { isComplete = !hasForgotten }
+
+    private func state(of contact: String) -> SubscriptionState {
+        contacts[contact] ?? (isComplete ? SubscriptionState() : .unknown)
+    }
+
     /// The server tells one item of the roster, in a push or in the roster itself.
     mutating func apply(_ item: Element) -> Change? {
         guard item.matches("item", .roster), let contact = item.attribute("jid").map({ Address($0).comparableBare })
         else { return nil }
-        let before = contacts[contact] ?? SubscriptionState()
+        let before = state(of: contact)
         guard item.attribute("subscription") != "remove" else {
             if contacts.removeValue(forKey: contact) != nil { byteCount -= contact.utf8.count }
             return Change(contact: contact, before: before, after: nil)
@@ -51,7 +63,11 @@ struct Roster {
     private mutating func set(_ contact: String, _ state: SubscriptionState) {
         if contacts[contact] == nil {
             let size = contact.utf8.count
-            guard contacts.count < Self.capacity, byteCount + size <= Self.byteCapacity else { return }
+            guard contacts.count < Self.capacity, byteCount + size <= Self.byteCapacity else {
+                hasForgotten = true
+                isComplete = false
+                return
+            }
             byteCount += size
         }
         contacts[contact] = state

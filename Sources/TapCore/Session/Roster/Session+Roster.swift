@@ -17,7 +17,7 @@ extension Session {
     /// A roster, or a change of one.
     mutating func noteRoster(_ event: StreamEvent, _ direction: Direction, isPush: Bool) {
         guard options.level >= .info, direction == .recv, facts.kind == .client, !event.isTruncated,
-            event.head.payloadNamespace.namespace == .roster,
+            event.head.payloadNamespace.namespace == .roster, isOfOwnServer(event),
             let query = tools.elements.read(pipes[direction].decoder)?.child("query", .roster)
         else { return }
         var contacts: [String] = []
@@ -42,6 +42,7 @@ extension Session {
                 direction: direction
             )
         }
+        if !isPush { roster.complete() }
         guard !isPush, options.level >= .verbose else { return }
         var record = makeRecord(.note, .verbose, part: .session)
         record.code = "roster"
@@ -49,6 +50,12 @@ extension Session {
         record.message = "the roster has \(count) contact\(count == 1 ? "" : "s")"
         if !contacts.isEmpty { record.details = ["contacts": .strings(contacts)] }
         emit(consume record)
+    }
+
+    /// Whether a roster is the account's own: a client ignores those of others (RFC 6121 §2.1.6).
+    private func isOfOwnServer(_ event: StreamEvent) -> Bool {
+        guard let from = text(event.head.from, .recv), let account = facts.jid else { return true }
+        return Address(from).comparableBare == Address(account).comparableBare
     }
 
     /// Contacts that one record names.

@@ -11,6 +11,10 @@ public struct SubscriptionState: Sendable, Hashable {
     public var isPendingOut = false
     /// The contact has asked to see the account's presence, and has no answer yet.
     public var isPendingIn = false
+    /// Whether ``to`` and ``isPendingOut`` are known; false while neither a roster nor a presence has shown them.
+    public var isToKnown = true
+    /// The same for ``from`` and ``isPendingIn``.
+    public var isFromKnown = true
 
     /// No subscription, and nobody has asked.
     public init() {}
@@ -22,6 +26,13 @@ public struct SubscriptionState: Sendable, Hashable {
         from = subscription == "from" || subscription == "both"
         isPendingOut = ask == "subscribe" && !to
     }
+
+    /// Nothing has been shown of the contact.
+    public static let unknown = {
+        var state = SubscriptionState()
+        (state.isToKnown, state.isFromKnown) = (false, false)
+        return state
+    }()
 
     /// Both see each other's presence.
     public static let both = SubscriptionState(subscription: "both", ask: nil)
@@ -39,10 +50,11 @@ public struct SubscriptionState: Sendable, Hashable {
     /// What a presence of the account itself makes of it (RFC 6121 appendix A.2).
     public mutating func apply(sent kind: Presence.Kind) {
         switch kind {
-        case .subscribe: isPendingOut = isPendingOut || !to
-        case .unsubscribe: (to, isPendingOut) = (false, false)
+        case .subscribe: (isPendingOut, isToKnown) = (isPendingOut || !to, true)
+        case .unsubscribe: (to, isPendingOut, isToKnown) = (false, false, true)
+        // Of an approval that no request is known for, the server's roster push says what it has changed.
         case .subscribed: (from, isPendingIn) = (from || isPendingIn, false)
-        case .unsubscribed: (from, isPendingIn) = (false, false)
+        case .unsubscribed: (from, isPendingIn, isFromKnown) = (false, false, true)
         default: break
         }
     }
@@ -50,18 +62,26 @@ public struct SubscriptionState: Sendable, Hashable {
     /// What a presence of the contact makes of it (RFC 6121 appendix A.3).
     public mutating func apply(received kind: Presence.Kind) {
         switch kind {
-        case .subscribe: isPendingIn = isPendingIn || !from
-        case .unsubscribe: (from, isPendingIn) = (false, false)
-        case .subscribed: (to, isPendingOut) = (to || isPendingOut, false)
-        case .unsubscribed: (to, isPendingOut) = (false, false)
+        case .subscribe: (isPendingIn, isFromKnown) = (isPendingIn || !from, true)
+        case .unsubscribe: (from, isPendingIn, isFromKnown) = (false, false, true)
+        // A server delivers it only where the account has asked (appendix A.3.3).
+        case .subscribed: (to, isPendingOut, isToKnown) = (to || isPendingOut || !isToKnown, false, true)
+        case .unsubscribed: (to, isPendingOut, isToKnown) = (false, false, true)
         default: break
         }
     }
 }
 
 extension SubscriptionState: CustomStringConvertible {
-    /// As the log names it: `none`, `pending out`, `to, pending in`, `both`.
+    /// As the log names it: `none`, `pending out`, `to, pending in`, `both`; `unknown`, or `to (from unknown)` where half of
+    /// it is known.
     public var description: String {
+        switch (isToKnown, isFromKnown) {
+        case (true, true): break
+        case (true, false): return "\(to ? "to" : isPendingOut ? "pending out" : "not to") (from unknown)"
+        case (false, true): return "\(from ? "from" : isPendingIn ? "pending in" : "not from") (to unknown)"
+        case (false, false): return "unknown"
+        }
         let pending =
             switch (isPendingOut, isPendingIn) {
             case (true, true): "pending out and in"
