@@ -55,7 +55,8 @@ import Testing
         let records = try scene.tap.records().filter { $0.session == 1 }
         let forecast = try #require(records.last { $0.code == "channel-binding" })
         #expect(forecast.level == "warn")
-        #expect(forecast.message?.contains("this login will fail: tls-unique differs on the two connections") == true)
+        let words = "requires the server to refuse this login: tls-unique differs on the two connections"
+        #expect(forecast.message?.contains(words) == true)
         let failure = try #require(records.first { $0.code == "sasl-failure" })
         #expect(forecast.sequence < failure.sequence)
         let verdict = try #require(records.first { $0.code == "login-failed" })
@@ -88,8 +89,7 @@ import Testing
             #expect(own.contains("SCRAM-SHA-") && own.contains("-PLUS, bound by tls-unique"), "\(own)")
             #expect(mine.contains { $0.code == "session-ready" })
         }
-        let forecasts = all.filter { $0.code == "channel-binding" }
-        #expect(!forecasts.isEmpty && forecasts.allSatisfy { $0.level == "info" })
+        #expect(!all.contains { $0.code == "channel-binding" })
         for path in [scene.tap.json, scene.tap.text, scene.tap.capture, scene.tap.story] {
             let log = Tap.read(path)
             #expect(!log.contains(Account.juliet.password) && !log.contains(Account.romeo.password))
@@ -114,7 +114,7 @@ import Testing
     }
 
     @Test(.enabled(if: isInstalled, "ejabberd or slixmpp is missing"))
-    func `without it a client without TLS logs in unbound, and that is what was predicted`() async throws {
+    func `without it a client without TLS logs in unbound, and nothing is said of channel binding`() async throws {
         let scene = try await Scene(passwords: nil, arguments: ["--client-tls", "off"])
         let client = try ScriptedClient(
             .slixmpp,
@@ -124,14 +124,7 @@ import Testing
         )
         #expect(try await client.finish().contains { $0.event == "ready" })
         try await scene.stop()
-        let forecasts = try scene.tap.records().filter { $0.code == "channel-binding" }
-        #expect(
-            forecasts.first?.message?.hasSuffix("the client has no TLS connection here that it could bind its login to")
-                == true,
-            "\(forecasts.map(\.message))"
-        )
-        #expect(forecasts.last?.message?.hasSuffix("the client does not bind its login to TLS") == true)
-        #expect(forecasts.allSatisfy { $0.level == "info" })
+        #expect(!(try scene.tap.records().contains { $0.code == "channel-binding" }))
     }
 
     @Test(.enabled(if: isInstalled, "ejabberd or slixmpp is missing"))

@@ -81,8 +81,7 @@ struct BindingTests {
         #expect(server.flag == "p=tls-server-end-point" && server.error == nil)
         let records = try scene.tap.records()
         #expect(!records.contains { $0.origin == "tap" })
-        let forecast = try #require(records.last { $0.code == "channel-binding" })
-        #expect(forecast.message?.contains("tls-server-end-point is the same on both connections") == true)
+        #expect(!records.contains { $0.code == "channel-binding" })
     }
 
     @Test func `a binding to the connection fails with it all the same, as was predicted`() async throws {

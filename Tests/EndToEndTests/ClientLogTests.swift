@@ -33,6 +33,27 @@ struct ClientLogTests {
         #expect(first.output == second.output)
     }
 
+    @Test func `A login that failed is not said to have failed without a proxy`() async throws {
+        let folder = try TemporaryFolder()
+        let log = try folder.write(
+            """
+            SEND: <stream:stream to='example.org' xmlns:stream='http://etherx.jabber.org/streams' xmlns='jabber:client' version='1.0'>
+            RECV: <stream:stream id="1" version="1.0" from="example.org">
+            RECV: <stream:features><mechanisms xmlns="urn:ietf:params:xml:ns:xmpp-sasl"><mechanism>PLAIN</mechanism></mechanisms></stream:features>
+            SEND: <auth xmlns="urn:ietf:params:xml:ns:xmpp-sasl" mechanism="PLAIN">AGp1bGlldABSMG0zMG15cjBtMzA=</auth>
+            RECV: <failure xmlns="urn:ietf:params:xml:ns:xmpp-sasl"><not-authorized/></failure>
+
+            """,
+            to: "client.log"
+        )
+        for arguments in [["explain", log], ["explain", log, "--format", "svg"], ["read", log]] {
+            let told = try await XMPPTapBinary.run(arguments)
+            #expect(told.output.contains("the server refuses the name or the password"), "\(told.output)")
+            #expect(!told.output.contains("not with xmpptap"), "\(told.output)")
+            #expect(!told.output.contains("xmpptap is not the cause"), "\(told.output)")
+        }
+    }
+
     @Test func `Drawn, as an image and as a page, it is the same session`() async throws {
         let image = try await XMPPTapBinary.run(["explain", try Self.log(), "--format", "svg"])
         #expect(image.ending == .exited(0), "\(image.error)")

@@ -173,6 +173,13 @@ import Testing
         }
         let misled = records.filter { $0.session == UInt64(Self.ways.count + 2) && $0.kind == "error" }
         #expect(misled.first?.message?.contains("the server sent something that is no TLS") == true)
+        // Neither is the server's fault: it says in its own terms what it expects.
+        let verdicts = (1...2).map { offset in
+            records.first { $0.session == UInt64(Self.ways.count + offset) && $0.code == "login-failed" }?.details
+        }
+        #expect(verdicts[0]?.side == "client" || verdicts[0]?.side == "network", "\(verdicts)")
+        #expect(verdicts[0]?.proxyIsCause == false, "\(verdicts)")
+        #expect(verdicts[1]?.cause == "tls-unexpected" && verdicts[1]?.side == "client", "\(verdicts)")
         for session in 1...UInt64(Self.ways.count + 4) {
             #expect(records.contains { $0.session == session && $0.code == "session-ended" }, "session \(session)")
         }

@@ -241,13 +241,14 @@ import Testing
         #expect(!client.events.contains { $0.event == "ready" })
         try await scene.stop()
         let said = scene.tap.binary.process.text(of: .standardError)
-        #expect(said.contains("warning: --channel-binding strip: clients that have channel binding will fail"))
+        #expect(said.contains("warning: --channel-binding strip: clients that have channel binding say y"))
         let log = Tap.read(scene.tap.json)
         let edited = try #require(log.split(separator: "\n").first { $0.contains("\"verdict\":\"edited\"") })
         let out = try #require(edited.firstRange(of: "\"edited\":\"")).upperBound
         #expect(edited[..<out].contains("SCRAM-SHA-1-PLUS") && !edited[out...].contains("-PLUS"), "\(edited)")
         let forecasts = try scene.tap.records().filter { $0.code == "channel-binding" }.compactMap(\.message)
-        #expect(forecasts.first?.contains("the -PLUS mechanisms are taken out of the offer") == true, "\(forecasts)")
-        #expect(forecasts.contains { $0.hasPrefix("this login will fail") }, "\(forecasts)")
+        #expect(forecasts.first?.hasPrefix("this login is at risk: RFC 5802 §6 ") == true, "\(forecasts)")
+        let verdict = try #require(try scene.tap.records().first { $0.code == "login-failed" }?.details)
+        #expect(verdict.cause == "channel-binding-denied" && verdict.proxyIsCause == true)
     }
 }

@@ -54,6 +54,8 @@ struct LadderTests {
             "\(lines)"
         )
         let told = lines.joined(separator: "\n")
+        let ready = try #require(lines.first { $0.contains("  ready ") }?.split(separator: " ").dropFirst())
+        #expect(ready.first != "0", "\(ready)")
         #expect(told.contains("(address 127.0.0.1:\(server.port))"), "\(told)")
         #expect(told.contains("mechanism PLAIN; offered "), "\(told)")
         #expect(lines[second - 1].hasSuffix(": closed by the client (closed)"), "\(told)")

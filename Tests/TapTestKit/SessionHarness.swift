@@ -41,12 +41,17 @@ public struct SessionHarness: ~Copyable {
     public var now = Run.Instant(time: Timestamp(nanoseconds: 1_700_000_000_000_000_000), monotonic: 0)
 
     /// A session whose server is connected already, unless told otherwise.
-    public init(options: SessionOptions = SessionOptions(level: .trace), run: Run = Run(), connected: Bool = true) {
+    public init(
+        options: SessionOptions = SessionOptions(level: .trace),
+        run: Run = Run(),
+        connected: Bool = true,
+        remote: String = "127.0.0.1:50000"
+    ) {
         session = Session(
             run: run,
             options: options,
             tools: SessionTools(run: run, redaction: options.redaction),
-            remote: "127.0.0.1:50000",
+            remote: remote,
             upstream: "127.0.0.1:5222",
             at: now
         )

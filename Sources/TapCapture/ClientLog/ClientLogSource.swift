@@ -34,6 +34,7 @@ struct ClientLogSource {
     static var options: SessionOptions {
         var options = SessionOptions(level: .verbose)
         options.isInsideTLS = true
+        options.isClientLog = true
         return options
     }
 

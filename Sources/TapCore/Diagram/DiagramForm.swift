@@ -166,10 +166,11 @@ struct DiagramCanvas {
 
     private mutating func draw(_ verdict: LoginVerdict) {
         let rule = verdict.rule.map { " (\($0))" } ?? ""
-        let blame = verdict.isProxyTheCause ? "xmpptap itself is the cause" : "xmpptap is not the cause"
+        let blame =
+            verdict.isProxyTheCause.map { $0 ? "; xmpptap itself is the cause" : "; xmpptap is not the cause" } ?? ""
         let lines =
             wrap("failed at \(verdict.rung.rawValue): \(verdict.finding)\(rule)")
-            + ["side: \(verdict.side.rawValue); \(blame)"] + wrap("try: \(verdict.advice)")
+            + ["side: \(verdict.side.rawValue)\(blame)"] + wrap("try: \(verdict.advice)")
         let height = lines.count * 18 + 14
         body +=
             "<rect class=\"box\" x=\"14\" y=\"\(y - 4)\" width=\"\(Self.width - 28)\" height=\"\(height)\" rx=\"4\"/>\n"

@@ -27,8 +27,14 @@ public final class Run: Sendable {
     /// The numbers of this run's secrets.
     public let secrets = SecretRegistry()
 
-    /// How often accounts log in.
-    let logins = LoginWatch()
+    /// Whose sessions drop soon after login, again and again.
+    let reconnects = ReconnectWatch()
+
+    /// What servers were seen to do about channel binding.
+    let bindings = BindingObservations()
+
+    /// Sessions that can be resumed.
+    let resumptions: ResumptionTable
 
     private let sequence = Atomic<UInt64>(0)
     private let session = Atomic<UInt64>(0)
@@ -40,6 +46,7 @@ public final class Run: Sendable {
     public init(cryptography: (any Cryptography)? = nil) {
         self.cryptography = cryptography
         digestKey = (try? cryptography?.randomBytes(count: 32)) ?? []
+        resumptions = ResumptionTable()
     }
 
     /// A running HMAC-SHA-256 under the run's key, for bytes that are recorded without being shown: the same bytes

@@ -22,6 +22,10 @@ public protocol SASLExchange: Sendable {
     /// loop with other sessions has it done elsewhere.
     var mayTakeLong: Bool { get }
 
+    /// Whether the exchange has failed because the peer broke the mechanism's rules or did not prove itself; false before a
+    /// failure, and where that has another cause, such as a refusal in the peer's own words.
+    var isPeerAtFault: Bool { get }
+
     /// What a server has learned that lets it log in as the client elsewhere; nil before ``SASLStep/done(_:)``, and where it
     /// learns nothing.
     var learned: LearnedSecret? { get }
@@ -30,6 +34,9 @@ public protocol SASLExchange: Sendable {
 extension SASLExchange {
     /// Nothing is hashed.
     public var mayTakeLong: Bool { false }
+
+    /// Nobody is blamed.
+    public var isPeerAtFault: Bool { false }
 
     /// Nothing is learned.
     public var learned: LearnedSecret? { nil }

@@ -25,12 +25,14 @@ extension Session {
         }
         emit(consume record)
         climb(step, element)
+        if direction == .recv, step.kind == .failure { noteBindingOutcome(accepted: false) }
         if direction == .recv, step.kind == .success { authenticated(element, event) }
     }
 
     /// The server has said that authentication has succeeded.
     mutating func authenticated(_ element: Element, _ event: StreamEvent) {
         facts.authentication = .succeeded
+        noteBindingOutcome(accepted: true)
         // Before authentication a stranger had little room; from here on the session has its own.
         for direction in Direction.allCases { pipes[direction].decoder.limits = options.limits }
         guard element.namespace.isSASL2 else { return phase = .restarting }
@@ -66,9 +68,12 @@ extension Session {
             // Features follow at once, as there is no new stream (XEP-0388 §2.4).
             begin(.features, awaits: .server)
         }
-        for enabled in (isBound?.children ?? []) + success.children { noteOtherPlace(enabled) }
         if let identifier, Address(identifier).resource != nil { facts.jid = identifier }
-        if isBound != nil { return becomeOpen(event, "bound") }
-        if isResumed != nil { becomeOpen(event, "the session is resumed") }
+        if isBound != nil { becomeOpen(event, "bound") }
+        for enabled in (isBound?.children ?? []) + success.children {
+            noteResumable(enabled)
+            noteOtherPlace(enabled)
+        }
+        if isBound == nil, let isResumed { resume(isResumed, event, identifier: identifier) }
     }
 }

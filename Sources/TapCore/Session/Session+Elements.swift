@@ -49,24 +49,29 @@ extension Session {
             let condition = parse(direction)?.firstChild { $0.namespace == .stanzaErrors }?.name
             return finish(.resume, .failed(condition: condition))
         }
-        if isNamed("enabled", event, direction), let enabled = parse(direction) { noteOtherPlace(enabled) }
-        guard isNamed("resumed", event, direction) else { return }
+        if isNamed("enabled", event, direction), let enabled = parse(direction) {
+            noteResumable(enabled)
+            noteOtherPlace(enabled)
+        }
+        guard isNamed("resumed", event, direction), facts.opened == nil else { return }
         finish(.resume, .ok)
-        becomeOpen(event, "the session is resumed")
+        resume(parse(direction), event)
     }
 
     /// Stanzas flow: bytes pass as they come from now on, under the limits of a session that has authenticated.
-    mutating func becomeOpen(_ event: StreamEvent, _ words: String) {
+    ///
+    /// - Parameter earlier: The session that this one continues.
+    mutating func becomeOpen(_ event: StreamEvent, _ words: String, resumes earlier: UInt64? = nil) {
         if case .open = phase { return }
         phase = .open
         facts.opened = now
+        identifyClient()
         login = nil
         for direction in Direction.allCases {
             pipes[direction].decoder.limits = options.limits
             cutThrough(direction)
         }
         climbToTop()
-        noteReady(words)
-        watchLogins()
+        noteReady(words, resumes: earlier)
     }
 }

@@ -60,6 +60,12 @@ extension Session {
         return bytes.count > 1 && bytes[0] == 0x3C && bytes[1] == 0x2F
     }
 
+    /// Whether the first bytes of a server are an alert or a handshake of TLS, which no XML begins like (RFC 8446 §5.1).
+    private func isTLSRecord(_ bytes: Span<UInt8>) -> Bool {
+        guard !bytes.isEmpty, bytes[0] == 0x15 || bytes[0] == 0x16 else { return false }
+        return bytes.count < 2 || bytes[1] == 3
+    }
+
     private mutating func handleFault(_ fault: ScanFault, _ event: StreamEvent, _ direction: Direction) {
         if direction == .recv, refusesEarlyBytesOfServer() { return }
         let isForeign = pipes[direction].decoder.epoch == 0 && fault.code == .notXML
@@ -72,6 +78,7 @@ extension Session {
                 direction: direction
             )
         } else {
+            if isForeign, direction == .recv, isTLSRecord(pipes.bytes(.recv)) { login?.hasServerTLS = true }
             recordFault(fault, event, direction, isForeign: isForeign)
             if let login, login.fault == nil { login.fault = (fault, direction, isForeign) }
         }

@@ -21,16 +21,25 @@ extension Session {
         enqueue(.record(consume record))
     }
 
-    mutating func noteReady(_ words: String) {
+    /// - Parameter earlier: The session that this one continues.
+    mutating func noteReady(_ words: String, resumes earlier: UInt64? = nil) {
         guard options.level >= .info else { return }
         let elapsed = now.monotonic - facts.began.monotonic
         var record = makeRecord(.session, .info, part: .session)
-        record.code = "session-ready"
+        record.code = Self.readyCode
         record.message = "ready\(record.jid.map { " as \($0)" } ?? ""): \(words)"
-        if facts.isUnverified { record.details = ["unverified": true] }
+        var details: Facts = [:]
+        if facts.isUnverified { details["unverified"] = true }
+        details[Self.resumesDetail] = earlier.map { .integer(Int64(clamping: $0)) }
+        if !details.entries.isEmpty { record.details = details }
         record.roundTrip = elapsed
         emit(consume record)
     }
+
+    /// The detail of the record `session-ready` that holds the number of the session that is continued.
+    public static let resumesDetail = "resumes"
+    /// The code of that record.
+    public static let readyCode = "session-ready"
 
     mutating func traceChunk(_ direction: Direction, _ bytes: Span<UInt8>) {
         var record = makeRecord(.chunk, .trace, part: .net)
@@ -83,9 +92,12 @@ extension Session {
     }
 
     private func foreignWords(_ direction: Direction) -> String {
+        let outcome = refusesUnread ? "the session is closed" : "passed on without being read"
+        if direction == .recv, login?.hasServerTLS == true {
+            return "the server answers clear text in TLS: its port expects TLS from the first byte; \(outcome)"
+        }
         let guess = ProtocolGuess(pipes.bytes(direction), isFinal: true)
         let advice = guess?.advice.map { " \($0)" } ?? ""
-        let outcome = refusesUnread ? "the session is closed" : "passed on without being read"
         return "\(guess?.words ?? "these bytes"), not XMPP; \(outcome).\(advice)"
     }
 
@@ -112,6 +124,8 @@ extension Session {
         endLadder()
         for direction in Direction.allCases { recordOpaqueBytes(direction) }
         noteVerdict()
+        watchReconnects()
+        if case .clean? = facts.ending { endResumption(isOver: true) } else { endResumption(isOver: false) }
         guard facts.endingLevel <= options.level else { return }
         var record = makeRecord(.session, facts.endingLevel, part: .session)
         record.code = SessionFacts.endedCode

@@ -98,6 +98,8 @@ extension Session {
         guard direction == .send, facts.opened == nil, !event.isTruncated else { return .ordinary }
         switch event.head.payloadNamespace.namespace {
         case .bind:
+            let bind = tools.elements.read(pipes.send.decoder)?.child("bind", .bind)
+            login?.requestedResource = bind?.childText("resource", .bind)
             begin(.bind, awaits: .server)
             return .bind
         case .register:
@@ -114,6 +116,7 @@ extension Session {
             record.part = .sasl
             record.sasl = step.facts
             let resource = iq.firstChild?.childText("resource", .iqAuth) ?? ""
+            login?.requestedResource = resource
             return .legacyAuthentication(jid: facts.domain.map { "\(user)@\($0)/\(resource)" })
         default: return .ordinary
         }

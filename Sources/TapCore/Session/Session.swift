@@ -46,6 +46,10 @@ public struct Session: ~Copyable {
     var isFinished = false
     /// The domain the client has asked for, where that has chosen its server.
     var chosenDomain: String?
+    /// Which client of its account this is, for those that reconnect again and again.
+    var client: ReconnectWatch.Key?
+    /// What the session can be resumed by.
+    var resumption: ResumptionTable.Key?
 
     /// The beginning of a session that is read from a client's own log.
     public static let ownLogBeginning = "a session by the client's own log"

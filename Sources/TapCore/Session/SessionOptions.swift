@@ -30,6 +30,8 @@ public struct SessionOptions: Sendable {
     public var stripsBinding = false
     /// What comes is what TLS carries, as in the log of a client: behind the server's `<proceed/>` the streams go on.
     public var isInsideTLS = false
+    /// The bytes are read from a client's own log, which does not show whether a proxy stood between the two.
+    public var isClientLog = false
     /// The client is this program itself, so that there is no TLS but the server's leg's: behind it both streams begin
     /// anew. Goes with ``holdsProceed``.
     public var isOwnClient = false

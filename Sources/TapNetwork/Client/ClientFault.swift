@@ -20,7 +20,9 @@ struct ClientFault: Error, Sendable, Hashable {
         case refused(String?)
         /// What the server signs is not what the client saw (XEP-0474, XEP-0515).
         case altered
-        /// This client does not believe the server, or cannot use the password.
+        /// The server broke the rules of the mechanism, or did not prove that it knows the password.
+        case unproven
+        /// This client cannot or will not go on, and the server has done nothing wrong: the password cannot be used.
         case given
         /// The server broke the rules of the protocol, or ended the connection.
         case broken

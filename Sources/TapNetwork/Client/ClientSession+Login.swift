@@ -75,7 +75,7 @@ extension ClientSession {
             // The server's proof came by a challenge, which wants an empty answer (RFC 6120 §6.4.3).
             login.isProven = true
             response = []
-        case .failed(_, let text): throw giveUp(text, login)
+        case .failed(_, let text): throw giveUp(text, login, isServerAtFault: login.exchange.isPeerAtFault)
         }
         state = .authenticating(login)
         let namespace: Namespace = login.choice.profile == .sasl ? .sasl : .sasl2
@@ -90,7 +90,7 @@ extension ClientSession {
             var exchange = login.exchange
             switch exchange.step(data.isEmpty ? nil : data) {
             case .done: break
-            case .failed(_, let text): throw fault(.given, text)
+            case .failed(_, let text): throw fault(exchange.isPeerAtFault ? .unproven : .given, text)
             case .send: throw fault(.broken, "the success came before its time")
             }
         }
@@ -112,11 +112,11 @@ extension ClientSession {
     }
 
     /// Ends an exchange that this client does not believe.
-    private mutating func giveUp(_ words: String, _ login: Login) -> ClientFault {
+    private mutating func giveUp(_ words: String, _ login: Login, isServerAtFault: Bool) -> ClientFault {
         let isAltered = signatures.mechanisms == .altered || signatures.version == .altered
         let namespace: Namespace = login.choice.profile == .sasl ? .sasl : .sasl2
         send { $0.element("abort", namespace) }
-        return fault(isAltered ? .altered : .given, words)
+        return fault(isAltered ? .altered : isServerAtFault ? .unproven : .given, words)
     }
 
     private mutating func note(_ exchange: any SASLExchange) {

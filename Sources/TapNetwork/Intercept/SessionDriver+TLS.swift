@@ -242,8 +242,8 @@ extension SessionDriver {
                 .client,
                 .warn,
                 code: "tls-version-skew",
-                "\(facts.version) with the client and \(agreed.version) with the server: a login that signs the version "
-                    + "(XEP-0515) will fail",
+                "\(facts.version) with the client and \(agreed.version) with the server: where the server signs the "
+                    + "version (XEP-0515), the client has to abort the login",
                 at: now
             )
         }

@@ -97,7 +97,8 @@ extension ProbeDriver {
                 side: .network
             )
             report.add(.downgrade, .failed, [fault.reason])
-        case .given: watch.blame(.clientAborted, at: .sasl, fault.reason, side: .server)
+        case .unproven: watch.blame(.serverNotProven, at: .sasl, fault.reason)
+        case .given: watch.blame(.clientAborted, at: .sasl, fault.reason)
         case .refused, .broken, .silent: break
         }
         fail(.login, "\(choice.map { "\($0.words): " } ?? "")\(fault.reason)")

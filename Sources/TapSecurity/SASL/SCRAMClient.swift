@@ -50,6 +50,8 @@ public struct SCRAMClient: SASLExchange {
     public private(set) var mechanismSignature = Signature.absent
     /// The server's signature of the version of TLS (XEP-0515), once its challenge has come.
     public private(set) var versionSignature = Signature.absent
+    /// The server broke the rules of RFC 5802, or did not prove that it knows the password.
+    public private(set) var isPeerAtFault = false
 
     /// - Parameters:
     ///   - mechanism: One the server offers.
@@ -133,6 +135,8 @@ public struct SCRAMClient: SASLExchange {
                 throw .malformed("the exchange is over")
             }
         } catch {
+            // Before the first message there is nothing that the server could have done.
+            if case .initial = state { isPeerAtFault = false } else { isPeerAtFault = error.isPeerAtFault }
             return .failed(error.condition, text: error.text)
         }
     }
@@ -206,18 +210,20 @@ public struct SCRAMClient: SASLExchange {
         case .password:
             let allowed = Self.allowedIterations
             guard allowed.contains(iterations) else {
-                throw .denied("\(iterations) iterations, \(allowed.lowerBound) to \(allowed.upperBound) are allowed")
+                let words = "\(iterations) iterations, \(allowed.lowerBound) to \(allowed.upperBound) are allowed"
+                // The lower bound is the RFC's (§5.1), the upper one this client's own.
+                throw iterations < allowed.lowerBound ? .denied(words) : .own(words)
             }
         case .key(_, let stored):
             let remedy = "take the account's record from the server again, or give its password instead"
             guard iterations == stored.iterations else {
-                throw .denied(
+                throw .own(
                     "the server has hashed the password \(iterations) times, and the stored keys are of "
                         + "\(stored.iterations); \(remedy)"
                 )
             }
             guard salt == stored.salt else {
-                throw .denied(
+                throw .own(
                     "the server has another salt than the stored keys, of \(iterations) iterations both: the password may "
                         + "have been set anew; \(remedy)"
                 )
@@ -279,6 +285,6 @@ public struct SCRAMClient: SASLExchange {
         guard let value = attributes.values("e")?.first else { return }
         // It goes to logs: a name of RFC 5802 §7 or one like it, nothing that a server makes up for its readers.
         let isCode = 1...64 ~= value.count && value.allSatisfy { 0x61...0x7A ~= $0 || $0 == 0x2D }
-        throw .denied("the server says \(isCode ? String(decoding: value, as: UTF8.self) : "other-error")")
+        throw .own("the server says \(isCode ? String(decoding: value, as: UTF8.self) : "other-error")")
     }
 }

@@ -10,6 +10,8 @@ struct LadderStory {
         let began: Int64
         var who: String
         var isReady = false
+        /// The number of the session that it continues.
+        var resumes: String?
         var rows: [[String]] = []
         var verdict: LoginVerdict?
         var ending: String?
@@ -55,7 +57,9 @@ struct LadderStory {
         }
         switch record.code {
         case Rung.code: noteRung(record, key)
-        case "session-ready": sessions[key]?.isReady = true
+        case TapCore.Session.readyCode:
+            sessions[key]?.isReady = true
+            sessions[key]?.resumes = record.details?[TapCore.Session.resumesDetail]?.text
         case LoginVerdict.code: sessions[key]?.verdict = LoginVerdict(record)
         case "session-ended":
             let verdict = record.details?["verdict"].map { " (\($0.text))" } ?? ""
@@ -83,7 +87,9 @@ struct LadderStory {
         if !details.isEmpty {
             outcome += " (" + details.map { "\($0.name) \($0.value.text)" }.joined(separator: "; ") + ")"
         }
-        let began = record.monotonic - duration - session.began
+        // The last rung is a moment: it is reached when all before it are, and its time is that of the whole way.
+        let isTop = name == Rung.Name.ready.rawValue
+        let began = record.monotonic - (isTop ? 0 : duration) - session.began
         sessions[key]?.rows.append([name, Self.words(began), took, outcome])
     }
 
@@ -100,7 +106,8 @@ struct LadderStory {
             guard let session = sessions[key] else { continue }
             if !lines.isEmpty { lines.append("") }
             let ofRun = runs.count > 1 ? " of run \(key.run)" : ""
-            lines.append("session \(session.number)\(ofRun), \(session.who)")
+            let earlier = session.resumes.map { ", resumes session \($0)" } ?? ""
+            lines.append("session \(session.number)\(ofRun), \(session.who)\(earlier)")
             lines +=
                 session.rows.isEmpty
                 ? ["  no rungs are told: they are recorded from verbose on"] : Self.table(session.rows)
@@ -114,7 +121,12 @@ struct LadderStory {
     private static func words(_ verdict: LoginVerdict) -> [String] {
         let rule = verdict.rule.map { " (\($0))" } ?? ""
         let side = verdict.side == .network ? "between the two" : "with the \(verdict.side.rawValue)"
-        let place = verdict.isProxyTheCause ? "xmpptap itself is the cause" : "the cause lies \(side), not with xmpptap"
+        let place =
+            switch verdict.isProxyTheCause {
+            case true?: "xmpptap itself is the cause"
+            case false?: "the cause lies \(side), not with xmpptap"
+            case nil: "the cause lies \(side); whether a proxy contributed to it, a client's log does not show"
+            }
         return [
             "  failed at \(verdict.rung.rawValue): \(verdict.finding)\(rule)", "  \(place)", "  try: \(verdict.advice)",
         ]

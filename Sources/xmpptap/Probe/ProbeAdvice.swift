@@ -10,8 +10,9 @@ extension LoginVerdict {
         // A port that is taken for one of the other kind does not say so.
         switch (cause, rung) {
         case (.serverGone, .streamOpen), (.serverSilent, .streamOpen), (.notXMPP, .streamOpen):
-            return isDirect ? words : "\(words); a port where TLS comes first wants --direct-tls"
-        case (.tlsFailed, .tls):
+            let isTold = isDirect || words.contains("--direct-tls")
+            return isTold ? words : "\(words); a port where TLS comes first wants --direct-tls"
+        case (.tlsFailed, .tls), (.tlsUnexpected, .tls):
             return isDirect ? "\(words); a port where TLS is asked for (STARTTLS) wants no --direct-tls" : words
         default: return words
         }
@@ -20,6 +21,8 @@ extension LoginVerdict {
     private static let terms = [
         ("--upstream-ca FILE", "--ca FILE"), ("--upstream HOST:PORT", "--via HOST:PORT"),
         ("switch channel binding off in the client", "do without by --no-binding"),
+        (", or let xmpptap begin TLS with the server (--server-tls direct)", ", or use --direct-tls"),
+        ("--server-tls direct", "--direct-tls"),
         (", or, for a test alone, use --upstream-insecure", ""), (", or lower the least version by --tls-min", ""),
     ]
 

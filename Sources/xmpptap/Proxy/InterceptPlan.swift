@@ -120,9 +120,9 @@ struct InterceptPlan {
         var warnings: [String] = []
         if options.channelBinding == .strip {
             warnings.append(
-                "--channel-binding strip: clients that have channel binding will fail (they say y, which a server with "
-                    + "channel binding has to refuse: RFC 5802 §6), and so will those that check the list of mechanisms that "
-                    + "the server signs (XEP-0474)"
+                "--channel-binding strip: clients that have channel binding say y, which a server that offers it has to "
+                    + "refuse (RFC 5802 §6; Prosody 0.12 does, ejabberd 23.01 does not); clients that check the list of "
+                    + "mechanisms that the server signs abort (XEP-0474)"
             )
         }
         let upstreams = plan.listeners.compactMap { $0.upstream ?? plan.upstream }

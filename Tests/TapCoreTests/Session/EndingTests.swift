@@ -129,39 +129,91 @@ import XMPPCore
         #expect(Self.end(&aborted, .client, .finished).verdict == "tap")
     }
 
-    // MARK: Logins
+    // MARK: Reconnect loops
 
-    @Test func anAccountThatLogsInAgainAndAgainIsTold() throws {
+    /// One session of a run that ends `lasting` nanoseconds after it became ready; what was said of a loop.
+    private static func session(
+        of run: Run,
+        at seconds: Int64,
+        resource: String? = "balcony",
+        remote: String = "192.0.2.1:50000",
+        lasting: Int64 = 1_000_000_000,
+        ends: (inout SessionHarness) -> Void = { $0.end(.server, .reset) }
+    ) -> [Record] {
+        var harness = SessionHarness(run: run, remote: remote)
+        harness.now = harness.now.advanced(by: seconds * 1_000_000_000)
+        harness.say(Array(Conversations.plainLogin.prefix(8)))
+        let wanted = resource.map { "<resource>\($0)</resource>" } ?? ""
+        harness.send("<iq type='set' id='b1'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'>\(wanted)</bind></iq>")
+        harness.recv(
+            "<iq type='result' id='b1'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'>"
+                + "<jid>juliet@example.org/\(resource ?? "made-up-\(seconds)")</jid></bind></iq>"
+        )
+        harness.now = harness.now.advanced(by: lasting)
+        ends(&harness)
+        harness.close()
+        return harness.told(code: "reconnect-loop").map(\.record)
+    }
+
+    @Test func `a client whose sessions drop soon after login, again and again, is warned of`() throws {
         let run = Run()
-        var told: [String] = []
-        for number in 0..<7 {
-            var harness = SessionHarness(run: run)
-            harness.now = harness.now.advanced(by: Int64(number) * 2_000_000_000)
-            harness.say(Array(Conversations.plainLogin.prefix(10)))
-            told += harness.told(code: "reconnect-loop").compactMap(\.record.message)
-        }
+        let told = (0..<7).flatMap { Self.session(of: run, at: $0 * 3) }
         #expect(told.count == 1)
-        #expect(told.first?.hasPrefix("the account has logged in 5 times in 8 s: ") == true)
+        let record = try #require(told.first)
+        #expect(record.level == .warn)
+        #expect(
+            record.message
+                == "reconnect loop: 5 sessions of this client ended within 30 s of login, in 12 s; the last one: "
+                + "the server's connection was reset without the end of its stream"
+        )
+        // The same where the server makes a new resource up each time.
+        let other = Run()
+        #expect((0..<7).flatMap { Self.session(of: other, at: $0 * 3, resource: nil) }.count == 1)
     }
 
-    @Test func aLoopThatGoesOnIsToldEachTimeItHasDoubled() {
-        let watch = LoginWatch()
-        let told = (0..<200).compactMap { watch.note("a@b", at: Int64($0) * 10_000_000_000) }
-        #expect(told.map(\.count) == [5, 10, 20, 40, 80, 160])
-        #expect(told.last?.span == 1_590_000_000_000)
-        // After a pause it begins anew.
-        let later = (300..<306).compactMap { watch.note("a@b", at: Int64($0) * 10_000_000_000) }
-        #expect(later.map(\.count) == [5])
-        #expect(later.first?.span == 40_000_000_000)
+    @Test func `two clients that take one resource from each other are named as the cause`() throws {
+        let run = Run()
+        let told = (0..<10).flatMap { number in
+            Self.session(of: run, at: number, remote: "192.0.2.\(number % 2 + 1):50000") { harness in
+                harness.recv(
+                    "<stream:error><conflict xmlns='urn:ietf:params:xml:ns:xmpp-streams'/></stream:error></stream:stream>"
+                )
+            }
+        }
+        #expect(told.count == 2)
+        #expect(told.allSatisfy { $0.message?.contains("another login has taken the resource balcony") == true })
     }
 
-    @Test func loginsFarApartOrOfManyAccountsAreNone() {
-        let watch = LoginWatch()
-        for number in 0..<20 { #expect(watch.note("a@b", at: Int64(number) * 20_000_000_000) == nil) }
-        for number in 0..<(LoginWatch.capacity * 2) { #expect(watch.note("\(number)@b", at: 0) == nil) }
-        #expect(watch.note("new@b", at: 2 * LoginWatch.span) == nil)
-        for _ in 0..<3 { #expect(watch.note("new@b", at: 2 * LoginWatch.span) == nil) }
-        #expect(watch.note("new@b", at: 2 * LoginWatch.span)?.count == 5)
+    @Test func `independent clients of one account are no loop`() {
+        let run = Run()
+        let resources = (0..<12).flatMap { Self.session(of: run, at: $0, resource: "client \($0)") }
+        #expect(resources.isEmpty)
+        let addresses = (0..<12).flatMap { Self.session(of: run, at: $0, remote: "192.0.2.\($0):50000") }
+        #expect(addresses.isEmpty)
+    }
+
+    @Test func `sessions that end in order, or last, are no loop`() {
+        let run = Run()
+        // Each from a port of its own, as clients do.
+        let ended = (0..<12).flatMap { number in
+            Self.session(of: run, at: number, remote: "192.0.2.1:\(50000 + number)") { harness in
+                harness.send("</stream:stream>")
+                harness.recv("</stream:stream>")
+                harness.end(.client)
+                harness.end(.server)
+            }
+        }
+        #expect(ended.isEmpty)
+        let lasting = (0..<12).flatMap { Self.session(of: run, at: $0, lasting: 31_000_000_000) }
+        #expect(lasting.isEmpty)
+        let stopped = (0..<12).flatMap { Self.session(of: run, at: $0) { $0.session.stop(at: $0.now) } }
+        #expect(stopped.isEmpty)
+    }
+
+    @Test func `a client's port does not make it another`() {
+        let run = Run()
+        let told = (0..<6).flatMap { Self.session(of: run, at: $0, remote: "[2001:db8::1]:\(50000 + $0)") }
+        #expect(told.count == 1)
     }
 
     @Test func `A reconnect loop is reported however many other accounts have just logged in`() {

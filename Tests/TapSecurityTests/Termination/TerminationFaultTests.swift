@@ -131,6 +131,54 @@ struct TerminationFaultTests {
         #expect(String(decoding: login.harness.toServer, as: UTF8.self).contains("not-authorized"))
     }
 
+    /// What a hostile server may say, as the challenge and then the success, and what is found.
+    @Test(arguments: [
+        ([(nil, "success")], "before it has proven itself"),
+        ([("r=NONCEx,s=c2FsdA==,i=4096", "challenge"), (nil, "success")], "does not prove that it knows the password"),
+        (
+            [("r=NONCEx,s=c2FsdA==,i=4096", "challenge"), ("v=rmF9pqV8S7suAoZWja4dJRkFsKQ=", "success")],
+            "does not prove that it knows the password"
+        ),
+        ([("r=NONCEx,s=c2FsdA==,i=1", "challenge")], "1 iterations, 4096 to 1000000 are allowed"),
+        ([("r=somebodyElse,s=c2FsdA==,i=4096", "challenge")], "nonce does not continue the client's"),
+        ([("nonsense", "challenge")], "no list of attributes"),
+    ])
+    func `a hostile server is to blame, and not xmpptap or its limits`(
+        answers: [(message: String?, name: String)],
+        finding: String
+    ) throws {
+        let login = try TerminatedLogin()
+        login.begin("PLAIN", Array("\0juliet\0r0m30".utf8))
+        let first = try #require(login.toServer().flatMap { Base64.decode($0.text) })
+        let nonce = try #require(String(decoding: first, as: UTF8.self).split(separator: "r=").last)
+        for (message, name) in answers {
+            let text = message.map { Base64.encode(Array($0.replacing("NONCE", with: nonce).utf8)) } ?? ""
+            login.harness.recv("<\(name) xmlns='urn:ietf:params:xml:ns:xmpp-sasl'>\(text)</\(name)>")
+        }
+        login.harness.end(.client)
+        login.harness.end(.server)
+        login.harness.close()
+        let verdict = try #require(login.harness.told(code: "login-failed").first?.record)
+        #expect(verdict.details?["cause"] == "server-not-proven" && verdict.details?["side"] == "server")
+        #expect(verdict.details?["proxy_is_cause"] == false && verdict.details?["rule"] == "RFC 5802 §5")
+        let words = try #require(verdict.message)
+        #expect(words.contains(finding) && !words.contains("--limit") && !words.contains("--accounts"), "\(words)")
+    }
+
+    @Test func `more iterations than xmpptap allows are a limit of its own, and stored keys an account's`() throws {
+        let login = try TerminatedLogin()
+        login.begin("PLAIN", Array("\0juliet\0r0m30".utf8))
+        let first = try #require(login.toServer().flatMap { Base64.decode($0.text) })
+        let nonce = try #require(String(decoding: first, as: UTF8.self).split(separator: "r=").last)
+        let challenge = Base64.encode(Array("r=\(nonce)x,s=c2FsdA==,i=1000001".utf8))
+        login.harness.recv("<challenge xmlns='urn:ietf:params:xml:ns:xmpp-sasl'>\(challenge)</challenge>")
+        login.harness.end(.client)
+        login.harness.end(.server)
+        login.harness.close()
+        let verdict = try #require(login.harness.told(code: "login-failed").first?.record)
+        #expect(verdict.details?["cause"] == "own-login-refused" && verdict.details?["proxy_is_cause"] == true)
+    }
+
     // MARK: Messages
 
     @Test func `a client that begins without a message is asked for it`() throws {

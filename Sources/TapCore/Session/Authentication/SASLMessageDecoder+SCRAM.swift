@@ -18,7 +18,7 @@ extension SASLMessageDecoder {
         guard attributes.count >= 2, attributes[0].name == 0x6E, attributes[1].name == 0x72,
             !attributes[1].value.isEmpty
         else { throw Malformed() }
-        clientNonceCount = attributes[1].value.count
+        clientNonce = Array(attributes[1].value)
         facts["client_nonce_bytes"] = .integer(Int64(attributes[1].value.count))
         return try Self.note(user: try Self.unescape(attributes[0].value)[...], &facts)
     }
@@ -36,9 +36,12 @@ extension SASLMessageDecoder {
                 let salt = Base64.decode(try Self.string(attributes[1].value)),
                 let iterations = Int64(try Self.string(attributes[2].value)), iterations > 0
             else { throw Malformed() }
-            let own = first.value.count - (clientNonceCount ?? 0)
-            guard own >= 0 else { throw Malformed() }
-            facts["server_nonce_bytes"] = .integer(Int64(own))
+            if let clientNonce, !first.value.starts(with: clientNonce) {
+                facts["nonce_mismatch"] = true
+                facts["server_nonce_bytes"] = .integer(Int64(first.value.count))
+            } else {
+                facts["server_nonce_bytes"] = .integer(Int64(first.value.count - (clientNonce?.count ?? 0)))
+            }
             facts["salt_bytes"] = .integer(Int64(salt.count))
             facts["iterations"] = .integer(iterations)
             for attribute in attributes.dropFirst(3) {

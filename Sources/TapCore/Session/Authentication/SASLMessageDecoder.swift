@@ -6,7 +6,7 @@ struct SASLMessageDecoder: Sendable {
     let policy: RedactionPolicy
 
     /// Bytes of the client's nonce.
-    var clientNonceCount: Int?
+    var clientNonce: [UInt8]?
     /// The header with which a SCRAM or OAuth message begins, as the client first wrote it.
     var gs2Header: [UInt8]?
 

@@ -65,18 +65,32 @@ extension Session {
 
     private func seconds(since start: Int64) -> String { "\((now.monotonic - start) / 1_000_000_000) s" }
 
-    /// Tells an account that logs in again and again.
-    mutating func watchLogins() {
-        guard facts.kind == .client, let account = facts.jid,
-            let loop = run.logins.note(Address(account).comparableBare, at: now.monotonic)
+    /// Remembers which client of its account this is, as long as what it has said of itself is known.
+    mutating func identifyClient() {
+        guard facts.kind == .client, client == nil, let account = facts.jid else { return }
+        client =
+            ReconnectWatch.Client(
+                account: account,
+                resource: login?.requestedResource,
+                agent: login?.agent,
+                remote: remote
+            ).key
+    }
+
+    /// Tells a client whose sessions drop soon after login, again and again.
+    mutating func watchReconnects() {
+        guard let client, let opened = facts.opened, facts.isDropped,
+            now.monotonic - opened.monotonic <= ReconnectWatch.soon,
+            let loop = run.reconnects.noteDrop(of: client, at: now.monotonic)
         else { return }
         let span = loop.span < 1_000_000_000 ? "less than a second" : "\(loop.span / 1_000_000_000) s"
+        let advice = facts.verdict == .conflict ? "; give each client a resource of its own" : ""
         note(
             .note,
             .warn,
             code: "reconnect-loop",
-            "the account has logged in \(loop.count) times in \(span): something ends its sessions, or two clients take one "
-                + "resource from each other"
+            "reconnect loop: \(loop.count) sessions of this client ended within \(ReconnectWatch.soon / 1_000_000_000) s of "
+                + "login, in \(span); the last one: \(facts.endingWords)\(advice)"
         )
     }
 }

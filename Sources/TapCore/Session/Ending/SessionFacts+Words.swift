@@ -8,6 +8,14 @@ extension SessionFacts {
         }
     }
 
+    /// Whether it ended otherwise than by the client's own wish, or by this program's end.
+    var isDropped: Bool {
+        switch ending {
+        case .clean(by: .send), .undecoded(_, .finished), .stopped, .unrecorded, nil: false
+        case .clean, .error, .unclean, .undecoded, .tls, .tap: true
+        }
+    }
+
     var endingCondition: String? {
         switch ending {
         case .error(let condition, _), .tap(let condition): condition

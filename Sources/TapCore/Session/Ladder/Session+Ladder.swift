@@ -120,7 +120,10 @@ extension Session {
             if !facts.mechanisms.isEmpty { details["offered"] = .strings(facts.mechanisms) }
             finish(.mechanism, .ok, details: details)
             begin(rung, awaits: .server)
-            if rung == .sasl2 { beginInline(element) }
+            if rung == .sasl2 {
+                login?.note(agent: element.child("user-agent", element.namespace))
+                beginInline(element)
+            }
         case .challenge, .response, .proceed, .task:
             finish(rung, .ok, details: stepDetails(step))
             begin(rung, awaits: step.kind == .challenge || step.kind == .proceed ? .client : .server)
@@ -144,6 +147,7 @@ extension Session {
         for child in element.children {
             switch child.namespace {
             case .bind2 where child.isNamed("bind"), .bind2Legacy where child.isNamed("bind"):
+                login?.requestedResource = child.childText("tag", child.namespace)
                 begin(.bind2, awaits: .server)
             case .streamManagement where child.isNamed("resume"): begin(.resume, awaits: .server)
             default: break

@@ -32,6 +32,8 @@ extension Session {
         }
         if element.isNamed("auth") || element.isNamed("authenticate") {
             login?.ownLogin = SASLDecoder(policy: options.redaction)
+            login?.ownFailure = nil
+            login?.isServerUnproven = false
         }
         guard let step = decodeOwn(element, .send) else { return }
         record(bytes, step, .server)
@@ -160,8 +162,9 @@ extension Session {
                     + "password in --accounts with the server's",
                 part: .sasl
             )
-        case .ownLoginFailed(let words, let user):
+        case .ownLoginFailed(let words, let user, let isServerAtFault):
             login?.ownFailure = words
+            login?.isServerUnproven = isServerAtFault
             note(
                 .error,
                 .error,

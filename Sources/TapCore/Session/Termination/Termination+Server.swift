@@ -58,7 +58,7 @@ extension Termination {
         if let acts = outOfTurn() { return acts }
         guard case .server(let exchange, let login, let data, let isProven) = state else { return nil }
         guard !isProven, let bytes = Self.bytes(message) else {
-            return giveUp(login, "the server's challenge is no base64, or one too many")
+            return giveUp(login, "the server's challenge is no base64, or one too many", isServerAtFault: true)
         }
         var step = SlowStep(exchange, bytes)
         guard !exchange.mayTakeLong else {
@@ -78,8 +78,8 @@ extension Termination {
             // It has proven itself in a challenge, and its success comes without.
             state = .server(step.exchange, login, data: data, isProven: true)
             return [.respond([])]
-        case .failed(_, let text): return giveUp(login, text)
-        case nil: return giveUp(login, "its step was never done")
+        case .failed(_, let text): return giveUp(login, text, isServerAtFault: step.exchange.isPeerAtFault)
+        case nil: return giveUp(login, "its step was never done", isServerAtFault: false)
         }
     }
 
@@ -122,12 +122,12 @@ extension Termination {
         return [.fail, .remark(.ownLoginRefused(user: login.user ?? ""))]
     }
 
-    private mutating func giveUp(_ login: Login, _ words: String) -> [Act] {
+    private mutating func giveUp(_ login: Login, _ words: String, isServerAtFault: Bool) -> [Act] {
         state = .idle
         failures += 1
         owedFailures += 1
         return [
-            .abort, .remark(.ownLoginFailed(words, user: login.user ?? "")),
+            .abort, .remark(.ownLoginFailed(words, user: login.user ?? "", isServerAtFault: isServerAtFault)),
             .refuse(.temporaryAuthFailure, "xmpptap could not log in to the server"),
         ]
     }
@@ -146,7 +146,7 @@ extension Termination {
     private mutating func distrust(_ words: String, _ user: String?) -> [Act] {
         state = .idle
         return [
-            .remark(.ownLoginFailed(words, user: user ?? "")),
+            .remark(.ownLoginFailed(words, user: user ?? "", isServerAtFault: true)),
             .end(.notAuthorized, "The server has not proven itself.", isServerAtFault: true),
         ]
     }

@@ -43,8 +43,9 @@ struct Termination {
         /// The proxy's own login begins.
         case ownLogin(MechanismChoice, user: String)
         case ownLoginRefused(user: String)
-        /// The server does not prove that it knows the password, or what it signs is not what it offers.
-        case ownLoginFailed(String, user: String)
+        /// The proxy gives its own login up; `isServerAtFault` where the server broke the mechanism's rules or did not prove
+        /// that it knows the password.
+        case ownLoginFailed(String, user: String, isServerAtFault: Bool)
         case noMechanism([String])
         /// The account's stored keys are of other mechanisms than the client uses.
         case noKeys(of: String, has: [String], user: String)

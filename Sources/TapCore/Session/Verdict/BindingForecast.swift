@@ -97,16 +97,18 @@ public struct BindingForecast: Sendable, Hashable {
     public enum Outcome: Sendable, Hashable {
         /// Channel binding does not stand in the way.
         case works
-        /// It cannot work.
+        /// The standard has one end refuse it. Not every server does (``isRisk``).
         case fails(LoginCause)
         /// It depends on what nobody here can know; on what.
         case depends(String)
     }
 
-    /// What will come of it.
+    /// What will come of it, if both ends keep to the standard.
     public let outcome: Outcome
     /// Why, as a clause for people.
     public let words: String
+    /// What the proxy does.
+    public let strategy: Strategy
 
     /// Why it fails; nil where it need not.
     public var cause: LoginCause? {
@@ -114,8 +116,13 @@ public struct BindingForecast: Sendable, Hashable {
         return cause
     }
 
+    /// Whether servers are known that let it pass, although the standard has them refuse it: of the flag `y`, ejabberd 23.01
+    /// is one and Prosody 0.12 is not. A wrong binding or signature cannot pass where it is compared at all.
+    public var isRisk: Bool { cause == .bindingDenied }
+
     /// The forecast of a login under a strategy.
     public init(_ login: Login, _ strategy: Strategy) {
+        self.strategy = strategy
         (outcome, words) = Self.judge(login, strategy)
     }
 
@@ -163,14 +170,14 @@ public struct BindingForecast: Sendable, Hashable {
         return (
             .fails(.bindingDenied),
             strategy == .strip
-                ? "the client does not see the server's -PLUS mechanisms and says so, which the server must refuse"
-                : "the client says that the server has no channel binding, and it offers some"
+                ? "the client does not see the server's -PLUS mechanisms and says so (gs2 flag y)"
+                : "the client says that the server has no channel binding (gs2 flag y), and the server offers it"
         )
     }
 
     private static func bound(_ type: String, _ login: Login, _ strategy: Strategy) -> Judgement {
         if strategy == .strip {
-            return (.fails(.bindingDenied), "without -PLUS the client says y, which the server must refuse")
+            return (.fails(.bindingDenied), "without -PLUS the client says that the server has none (gs2 flag y)")
         }
         if strategy == .clear {
             return (.fails(.bindingMismatch), "the client binds by \(type), and has no TLS connection here to bind to")

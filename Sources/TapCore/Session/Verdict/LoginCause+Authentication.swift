@@ -10,6 +10,13 @@ extension LoginCause {
                     "compare the password in --accounts with the server's: the client has proven to xmpptap that it has "
                     + "the one in the file"
             )
+        case .serverNotProven:
+            Entry(
+                side: .server,
+                rule: "RFC 5802 §5",
+                advice: "do not trust this server before the reason is found: look at its certificate, at its SCRAM "
+                    + "implementation, and for an intermediary in front of it"
+            )
         case .noCommonMechanism:
             Entry(
                 side: .client,

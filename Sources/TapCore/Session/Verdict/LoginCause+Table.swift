@@ -30,7 +30,7 @@ extension LoginCause {
             .clockSkew,
             .certificateWrongName, .certificateUnknownIssuer, .authorityNotTrusted, .certificateNotAccepted,
             .certificateRefused, .alpnMismatch, .tlsIncompatible,
-            .startTLSInjection, .tlsFailed:
+            .startTLSInjection, .tlsExpected, .tlsUnexpected, .tlsFailed:
             tlsEntry
         case .notXMPP, .malformedStream, .namespaceMismatch, .versionMismatch, .hostUnknown, .seeOtherHost,
             .resourceConstraint, .policyViolation, .systemShutdown, .streamError, .serverSilent, .serverGone,
@@ -164,6 +164,22 @@ extension LoginCause {
                 side: .client,
                 rule: "RFC 6120 §5.3.3",
                 advice: "look at what stands between the two: somebody may have injected it, or this side does not wait"
+            )
+        case .tlsExpected:
+            Entry(
+                side: .client,
+                rule: "XEP-0368 §3",
+                advice:
+                    "let the client begin with TLS (direct TLS), name the server's port for STARTTLS instead (usually "
+                    + "5222), or let xmpptap begin TLS with the server (--server-tls direct)"
+            )
+        case .tlsUnexpected:
+            Entry(
+                side: .client,
+                rule: "XEP-0368 §3",
+                advice:
+                    "let the client ask for TLS (STARTTLS), or name the server's port for direct TLS instead (usually "
+                    + "5223)"
             )
         case .tlsFailed:
             Entry(side: .server, rule: "RFC 8446", advice: "check that this is the right port, and look at both logs")

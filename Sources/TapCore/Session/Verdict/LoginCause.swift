@@ -52,6 +52,10 @@ public enum LoginCause: String, Sendable, Hashable, CaseIterable {
     case tlsIncompatible = "tls-incompatible"
     /// Plaintext came where TLS was to begin.
     case startTLSInjection = "starttls-injection"
+    /// The client's stream began in clear text on a port of the server that expects TLS from the first byte.
+    case tlsExpected = "tls-expected"
+    /// TLS was begun on a port of the server that speaks in clear text first.
+    case tlsUnexpected = "tls-unexpected"
     /// TLS failed otherwise.
     case tlsFailed = "tls-failed"
 
@@ -98,6 +102,8 @@ public enum LoginCause: String, Sendable, Hashable, CaseIterable {
     case notAuthorized = "not-authorized"
     /// The server refused the login that this program made for a client whose own it had ended.
     case ownLoginRefused = "own-login-refused"
+    /// The server broke the rules of SCRAM, or did not prove that it knows the password.
+    case serverNotProven = "server-not-proven"
     /// The account is disabled.
     case accountDisabled = "account-disabled"
     /// The password or token has expired.

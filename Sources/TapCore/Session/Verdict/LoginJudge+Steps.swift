@@ -51,6 +51,28 @@ extension LoginJudge {
 
     // MARK: SASL
 
+    /// The login that this program made for the client, where the server did not prove itself in it.
+    func ofOwnLogin() -> LoginVerdict? {
+        guard notes.isServerUnproven, let words = notes.ownFailure else { return nil }
+        return LoginVerdict(
+            .serverNotProven,
+            at: rungs.contains { $0.name == .sasl2 } ? .sasl2 : .sasl,
+            "xmpptap gave up its own login to the server: \(words)",
+            condition: attempt?.condition
+        )
+    }
+
+    /// The server broke the rules of SCRAM and the client would not have it; `deed` is what the client did.
+    func ofBreach(_ attempt: LoginNotes.Attempt, at rung: Rung.Name, _ deed: String) -> LoginVerdict? {
+        guard !attempt.isOwn, let breach = attempt.breach else { return nil }
+        return LoginVerdict(
+            .serverNotProven,
+            at: rung,
+            "the server \(breach), and the client \(deed)",
+            condition: attempt.condition
+        )
+    }
+
     /// An authentication has failed.
     func of(_ attempt: LoginNotes.Attempt) -> LoginVerdict {
         let rung: Rung.Name = rungs.contains { $0.name == .sasl2 } ? .sasl2 : .sasl
@@ -59,6 +81,7 @@ extension LoginJudge {
         func verdict(_ cause: LoginCause, _ finding: String, side: LoginCause.Side? = nil) -> LoginVerdict {
             LoginVerdict(cause, at: rung, finding + said, condition: condition, side: side)
         }
+        if attempt.isOwn, let verdict = ofOwnLogin() { return verdict }
         if attempt.isOwn, let words = notes.ownFailure {
             var found = LoginVerdict(
                 .ownLoginRefused,
@@ -74,6 +97,11 @@ extension LoginJudge {
                 .ownLoginRefused,
                 "the server refuses the login that xmpptap makes for the client by \(attempt.mechanism) (\(condition))"
             )
+        }
+        if attempt.isAborted || condition == "aborted",
+            let verdict = ofBreach(attempt, at: rung, "broke \(attempt.mechanism) off")
+        {
+            return verdict
         }
         if attempt.isRefusedHere, let verdict = ofRefusalHere(attempt, verdict) { return verdict }
         if let (cause, words, side) = ofBinding(attempt, condition) { return verdict(cause, words, side: side) }
@@ -209,7 +237,7 @@ extension LoginJudge {
         case "channel-bindings-dont-match":
             let side: LoginCause.Side? = forecast == .bindingMismatch ? .tap : .client
             return (.bindingMismatch, "the login is bound to another TLS connection than the server has", side)
-        case "server-does-support-channel-binding": return denial(forecast)
+        case "server-does-support-channel-binding": return denial()
         case "channel-binding-not-supported", "unsupported-channel-binding-type":
             let type = attempt.binding ?? "of a type"
             return (.bindingMismatch, "the server does not support the channel binding \(type)", .client)
@@ -220,8 +248,12 @@ extension LoginJudge {
         }
         guard ["not-authorized", "malformed-request", "aborted"].contains(condition) else { return nil }
         switch attempt.bindingFlag {
-        case "y" where condition == "malformed-request": return denial(forecast)
-        case "y" where forecast == .bindingDenied: return denial(forecast)
+        case "y" where notes.bindingSeen == true: break
+        case "y" where condition == "malformed-request": return denial()
+        // Before its challenge a server may refuse the flag; behind it, it is the proof that it did not like.
+        case "y" where forecast == .bindingDenied && !attempt.isChallenged:
+            let (cause, words, side) = denial()
+            return (cause, "\(words); an unknown name may look the same", side)
         case "p" where forecast == .bindingMismatch:
             return (.bindingMismatch, "the login is bound to the client's TLS connection, which ends at xmpptap", nil)
         default: break
@@ -232,8 +264,9 @@ extension LoginJudge {
         return (forecast, "the client found that what it sees is not what the server signs", nil)
     }
 
-    private func denial(_ forecast: LoginCause?) -> (LoginCause, String, LoginCause.Side?) {
-        let side: LoginCause.Side? = forecast == .bindingDenied ? .tap : nil
+    private func denial() -> (LoginCause, String, LoginCause.Side?) {
+        // It says so because it was not shown the -PLUS mechanisms, or of its own will.
+        let side: LoginCause.Side? = notes.bindingForecast?.strategy == .strip ? .tap : nil
         return (
             .bindingDenied,
             "the client says that the server has no channel binding (gs2 flag y), and the server has it",

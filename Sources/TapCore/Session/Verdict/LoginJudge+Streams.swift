@@ -94,6 +94,9 @@ extension LoginJudge {
     /// Somebody had to go on and did not.
     func ofSilence(_ rung: Rung) -> LoginVerdict {
         guard rung.awaited == .client else {
+            if rung.name == .streamOpen, facts.received.bytes == 0, !rungs.contains(where: { $0.name == .tls }) {
+                return ofNoByte(rung)
+            }
             guard leaver == .server else {
                 return LoginVerdict(.serverSilent, at: rung.name, "the server did not answer\(waited(rung))")
             }
@@ -120,6 +123,25 @@ extension LoginJudge {
         }
     }
 
+    /// Not one byte has come from the server: perhaps it expects TLS, in which the rules of XMPP for a stream's end do not
+    /// hold yet.
+    private func ofNoByte(_ rung: Rung) -> LoginVerdict {
+        let isGone = leaver == .server
+        var found = LoginVerdict(
+            isGone ? .serverGone : .serverSilent,
+            at: rung.name,
+            isGone
+                ? "the server closed the connection without sending a byte"
+                : "the server did not send a byte\(waited(rung))",
+            side: .network
+        )
+        found.rule = nil
+        found.advice =
+            "look in the server's log; a port that expects TLS from the first byte looks like this to a client in clear text: "
+            + "name its port for STARTTLS (usually 5222), or use --server-tls direct"
+        return found
+    }
+
     private func waited(_ rung: Rung) -> String {
         let seconds = rung.duration / 1_000_000_000
         return seconds > 0 ? " for \(seconds) s" : ""
@@ -133,6 +155,9 @@ extension LoginJudge {
 
     /// The client had a challenge to answer and left: it does not like what the server's message says or signs.
     private func afterChallenge(_ rung: Rung.Name, _ went: String) -> LoginVerdict {
+        if let attempt, let verdict = ofBreach(attempt, at: rung, attempt.isAborted ? "broke it off" : went) {
+            return verdict
+        }
         if let attempt, attempt.isAborted {
             return LoginVerdict(.clientAborted, at: rung, "the client broke \(attempt.mechanism) off")
         }
@@ -147,6 +172,7 @@ extension LoginJudge {
     /// Nothing failed and nothing was under way.
     func ofNothing() -> LoginVerdict {
         if let attempt, attempt.hasSucceeded, notes.offer == nil {
+            if let verdict = ofBreach(attempt, at: .sasl, "left") { return verdict }
             return LoginVerdict(
                 .clientGaveUp,
                 at: .sasl,

@@ -18,6 +18,8 @@ extension LoginJudge {
         // Who leaves at the sight of a certificate is told apart by the driver.
         case "tls-ended-in-handshake" where isClient: return verdict(.clientGaveUp)
         case "tls-ended-in-handshake": return verdict(.serverGone)
+        // Who has not opened a stream has not been asked for TLS either.
+        case "tls-not-tls" where !isClient && !notes.hasServerHeader: return verdict(.tlsUnexpected)
         case "tls-alert": return ofAlert(Self.alert(in: words ?? ""), isClient, verdict)
         default: return verdict(.tlsFailed, side: side)
         }

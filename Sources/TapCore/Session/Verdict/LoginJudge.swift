@@ -66,6 +66,7 @@ struct LoginJudge {
         // Someone was silent for too long: who, is told by the ladder.
         case StreamErrorCondition.connectionTimeout.rawValue where rungs.contains { $0.awaited != nil }: return nil
         default:
+            if let verdict = ofOwnLogin() { return verdict }
             let words = notes.refusal ?? "xmpptap ended the session"
             if let cause = notes.refusalCause {
                 return LoginVerdict(cause, at: .startTLS, Self.clause(words), condition: condition)
@@ -98,6 +99,14 @@ struct LoginJudge {
         let side: LoginCause.Side = direction == .send ? .client : .server
         if isForeign, direction == .send {
             return LoginVerdict(.notXMPP, at: .streamOpen, "what the client sends is no XMPP")
+        }
+        if isForeign, notes.hasServerTLS {
+            return LoginVerdict(
+                .tlsExpected,
+                at: .streamOpen,
+                "the server answered the client's stream, which is in clear text, in TLS: its port expects TLS from the "
+                    + "first byte"
+            )
         }
         let words = "the \(side.rawValue)'s stream breaks off from XMPP: \(fault.explanation)"
         switch fault.code {

@@ -19,6 +19,10 @@ final class LoginNotes {
         var isChallenged = false
         /// The client has answered the last challenge.
         var hasAnswered = false
+        /// What the server did that SCRAM does not allow, as a clause of which it is the subject.
+        var breach: String?
+        /// The server has sent a signature, or what stands in its place cannot be read.
+        var hasSignature = false
         /// The server signs the list of mechanisms (XEP-0474).
         var signsMechanisms = false
         /// The server signs the version of TLS (XEP-0515).
@@ -39,6 +43,28 @@ final class LoginNotes {
         var isRefusedHere = false
 
         var isSCRAM: Bool { mechanism.hasPrefix("SCRAM-") }
+
+        /// Looks at a message of the server's (RFC 5802 §5, §5.1).
+        mutating func judge(_ kind: AuthenticationStep.Kind, _ facts: Facts) {
+            guard isSCRAM, breach == nil else { return }
+            if facts["server_signature"] != nil || facts["redacted"] != nil { hasSignature = true }
+            switch kind {
+            case .challenge where facts["malformed"] != nil: breach = "sent a malformed challenge"
+            case .challenge where facts["nonce_mismatch"] != nil:
+                breach = "sent a nonce that does not continue the client's"
+            case .challenge:
+                guard case .integer(let count)? = facts["iterations"], count < Self.leastIterations else { return }
+                breach =
+                    "asks for \(count) iteration\(count == 1 ? "" : "s") of the hash, fewer than the "
+                    + "\(Self.leastIterations) of RFC 5802 §5.1"
+            case .success where !isChallenged: breach = "reported success before the client had proven anything"
+            case .success where !hasSignature: breach = "reported success without its signature (v=)"
+            default: break
+            }
+        }
+
+        /// RFC 5802 §5.1: a server should ask for no fewer.
+        private static let leastIterations: Int64 = 4096
     }
 
     var attempts: [Attempt] = []
@@ -52,9 +78,15 @@ final class LoginNotes {
     /// What this program said where it ended the session, and the cause, where that is a certain one.
     var refusal: String?
     var refusalCause: LoginCause?
+    /// What the server said first is a record of TLS.
+    var hasServerTLS = false
     /// It is this program, not the server, that demands TLS of the client.
     var demandsTLS = false
     var connectionFault = ConnectionFault.unreachable
+    /// The resource, or the tag of Bind2, that the client asks for.
+    var requestedResource: String?
+    /// What the client says of itself with SASL2 (XEP-0388 §2.2).
+    var agent: String?
     /// What the driver knows, and the streams do not show.
     var blamed: LoginVerdict?
     /// What channel binding will come to, where both legs are known.
@@ -67,6 +99,10 @@ final class LoginNotes {
     var computing: String?
     /// Why this program has given its own login up.
     var ownFailure: String?
+    /// It has done so because the server did not prove itself.
+    var isServerUnproven = false
+    /// What this server has done with logins like the one that ``bindingForecast`` is about; nil where none was seen.
+    var bindingSeen: Bool?
     /// The client's stream in which its login was ended here.
     var endedEpoch: Int?
     /// The client waits for the features so that its login can be ended.
@@ -101,6 +137,13 @@ final class LoginNotes {
         if let last = attempts.indices.last, !attempts[last].isOwn { attempts[last].isRefusedHere = true }
     }
 
+    /// What tells one client of an account from another.
+    func note(agent: Element?) {
+        guard let agent else { return }
+        let parts = [agent.attribute("id")] + ["software", "device"].map { agent.childText($0, agent.namespace) }
+        self.agent = parts.map { $0 ?? "" }.joined(separator: "\n")
+    }
+
     func note(_ features: StreamFeatures) {
         offer = Offer(
             requiresTLS: features.startTLS == .required,
@@ -118,6 +161,7 @@ final class LoginNotes {
         }
         guard let last = attempts.indices.last else { return }
         note(step.facts, in: &attempts[last])
+        attempts[last].judge(step.kind, step.facts)
         switch step.kind {
         case .challenge, .proceed:
             attempts[last].isChallenged = true

@@ -13,8 +13,9 @@ public struct LoginVerdict: Sendable, Hashable {
     public var side: LoginCause.Side
     /// The section of an RFC or XEP that says what should have been; nil where none does.
     public var rule: String?
-    /// Whether the session would have become ready without this program in between.
-    public var isProxyTheCause: Bool
+    /// Whether the session would have become ready without this program in between; nil where what was read does not show
+    /// whether it was there.
+    public var isProxyTheCause: Bool?
     /// What happened, as a clause for people.
     public var finding: String
     /// What to try, as an order to the reader.
@@ -47,8 +48,8 @@ public struct LoginVerdict: Sendable, Hashable {
     /// One line for people; the verdict's parts in the order in which one asks for them.
     public var message: String {
         let broken = rule.map { " (\($0))" } ?? ""
-        let fault = isProxyTheCause ? "xmpptap itself is the cause" : "xmpptap is not the cause"
-        return "the login failed at \(rung.rawValue): \(finding)\(broken); \(fault); try: \(advice)"
+        let fault = isProxyTheCause.map { $0 ? "; xmpptap itself is the cause" : "; xmpptap is not the cause" } ?? ""
+        return "the login failed at \(rung.rawValue): \(finding)\(broken)\(fault); try: \(advice)"
     }
 
     /// The same for machines.
@@ -57,7 +58,7 @@ public struct LoginVerdict: Sendable, Hashable {
             Self.causeDetail: .string(cause.rawValue), "rung": .string(rung.rawValue), "side": .string(side.rawValue),
         ]
         details["rule"] = rule.map { .string($0) }
-        details["proxy_is_cause"] = .boolean(isProxyTheCause)
+        details["proxy_is_cause"] = isProxyTheCause.map { .boolean($0) }
         details["finding"] = .string(finding)
         details["try"] = .string(advice)
         return details
@@ -74,7 +75,7 @@ public struct LoginVerdict: Sendable, Hashable {
         self.rung = rung
         self.side = side
         rule = details["rule"]?.text
-        isProxyTheCause = details["proxy_is_cause"] == true
+        isProxyTheCause = details["proxy_is_cause"].map { $0 == true }
         finding = details["finding"]?.text ?? ""
         advice = details["try"]?.text ?? ""
         condition = record.condition

@@ -25,13 +25,22 @@ extension Session {
         let forecast = BindingForecast(subject, login.termination?.isEnding == true ? .accounts : legs.strategy)
         guard forecast != login.bindingForecast else { return }
         login.bindingForecast = forecast
-        note(
-            .note,
-            forecast.cause == nil ? .info : .warn,
-            code: "channel-binding",
-            forecast.message,
-            part: .sasl
-        )
+        login.bindingSeen = facts.domain.flatMap { domain in
+            forecast.cause.flatMap { run.bindings.seen(domain, $0) }
+        }
+        // Before the client has chosen, nobody knows whether it matters.
+        guard let attempt, attempt.bindingFlag != nil || !attempt.isSCRAM,
+            let (level, words) = forecast.warning(seen: login.bindingSeen)
+        else { return }
+        note(.note, level, code: "channel-binding", words, part: .sasl)
+    }
+
+    /// The server has accepted the login, or refused it; what it does with such logins is remembered for the next.
+    mutating func noteBindingOutcome(accepted: Bool) {
+        guard let login, let domain = facts.domain, let cause = login.bindingForecast?.cause,
+            let attempt = login.attempts.last, !attempt.isOwn, accepted || attempt.isRefusedForBinding
+        else { return }
+        run.bindings.note(domain, cause, accepted: accepted)
     }
 
     private static func flag(of attempt: LoginNotes.Attempt) -> BindingForecast.Flag? {
@@ -44,13 +53,49 @@ extension Session {
     }
 }
 
+extension LoginNotes.Attempt {
+    /// Whether the server has refused it for its channel binding, as far as that can be told from its answer.
+    fileprivate var isRefusedForBinding: Bool {
+        switch serverError {
+        case "server-does-support-channel-binding", "channel-bindings-dont-match": return true
+        default: break
+        }
+        return tells == .bindingMismatch || bindingFlag == "y" && condition == "malformed-request"
+    }
+}
+
 extension BindingForecast {
-    /// The forecast in one line for people.
-    public var message: String {
+    /// What is to be said of it, once the client has chosen; nil where there is nothing that matters.
+    ///
+    /// - Parameter seen: Whether this server has accepted such a login before; nil where none was seen.
+    func warning(seen: Bool?) -> (level: Level, words: String)? {
         switch outcome {
-        case .works: "channel binding does not stand in the way: \(words)"
-        case .fails(let cause): "this login will fail: \(words); try: \(cause.entry.advice)"
-        case .depends(let what): "it depends on \(what): \(words)"
+        case .works: return nil
+        case .depends(let what): return (.info, "it depends on \(what): \(words)")
+        case .fails(let cause):
+            let entry = cause.entry
+            let rule = entry.rule ?? "the standard"
+            // The client is the one that compares what is signed (XEP-0474, XEP-0515).
+            let duty =
+                switch cause {
+                case .mechanismsAltered, .tlsVersionAltered: "requires the client to abort this login"
+                default: "requires the server to refuse this login"
+                }
+            switch seen {
+            case true?: return nil
+            case false?:
+                return (
+                    .warn,
+                    "\(rule) \(duty): \(words); this server has refused such a login before; try: \(entry.advice)"
+                )
+            case nil where isRisk:
+                return (
+                    .info,
+                    "this login is at risk: \(rule) requires the server to refuse it (Prosody 0.12 does, ejabberd 23.01 "
+                        + "does not): \(words)"
+                )
+            case nil: return (.warn, "\(rule) \(duty): \(words); try: \(entry.advice)")
+            }
         }
     }
 }

@@ -45,6 +45,12 @@ extension Session {
 
     /// The verdict of a session that has ended; nil where it became ready, or nobody can say that it failed.
     func verdict() -> LoginVerdict? {
+        var verdict = judged()
+        if options.isClientLog { verdict?.isProxyTheCause = nil }
+        return verdict
+    }
+
+    private func judged() -> LoginVerdict? {
         guard facts.opened == nil, !isVerifying, facts.ending != .stopped, let login else { return nil }
         if let blamed = login.blamed { return blamed }
         let judge = LoginJudge(

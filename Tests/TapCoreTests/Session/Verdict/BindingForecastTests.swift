@@ -155,29 +155,121 @@ import Testing
         )
     }
 
-    @Test func whatWillComeOfALoginIsToldBeforeItEnds() {
-        var harness = SessionHarness()
-        harness.session.bind(BindingForecast.Legs(.minted, clientTLS: 0x0304, serverTLS: 0x0304))
+    // MARK: What is told of it
+
+    /// A login at a server that offers channel binding, through legs that end TLS; up to the client's first message.
+    private static func begun(
+        _ flag: String,
+        _ strategy: Strategy = .minted,
+        run: Run = Run(),
+        mechanism: String? = nil
+    ) -> SessionHarness {
+        var harness = SessionHarness(run: run)
+        harness.session.bind(BindingForecast.Legs(strategy, clientTLS: 0x0304, serverTLS: 0x0304))
         harness.send(L.header)
         harness.recv(
             L.answer
                 + L.features(
-                    L.mechanisms("SCRAM-SHA-1", "SCRAM-SHA-1-PLUS")
+                    L.mechanisms("SCRAM-SHA-1", "SCRAM-SHA-1-PLUS", "PLAIN", "EXTERNAL")
                         + "<sasl-channel-binding xmlns='urn:xmpp:sasl-cb:0'><channel-binding type='tls-exporter'/>"
                         + "</sasl-channel-binding>"
                 )
         )
-        func told() -> [String] { harness.told(code: "channel-binding").compactMap(\.record.message) }
-        #expect(told().count == 1 && told()[0].hasPrefix("it depends on whether the client has channel binding"))
-        harness.send(L.auth("SCRAM-SHA-1-PLUS", "p=tls-exporter,," + L.scramFirst))
-        #expect(told().count == 2 && told()[1].hasPrefix("this login will fail: tls-exporter differs"))
+        #expect(told(harness).isEmpty)
+        if mechanism == "PLAIN" { harness.send(L.plain) }
+        if mechanism == "EXTERNAL" { harness.send(L.auth("EXTERNAL", "=")) }
+        guard mechanism == nil else { return harness }
+        harness.send(L.auth(flag.hasPrefix("p") ? "SCRAM-SHA-1-PLUS" : "SCRAM-SHA-1", "\(flag),," + L.scramFirst))
+        return harness
+    }
+
+    /// Lets it succeed.
+    private static func succeed(_ harness: inout SessionHarness) {
+        harness.recv(L.sasl("challenge", L.challenge))
+        harness.send(L.sasl("response", L.final))
+        harness.recv(L.sasl("success", "v=rmF9pqV8S7suAoZWja4dJRkFsKQ="))
+    }
+
+    private static func told(_ harness: borrowing SessionHarness) -> [Record] {
+        harness.told(code: "channel-binding").map(\.record)
+    }
+
+    @Test func `what the RFC requires of a bound login is told before it ends`() {
+        var harness = Self.begun("p=tls-exporter")
+        #expect(Self.told(harness).map(\.level) == [.warn])
+        #expect(
+            Self.told(harness).first?.message?.hasPrefix(
+                "RFC 5802 §6, RFC 5056 §2 requires the server to refuse this login: tls-exporter differs"
+            ) == true
+        )
         harness.recv(L.sasl("challenge", L.challenge))
         harness.send(L.sasl("response", L.final))
         harness.recv(L.failure("not-authorized"))
         harness.leave()
-        #expect(told().count == 2)
+        #expect(Self.told(harness).count == 1)
         #expect(harness.verdicts.map(\.cause) == [.bindingMismatch])
-        #expect(harness.told(code: "channel-binding").map(\.record.level) == [.info, .warn])
+    }
+
+    @Test func `nothing is said of channel binding where it does not matter`() {
+        for strategy in [Strategy.minted, .serverCertificate, .clear] {
+            for (flag, mechanism) in [("n", nil), ("", "PLAIN")] {
+                var harness = Self.begun(flag, strategy, mechanism: mechanism)
+                harness.recv(L.sasl(mechanism == nil ? "challenge" : "success", mechanism == nil ? L.challenge : ""))
+                #expect(Self.told(harness).isEmpty, "\(strategy) \(flag)")
+            }
+        }
+        // What a login depends on is told once the client has chosen it.
+        #expect(Self.told(Self.begun("", mechanism: "EXTERNAL")).map(\.level) == [.info])
+    }
+
+    @Test func `the flag y is a risk until it has been seen what the server does`() {
+        let run = Run()
+        var first = Self.begun("y", run: run)
+        #expect(Self.told(first).map(\.level) == [.info])
+        let words = Self.told(first).first?.message ?? ""
+        #expect(words.hasPrefix("this login is at risk: RFC 5802 §6 requires the server to refuse it"), "\(words)")
+        #expect(!words.contains("will fail"))
+        Self.succeed(&first)
+        // It was seen to accept it: there is nothing more to say.
+        for _ in 0..<25 {
+            var next = Self.begun("y", run: run)
+            Self.succeed(&next)
+            #expect(Self.told(next).isEmpty)
+        }
+        // Which says nothing of other runs, and a server that refuses it is known for that.
+        let other = Run()
+        var refused = Self.begun("y", run: other)
+        refused.recv(L.failure("malformed-request"))
+        refused.leave()
+        #expect(refused.verdicts.map(\.cause) == [.bindingDenied])
+        let again = Self.begun("y", run: other)
+        #expect(Self.told(again).map(\.level) == [.warn])
+        #expect(Self.told(again).first?.message?.contains("this server has refused such a login") == true)
+    }
+
+    @Test func `a wrong password with the flag y is not put down to channel binding, nor to xmpptap`() {
+        let run = Run()
+        var accepted = Self.begun("y", run: run)
+        Self.succeed(&accepted)
+        for hasBeenSeen in [false, true] {
+            var harness = Self.begun("y", run: hasBeenSeen ? run : Run())
+            harness.recv(L.sasl("challenge", L.challenge))
+            harness.send(L.sasl("response", L.final))
+            harness.recv(L.failure("not-authorized"))
+            harness.leave()
+            #expect(harness.verdicts.map(\.cause) == [.notAuthorized])
+            #expect(harness.verdicts.first?.isProxyTheCause == false)
+        }
+        // The client says y of its own will: nothing was taken from it.
+        var own = Self.begun("y")
+        own.recv(L.failure("malformed-request"))
+        own.leave()
+        #expect(own.verdicts.map(\.cause) == [.bindingDenied] && own.verdicts.map(\.side) == [.client])
+        #expect(own.verdicts.first?.isProxyTheCause == false)
+        var stripped = Self.begun("y", .strip)
+        stripped.recv(L.failure("malformed-request"))
+        stripped.leave()
+        #expect(stripped.verdicts.map(\.side) == [.tap])
     }
 
     @Test func aClientInClearHasNothingToBindTo() {

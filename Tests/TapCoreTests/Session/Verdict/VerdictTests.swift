@@ -261,6 +261,41 @@ import XMPPCore
         #expect(disbelieved.verdicts.first?.finding.contains("RFC 5802 §5, v=") == true)
     }
 
+    @Test(
+        arguments: [
+            ([sasl("success")], "reported success before the client had proven anything"),
+            ([sasl("challenge", challenge), sasl("success")], "reported success without its signature"),
+            (
+                [sasl("challenge", "r=somebodyElse,s=QSXCR+Q6sek8bf92,i=4096")],
+                "a nonce that does not continue the client's"
+            ),
+            ([sasl("challenge", challenge.replacing("i=4096", with: "i=1"))], "asks for 1 iteration"),
+            ([sasl("challenge", "nonsense")], "malformed"),
+        ]
+    ) func `a server that breaks the rules of SCRAM is named where its client leaves`(
+        answers: [String],
+        finding: String
+    ) {
+        for aborts in [false, true] {
+            var harness = L.opened(L.mechanisms("SCRAM-SHA-1"))
+            harness.send(L.auth("SCRAM-SHA-1", "n,," + L.scramFirst))
+            for (number, answer) in answers.enumerated() {
+                if number > 0 { harness.send(L.sasl("response", L.final)) }
+                harness.recv(answer)
+            }
+            if aborts, !answers.contains(where: { $0.contains("<success") }) {
+                harness.send("<abort xmlns='urn:ietf:params:xml:ns:xmpp-sasl'/>")
+                harness.recv(L.failure("aborted"))
+            }
+            harness.leave()
+            Self.expect(harness, .serverNotProven, at: .sasl, by: .server, rule: "RFC 5802 §5")
+            #expect(harness.verdicts.first?.finding.contains(finding) == true, "\(harness.verdicts)")
+        }
+    }
+
+    private static func sasl(_ name: String, _ message: String = "") -> String { L.sasl(name, message) }
+    private static let challenge = L.challenge
+
     @Test func theWordsOfAServerAreToldAndSecretsNever() throws {
         for policy in [RedactionPolicy.secrets, .metadata] {
             var harness = L.opened(L.mechanisms("PLAIN"), options: SessionOptions(level: .error, redaction: policy))
@@ -355,12 +390,68 @@ import XMPPCore
         #expect(server.verdicts.first?.finding == "the server did not answer for 12 s")
         var gone = SessionHarness()
         gone.send(L.header)
+        gone.recv(L.answer)
         gone.leave(.server, .reset)
-        Self.expect(gone, .serverGone, at: .streamOpen, by: .server, rule: "RFC 6120 §4.4")
+        Self.expect(gone, .serverGone, at: .features, by: .server, rule: "RFC 6120 §4.4")
         var timeout = L.opened("<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'><required/></starttls>")
         timeout.abort(.connectionTimeout, "No session within 30 s (limit login).")
         timeout.leave()
         Self.expect(timeout, .tlsRequired, at: .startTLS, by: .client, rule: "RFC 6120 §5.3.1")
+    }
+
+    @Test func `clear text on a port that expects TLS is not blamed on the server`() {
+        // It answers in terms of TLS: a fatal alert, or a handshake of its own.
+        for bytes: [UInt8] in [[0x15, 3, 1, 0, 2, 2, 70], [0x15, 3, 3, 0, 2, 2, 10], [0x16, 3, 3, 0, 2, 0, 0]] {
+            var harness = SessionHarness()
+            harness.send(L.header)
+            harness.receive(.recv, bytes)
+            harness.leave(.server)
+            Self.expect(harness, .tlsExpected, at: .streamOpen, by: .client, rule: "XEP-0368 §3")
+            #expect(harness.verdicts.first?.advice.contains("--server-tls direct") == true)
+        }
+        // It says nothing at all: that may be so, and nobody knows.
+        for end in [LegEnd.finished, .reset] {
+            var harness = SessionHarness()
+            harness.send(L.header)
+            harness.leave(.server, end)
+            Self.expect(harness, .serverGone, at: .streamOpen, by: .network, rule: nil)
+            #expect(harness.verdicts.first?.advice.contains("--server-tls direct") == true)
+        }
+        var silent = SessionHarness()
+        silent.send(L.header)
+        silent.now = silent.now.advanced(by: 12_000_000_000)
+        silent.leave()
+        Self.expect(silent, .serverSilent, at: .streamOpen, by: .network, rule: nil)
+        // Behind its header it cannot be one that expects TLS.
+        var opened = SessionHarness()
+        opened.send(L.header)
+        opened.recv(L.answer)
+        opened.receive(.recv, [0x15, 3, 1, 0, 2, 2, 70])
+        opened.leave(.server)
+        Self.expect(opened, .malformedStream, at: .features, by: .server, rule: "RFC 6120 §11")
+    }
+
+    @Test func `TLS on a port that speaks in clear text first is not blamed on the server`() {
+        var harness = SessionHarness()
+        let outcome = Rung.Outcome.failed(condition: "tls-not-tls", "the server sent something that is no TLS")
+        harness.session.climbed(.tls, outcome, details: ["leg": "server"], at: harness.now)
+        harness.receive(.send, [0x16, 3, 1])
+        harness.leave()
+        Self.expect(harness, .tlsUnexpected, at: .tls, by: .client, rule: "XEP-0368 §3")
+    }
+
+    @Test func `a client's own log does not tell whether a proxy is the cause`() throws {
+        var options = SessionOptions(level: .trace)
+        options.isClientLog = true
+        var harness = L.opened(L.mechanisms("PLAIN"), options: options)
+        harness.send(L.plain)
+        harness.recv(L.failure("not-authorized"))
+        harness.leave()
+        let verdict = try #require(harness.verdicts.first)
+        #expect(verdict.side == .client && verdict.details["proxy_is_cause"] == nil)
+        #expect(!verdict.message.contains("xmpptap"))
+        let record = try #require(harness.told(code: "login-failed").first?.record)
+        #expect(record.details?["proxy_is_cause"] == nil)
     }
 
     // MARK: This program

@@ -1,0 +1,98 @@
+internal import Synchronization
+internal import XMPPCore
+
+/// Notices clients whose sessions drop soon after login, again and again, over all sessions of a run.
+///
+/// Bounded: at most ``capacity`` clients are remembered, each with ``threshold`` times; those that have been quiet for
+/// longest are forgotten first. Each call takes constant time.
+final class ReconnectWatch: Sendable {
+    /// So many drops within ``span`` are a loop.
+    static let threshold = 5
+    /// In nanoseconds: a minute.
+    static let span: Int64 = 60_000_000_000
+    /// A session that ends so soon after its login has dropped, in nanoseconds: half a minute.
+    static let soon: Int64 = 30_000_000_000
+    /// Clients that are remembered.
+    static let capacity = 4096
+
+    /// What tells the clients of one account apart.
+    struct Client {
+        /// The bare JID.
+        var account: String
+        /// The resource, or the tag of Bind2, that it asks for; nil where the server makes one up.
+        var resource: String?
+        /// What it says of itself with SASL2 (XEP-0388 §2.2).
+        var agent: String?
+        /// Its address, `HOST:PORT`; the port changes with each connection and does not count.
+        var remote: String?
+
+        /// Stands for it.
+        var key: Key {
+            let host = remote.map { remote in remote.lastIndex(of: ":").map { remote[..<$0] } ?? remote[...] }
+            var hasher = Hasher()
+            hasher.combine(Address(account).comparableBare)
+            hasher.combine(resource)
+            hasher.combine(agent)
+            hasher.combine(host)
+            return Key(hash: hasher.finalize())
+        }
+    }
+
+    /// Stands for a client: a hash under a key of this process.
+    struct Key: Hashable, Sendable {
+        fileprivate let hash: Int
+    }
+
+    /// The drops of one client.
+    fileprivate struct Drops {
+        /// When the last ones were: ``threshold`` of them at most.
+        var times: [Int64] = []
+        /// How many there were one after the other without the loop's end, and since when.
+        var count = 0
+        var start: Int64 = 0
+        /// The count at which it is told next.
+        var next = threshold
+    }
+
+    private struct Table {
+        var recent: [Key: Drops] = [:]
+        var older: [Key: Drops] = [:]
+    }
+
+    private let table = Mutex(Table())
+
+    /// How many clients are remembered.
+    var count: Int { table.withLock { $0.recent.count + $0.older.count } }
+
+    /// Notes a session that dropped; gives how many there were in how many nanoseconds where that is a loop: at the
+    /// threshold, and each time there were twice as many, so that a loop is not told at every turn.
+    func noteDrop(of client: Key, at monotonic: Int64) -> (count: Int, span: Int64)? {
+        table.withLock { table in
+            var drops = table.recent.removeValue(forKey: client) ?? table.older.removeValue(forKey: client) ?? Drops()
+            if table.recent.count >= Self.capacity / 2 {
+                table.older = table.recent
+                table.recent = [:]
+            }
+            defer { table.recent[client] = drops }
+            return drops.note(monotonic)
+        }
+    }
+}
+
+extension ReconnectWatch.Drops {
+    fileprivate mutating func note(_ monotonic: Int64) -> (count: Int, span: Int64)? {
+        times.removeFirst(times.firstIndex { monotonic - $0 < ReconnectWatch.span } ?? times.count)
+        times.append(monotonic)
+        if times.count > ReconnectWatch.threshold { times.removeFirst() }
+        count += 1
+        if times.count < ReconnectWatch.threshold {
+            // Too few lately: there is no loop, or none any more.
+            count = times.count
+            start = times.first ?? monotonic
+            next = ReconnectWatch.threshold
+        }
+        guard count >= next else { return nil }
+        next = count * 2
+        return (count, monotonic - start)
+    }
+}

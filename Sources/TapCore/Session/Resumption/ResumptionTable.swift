@@ -1,0 +1,153 @@
+internal import Synchronization
+internal import XMPPCore
+
+/// The sessions of a run that can be resumed on a new connection (XEP-0198 §5), so that one that is has the address of the
+/// session that it continues.
+///
+/// A resumption id is a secret: whoever has it may try to take the session. It is never kept; an entry is found by a hash of
+/// the id together with the bare account that has logged in, under a key of this process. So a client that guesses an id
+/// does not appear as another account.
+///
+/// Bounded: at most ``capacity`` entries whose addresses have ``byteCapacity`` bytes together. Where there is no room, the
+/// session that was suspended first is forgotten; sessions that are connected are kept. Each call takes constant time, on
+/// the average of many.
+final class ResumptionTable: Sendable {
+    /// Entries at most, of connected and suspended sessions together.
+    static let capacity = 16_384
+    /// Bytes of their addresses at most.
+    static let byteCapacity = 4 << 20
+    /// No JID is longer (RFC 7622 §3.1: three parts of 1023 bytes, and two separators).
+    static let longestJID = 3071
+    /// How long a suspended session is remembered where the server names no time (`max`), in nanoseconds: 10 minutes.
+    static let defaultLifetime: Int64 = 600_000_000_000
+
+    /// Stands for a resumption id of one account.
+    struct Key: Hashable, Sendable {
+        fileprivate let first: Int
+        fileprivate let second: Int
+    }
+
+    /// What is carried over from one session to the next.
+    struct Suspended: Sendable {
+        /// The bound full JID.
+        var jid: String
+        /// The number of the session.
+        var session: UInt64
+        /// Whose reconnects are counted.
+        var client: ReconnectWatch.Key?
+    }
+
+    fileprivate struct Entry {
+        var content: Suspended
+        /// Nanoseconds from the end of the connection.
+        var lifetime: Int64
+        /// When it is over; nil while the session is connected.
+        var end: Int64?
+    }
+
+    fileprivate struct Table {
+        var entries: [Key: Entry] = [:]
+        var byteCount = 0
+        /// Those that were suspended, in the order of time; some have been resumed since, or are over.
+        var suspended: [(key: Key, end: Int64)] = []
+        /// How many of them are gone from the front.
+        var first = 0
+    }
+
+    private let salt = (UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max))
+    private let table = Mutex(Table())
+
+    /// The key of a resumption id; `account` is the bare address that has logged in, in the form in which it is compared.
+    func key(id: String, account: String) -> Key {
+        Key(first: hash(id, account, salt.0), second: hash(id, account, salt.1))
+    }
+
+    private func hash(_ id: String, _ account: String, _ salt: UInt64) -> Int {
+        var hasher = Hasher()
+        hasher.combine(salt)
+        hasher.combine(id)
+        hasher.combine(account)
+        return hasher.finalize()
+    }
+
+    /// How many sessions are known.
+    var count: Int { table.withLock { $0.entries.count } }
+
+    /// A session that is connected can be resumed from now on.
+    ///
+    /// - Parameter seconds: The server's `max`; nil where it has named none.
+    func enable(_ key: Key, _ content: Suspended, seconds: Int64?) {
+        guard content.jid.utf8.count <= Self.longestJID else { return }
+        let (nanoseconds, isTooMuch) = (seconds ?? 0).multipliedReportingOverflow(by: 1_000_000_000)
+        let lifetime = seconds == nil ? Self.defaultLifetime : isTooMuch ? Int64.max : max(0, nanoseconds)
+        table.withLock { table in
+            table.remove(key)
+            while table.entries.count >= Self.capacity || table.byteCount + content.jid.utf8.count > Self.byteCapacity {
+                guard table.forgetOldest() else { return }
+            }
+            table.entries[key] = Entry(content: content, lifetime: lifetime, end: nil)
+            table.byteCount += content.jid.utf8.count
+        }
+    }
+
+    /// The connection of a session is gone. Nothing happens where another session has resumed it.
+    func suspend(_ key: Key, of session: UInt64, at monotonic: Int64) {
+        table.withLock { table in
+            guard let entry = table.entries[key], entry.content.session == session, entry.end == nil else { return }
+            let (end, isTooMuch) = monotonic.addingReportingOverflow(entry.lifetime)
+            let last = isTooMuch ? Int64.max : end
+            table.entries[key]?.end = last
+            table.append((key, last))
+        }
+    }
+
+    /// A session is over and cannot be resumed. Nothing happens where another session has resumed it.
+    func end(_ key: Key, of session: UInt64) {
+        table.withLock { table in
+            if table.entries[key]?.content.session == session { table.remove(key) }
+        }
+    }
+
+    /// The session `number` goes on with one: gives what that leaves to it, and has it from now on; nil where none is known,
+    /// or its time is over.
+    func resume(_ key: Key, by number: UInt64, at monotonic: Int64) -> Suspended? {
+        table.withLock { table in
+            guard let entry = table.entries[key] else { return nil }
+            guard entry.end.map({ monotonic <= $0 }) ?? true else {
+                table.remove(key)
+                return nil
+            }
+            table.entries[key]?.content.session = number
+            table.entries[key]?.end = nil
+            return entry.content
+        }
+    }
+}
+
+extension ResumptionTable.Table {
+    fileprivate mutating func remove(_ key: ResumptionTable.Key) {
+        if let entry = entries.removeValue(forKey: key) { byteCount -= entry.content.jid.utf8.count }
+    }
+
+    /// Forgets the session that was suspended first; false where none is.
+    fileprivate mutating func forgetOldest() -> Bool {
+        while first < suspended.count {
+            let (key, end) = suspended[first]
+            first += 1
+            // One that was resumed since is not meant.
+            guard entries[key]?.end == end else { continue }
+            remove(key)
+            return true
+        }
+        return false
+    }
+
+    fileprivate mutating func append(_ item: (key: ResumptionTable.Key, end: Int64)) {
+        // Sessions that come and go leave traces: taken out when there are more of these than of others.
+        if suspended.count > 2 * entries.count + 64 {
+            suspended = suspended[first...].filter { entries[$0.key]?.end == $0.end }
+            first = 0
+        }
+        suspended.append(item)
+    }
+}

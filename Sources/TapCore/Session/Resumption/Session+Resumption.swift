@@ -1,0 +1,59 @@
+import XMPPCore
+
+// Sessions that can be resumed, and those that are (XEP-0198 §5).
+extension Session {
+    /// The server has enabled stream management: if the session can be resumed, the one that does is to be known.
+    mutating func noteResumable(_ enabled: Element) {
+        guard enabled.matches("enabled", .streamManagement) || enabled.matches("enabled", .streamManagement2),
+            let id = enabled.attribute("id"), !id.isEmpty, let jid = facts.jid, let account = account(or: jid)
+        else { return }
+        endResumption(isOver: true)
+        let key = run.resumptions.key(id: id, account: account)
+        resumption = key
+        run.resumptions.enable(
+            key,
+            ResumptionTable.Suspended(jid: jid, session: number, client: client),
+            seconds: enabled.attribute("max").flatMap { Int64($0) }
+        )
+    }
+
+    /// The server has resumed an earlier session: this one has its address.
+    ///
+    /// - Parameter identifier: The address that SASL2 has given, if any.
+    mutating func resume(_ resumed: Element?, _ event: StreamEvent, identifier: String? = nil) {
+        var earlier: ResumptionTable.Suspended?
+        if let id = resumed?.attribute("previd"), let account = account(or: identifier) {
+            let key = run.resumptions.key(id: id, account: account)
+            earlier = run.resumptions.resume(key, by: number, at: now.monotonic)
+            if earlier != nil { resumption = key }
+        }
+        if let earlier {
+            facts.jid = earlier.jid
+            client = earlier.client
+        }
+        let words =
+            earlier.map { "resumes session \($0.session)" }
+            ?? "resumes a session that xmpptap has not seen, or no longer remembers"
+        becomeOpen(event, words, resumes: earlier?.session)
+    }
+
+    /// The session has ended. One whose stream was closed in order cannot be resumed.
+    mutating func endResumption(isOver: Bool) {
+        guard let key = resumption else { return }
+        resumption = nil
+        if isOver {
+            run.resumptions.end(key, of: number)
+        } else {
+            run.resumptions.suspend(key, of: number, at: now.monotonic)
+        }
+    }
+
+    /// The bare account that has logged in, as it is compared: by the name of its login, else by an address that the server
+    /// has given it. Nil where neither is known.
+    private func account(or address: String?) -> String? {
+        guard let user = facts.user, let domain = facts.domain else {
+            return address.map { Address($0).comparableBare }
+        }
+        return Address(user.utf8.contains(0x40) ? user : "\(user)@\(domain)").comparableBare
+    }
+}

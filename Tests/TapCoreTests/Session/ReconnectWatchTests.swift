@@ -1,0 +1,33 @@
+import Testing
+
+@testable import TapCore
+
+/// What tells a client that keeps reconnecting from many clients of one account.
+@Suite struct ReconnectWatchTests {
+    @Test func `a loop that goes on is told each time it has doubled`() {
+        let watch = ReconnectWatch()
+        let client = ReconnectWatch.Client(account: "a@b", resource: "r", agent: nil, remote: "192.0.2.1:1")
+        let told = (0..<200).compactMap { watch.noteDrop(of: client.key, at: Int64($0) * 10_000_000_000) }
+        #expect(told.map(\.count) == [5, 10, 20, 40, 80, 160])
+        #expect(told.last?.span == 1_590_000_000_000)
+        // After a pause it begins anew.
+        let later = (300..<306).compactMap { watch.noteDrop(of: client.key, at: Int64($0) * 10_000_000_000) }
+        #expect(later.map(\.count) == [5])
+        #expect(later.first?.span == 40_000_000_000)
+    }
+
+    @Test func `drops far apart or of many clients are none, and the clients remembered are bounded`() {
+        func key(_ account: String) -> ReconnectWatch.Key {
+            ReconnectWatch.Client(account: account, resource: nil, agent: nil, remote: nil).key
+        }
+        let watch = ReconnectWatch()
+        for number in 0..<20 { #expect(watch.noteDrop(of: key("a@b"), at: Int64(number) * 20_000_000_000) == nil) }
+        for number in 0..<(ReconnectWatch.capacity * 3) {
+            #expect(watch.noteDrop(of: key("\(number)@b"), at: 0) == nil)
+            #expect(watch.count <= ReconnectWatch.capacity)
+        }
+        // Those who came last are known.
+        for _ in 0..<4 { #expect(watch.noteDrop(of: key("new@b"), at: 1) == nil) }
+        #expect(watch.noteDrop(of: key("new@b"), at: 1)?.count == 5)
+    }
+}

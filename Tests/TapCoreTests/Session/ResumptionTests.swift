@@ -1,0 +1,195 @@
+import TapTestKit
+import Testing
+import XMPPCore
+
+@testable import TapCore
+
+/// Sessions that go on with an earlier one on a new connection (XEP-0198 §5).
+@Suite struct ResumptionTests {
+    private static let id = "sm-9b2f51c7d0e84a6f"
+    private static let sm = "xmlns='urn:xmpp:sm:3'"
+
+    /// A session up to the features behind its login; `user` is who logs in.
+    private static func authenticated(_ run: Run, user: String = "juliet", at seconds: Int64) -> SessionHarness {
+        var harness = SessionHarness(run: run)
+        harness.now = harness.now.advanced(by: seconds * 1_000_000_000)
+        harness.say(Array(Conversations.plainLogin.prefix(3)))
+        harness.send(FailedLogin.auth("PLAIN", "\0\(user)\0R0m30myr0m30"))
+        harness.say(Array(Conversations.plainLogin[4..<8]))
+        return harness
+    }
+
+    /// A session that has bound a resource, and can be resumed.
+    private static func resumable(
+        _ run: Run,
+        user: String = "juliet",
+        id: String = id,
+        max: Int? = nil,
+        at seconds: Int64 = 0
+    ) -> SessionHarness {
+        var harness = authenticated(run, user: user, at: seconds)
+        harness.send("<iq type='set' id='b1'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></iq>")
+        harness.recv(
+            "<iq type='result' id='b1'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'>"
+                + "<jid>\(user)@example.org/balcony</jid></bind></iq>"
+        )
+        harness.send("<enable \(sm) resume='true'/>")
+        let most = max.map { " max='\($0)'" } ?? ""
+        harness.recv("<enabled \(sm) resume='true' id='\(id)'\(most)/>")
+        return harness
+    }
+
+    /// Ends it without the end of its stream.
+    private static func drop(_ harness: inout SessionHarness) {
+        harness.end(.client, .reset)
+        harness.close()
+    }
+
+    /// A session that is resumed, and has got a message.
+    private static func resumed(
+        _ run: Run,
+        user: String = "juliet",
+        id: String = id,
+        at seconds: Int64 = 1
+    ) -> SessionHarness {
+        var harness = authenticated(run, user: user, at: seconds)
+        harness.send("<resume \(sm) h='0' previd='\(id)'/>")
+        harness.recv("<resumed \(sm) h='0' previd='\(id)'/>")
+        harness.recv("<message from='romeo@example.net' type='chat'><body>Call me but love</body></message>")
+        return harness
+    }
+
+    private static func message(_ harness: borrowing SessionHarness) -> Record? {
+        harness.told.last { $0.record.kind == .stanza && $0.text($0.record.name) == "message" }?.record
+    }
+
+    private static func ready(_ harness: borrowing SessionHarness) -> Record? {
+        harness.told(code: "session-ready").first?.record
+    }
+
+    @Test func `a resumed session has the address of the one that it continues, and names it`() throws {
+        let run = Run()
+        var first = Self.resumable(run)
+        Self.drop(&first)
+        let second = Self.resumed(run)
+        let message = Self.message(second)
+        try #require(message != nil)
+        #expect(message?.jid == "juliet@example.org/balcony")
+        let filter = LogFilter(try LogSpec("off,jid:juliet@example.org/balcony=info"))
+        if let message { #expect(filter.shown(of: message) == .summary) }
+        let ready = Self.ready(second)
+        #expect(ready?.message == "ready as juliet@example.org/balcony: resumes session 1")
+        #expect(ready?.details?["resumes"] == 1)
+    }
+
+    @Test func `each resumption names the session before it`() {
+        let run = Run()
+        for number in 1...4 {
+            var harness = number == 1 ? Self.resumable(run) : Self.resumed(run, at: Int64(number - 1) * 500)
+            if number > 1 { #expect(Self.ready(harness)?.details?["resumes"] == .integer(Int64(number) - 1)) }
+            Self.drop(&harness)
+        }
+    }
+
+    @Test func `a client may come back before the old connection is known to be gone`() {
+        let run = Run()
+        var first = Self.resumable(run, max: 10)
+        var second = Self.resumed(run, at: 5)
+        #expect(Self.message(second)?.jid == "juliet@example.org/balcony")
+        // The old connection ends late: the session is the second's now, and lasts as long as that.
+        Self.drop(&first)
+        second.now = second.now.advanced(by: 3_600_000_000_000)
+        Self.drop(&second)
+        #expect(Self.ready(Self.resumed(run, at: 3610))?.details?["resumes"] == 2)
+    }
+
+    @Test func `with SASL2 a session is bound and resumed inside of the login`() {
+        let run = Run()
+        var first = SessionHarness(run: run)
+        first.say(Array(Conversations.sasl2.prefix(3)))
+        first.recv(
+            "<success xmlns='urn:xmpp:sasl:2'><authorization-identifier>juliet@example.org/balcony.1</authorization-identifier>"
+                + "<bound xmlns='urn:xmpp:bind:0'><enabled \(Self.sm) resume='true' id='\(Self.id)'/></bound></success>"
+        )
+        Self.drop(&first)
+        var second = SessionHarness(run: run)
+        second.send(
+            FailedLogin.header
+                + "<authenticate xmlns='urn:xmpp:sasl:2' mechanism='PLAIN'>"
+                + "<initial-response>AGp1bGlldABSMG0zMG15cjBtMzA=</initial-response>"
+                + "<resume \(Self.sm) h='0' previd='\(Self.id)'/></authenticate>"
+        )
+        second.say(Array(Conversations.sasl2[1..<3]))
+        second.recv(
+            "<success xmlns='urn:xmpp:sasl:2'><authorization-identifier>juliet@example.org</authorization-identifier>"
+                + "<resumed \(Self.sm) h='0' previd='\(Self.id)'/></success>"
+        )
+        second.send("<message to='romeo@example.net'><body>Ay me</body></message>")
+        #expect(Self.message(second)?.jid == "juliet@example.org/balcony.1")
+        #expect(Self.ready(second)?.message?.hasSuffix("resumes session 1") == true)
+    }
+
+    @Test func `another account that names the same id is not taken for the one that has it`() {
+        let run = Run()
+        var first = Self.resumable(run)
+        Self.drop(&first)
+        let other = Self.resumed(run, user: "mercutio")
+        #expect(Self.message(other)?.jid == nil && Self.message(other)?.user == "mercutio")
+        #expect(Self.ready(other)?.details?["resumes"] == nil)
+        // Nor does the other take its place.
+        #expect(Self.message(Self.resumed(run))?.jid == "juliet@example.org/balcony")
+    }
+
+    @Test(arguments: [(300, 299, true), (300, 301, false), (nil, 599, true), (nil, 601, false)])
+    func `it can be resumed as long as the server allows, counted from the end of its connection`(
+        max: Int?,
+        later: Int64,
+        isKnown: Bool
+    ) {
+        let run = Run()
+        var first = Self.resumable(run, max: max)
+        first.now = first.now.advanced(by: 7_200_000_000_000)
+        Self.drop(&first)
+        let second = Self.resumed(run, at: 7200 + later)
+        #expect((Self.message(second)?.jid == "juliet@example.org/balcony") == isKnown)
+    }
+
+    @Test func `a session that was ended in order cannot be resumed`() {
+        let run = Run()
+        var first = Self.resumable(run)
+        first.send("</stream:stream>")
+        first.recv("</stream:stream>")
+        first.end(.client)
+        first.end(.server)
+        first.close()
+        #expect(Self.message(Self.resumed(run))?.jid == nil)
+    }
+
+    @Test func `an id that is not known leaves the session without an address, and says so`() {
+        let told = Self.resumed(Run())
+        #expect(Self.message(told)?.jid == nil)
+        #expect(
+            Self.ready(told)?.message == "ready: resumes a session that xmpptap has not seen, or no longer remembers"
+        )
+    }
+
+    @Test(arguments: [RedactionPolicy.secrets, .bodies, .metadata])
+    func `the id is a secret and is shown nowhere`(policy: RedactionPolicy) {
+        let run = Run()
+        for _ in 0..<2 {
+            let options = SessionOptions(level: .trace, redaction: policy)
+            var harness = SessionHarness(options: options, run: run)
+            harness.say(Array(Conversations.plainLogin.prefix(10)))
+            harness.send("<enable \(Self.sm) resume='true'/>")
+            harness.recv("<enabled \(Self.sm) resume='true' id='\(Self.id)' max='300'/>")
+            harness.end(.client, .reset)
+            harness.close()
+            for told in harness.told {
+                var line = LineBuffer()
+                var form = JSONForm()
+                form.append(told.record, content: told.content.span, [.content, .chunks], to: &line)
+                #expect(!String(decoding: line.bytes, as: UTF8.self).contains(Self.id))
+            }
+        }
+    }
+}
