@@ -52,7 +52,8 @@ class Client(ClientXMPP):
             self.ssl_context.maximum_version = ssl.TLSVersion["TLSv" + options.tls_max.replace(".", "_")]
         self.add_event_handler("connected", lambda _: self.tell("connected"))
         self.add_event_handler("tls_success", lambda _: self.tell("tls"))
-        self.add_event_handler("failed_auth", lambda stanza: self.fail("authentication", stanza["condition"]))
+        if not options.all_mechanisms:
+            self.add_event_handler("failed_auth", lambda stanza: self.fail("authentication", stanza["condition"]))
         self.add_event_handler("failed_all_auth", lambda _: self.fail("no mechanism was accepted"))
         self.add_event_handler("connection_failed", lambda reason: self.fail("connection", reason))
         self.add_event_handler("stream_error", lambda stanza: self.fail("stream error", stanza["condition"]))
@@ -188,6 +189,7 @@ def parse():
     parser.add_argument("--avatar", metavar="BYTES", type=int, help="publish an avatar of this size and fetch it")
     parser.add_argument("--resume", action="store_true", help="cut the connection and resume the stream (XEP-0198)")
     parser.add_argument("--mechanism", help="the only SASL mechanism to use")
+    parser.add_argument("--all-mechanisms", action="store_true", help="go on to the next mechanism where one has failed")
     parser.add_argument("--add", metavar="JID", help="put a contact into the roster first")
     parser.add_argument("--ping", action="store_true", help="ping the server")
     parser.add_argument("--send", nargs=2, metavar=("JID", "BODY"), action="append", default=[])

@@ -1,0 +1,182 @@
+import Foundation
+import TapTestKit
+import Testing
+
+/// The transcripts of the README, held against what the program prints. A line may be left out where there is a `…`.
+@Suite(.serialized, .timeLimit(.minutes(2)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
+struct ReadmeTranscriptTests {
+    private static let transcripts = Transcript.all(
+        in: Tap.read(
+            URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../README.md").standardized.path
+        )
+    )
+
+    /// The transcript of which a line begins with `words`, from the line behind that on where `words` is a command.
+    private static func transcript(_ words: String) throws -> Transcript {
+        let found = transcripts.first { $0.lines.contains { $0.hasPrefix(words) } }
+        let lines = try #require(found, "the README has no transcript of \(words)").lines
+        guard words.hasPrefix("$ "), let start = lines.firstIndex(where: { $0.hasPrefix(words) }) else {
+            return Transcript(lines: lines)
+        }
+        let rest = lines[(start + 1)...]
+        return Transcript(
+            lines: Array(rest.prefix { !$0.hasPrefix("$ ") }.reversed().drop(while: \.isEmpty).reversed())
+        )
+    }
+
+    private static func check(
+        _ words: String,
+        _ printed: [String],
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+        // Whether a port is free, and whether there is IPv6, is the machine's affair.
+        func isOfMachine(_ line: String) -> Bool {
+            line.hasPrefix("listening on [::1]") || line.contains(" port 15222 ") && !line.hasPrefix("point")
+        }
+        let told = Transcript(lines: try transcript(words).lines.filter { !isOfMachine($0) })
+        let difference = told.difference(from: printed.filter { !isOfMachine($0) })
+        #expect(
+            difference == nil,
+            "\(difference ?? "")\n\n\(printed.joined(separator: "\n"))",
+            sourceLocation: sourceLocation
+        )
+    }
+
+    @Test func `a transcript that leaves a line out without saying so is found`() {
+        let printed = ["17:22:42.102 info [1] SEND stream 12 B", "17:22:42.103 info [1] RECV stream 1.2 kB", "end"]
+        func difference(_ lines: String...) -> String? { Transcript(lines: lines).difference(from: printed) }
+        #expect(
+            difference("11:00:00.000 info [1] SEND stream 99 B", "11:00:00.000 info [1] RECV stream 9 B", "end") == nil
+        )
+        #expect(difference("11:00:00.000 info [1] SEND …", "…", "end") == nil)
+        #expect(difference("…", "11:00:00.000 info [1] RECV stream 9 B", "…") == nil)
+        #expect(difference("11:00:00.000 info [1] SEND stream 99 B", "end") != nil)
+        #expect(difference("11:00:00.000 info [1] SEND stream 99 B") != nil)
+        #expect(difference("11:00:00.000 info [1] SEND features 99 B", "…") != nil)
+        #expect(difference("…", "something else", "…") != nil)
+    }
+
+    @Test func `doctor and the built-in server`() async throws {
+        let doctor = try await XMPPTapBinary.run(["doctor"])
+        try Self.check("ok    OpenSSL", doctor.output.split(separator: "\n").map(String.init))
+        let proxy = try XMPPTapBinary(["proxy", "--listen", "127.0.0.1:0"])
+        _ = try await proxy.port()
+        let said = proxy.process.lines(of: .standardError)
+        #expect(try await proxy.process.terminate() == .exited(0))
+        try Self.check("$ xmpptap proxy", said)
+    }
+
+    @Test(.enabled(if: TestProgram.areInstalled(.prosody, .profanity, .jq), "Prosody, profanity or jq is missing"))
+    func `a first session with a Prosody set up as the README says`() async throws {
+        let folder = try TemporaryFolder()
+        let port = try FreePort.next()
+        // As root, which tests may be run as, it would not start.
+        let settings = try Self.transcript("c2s_ports").lines.joined(separator: "\n").replacing("5322", with: "\(port)")
+        let configuration = try folder.write("run_as_root = true\n\(settings)\n", to: "prosody.cfg.lua")
+        let juliet = Account("juliet", password: "secret")
+        let register = try ToolProcess(
+            "/bin/bash",
+            [
+                "-c",
+                "cd '\(folder.path)' && prosodyctl --root --config \(configuration) register juliet localhost secret",
+            ]
+        )
+        #expect(try await register.ending() == .exited(0), "\(register.text(of: .standardError))")
+        let server = try ToolProcess(
+            "/bin/bash",
+            ["-c", "cd '\(folder.path)' && exec prosody -F --config \(configuration)"]
+        )
+        let end = ContinuousClock.now + .seconds(60)
+        while !FreePort.accepts(port) {
+            guard server.isRunning, ContinuousClock.now < end else { throw server.failure("Prosody does not start") }
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        let capture = folder.path(of: "first.xtap")
+        let proxy = try XMPPTapBinary(
+            [
+                "proxy", "--listen", "127.0.0.1:0", "--upstream", "localhost:\(port)", "--log", "info", "--capture",
+                capture,
+            ]
+        )
+        let client = try ScriptedClient(
+            .profanity,
+            as: juliet,
+            port: try await proxy.port(),
+            .init(send: [(juliet, "Ay me!")], receive: 1),
+            options: ["--resource", "balcony"]
+        )
+        try await client.finish()
+        #expect(try await proxy.process.terminate() == .exited(0))
+        #expect(try await server.terminate() == .exited(0))
+
+        let printed = [OutputName.standardError, .standardOutput].flatMap { proxy.process.lines(of: $0) }
+        try Self.check("11:30:25.382 info [1] net:", printed)
+        let read = try await XMPPTapBinary.run(["read", capture, "--log", "off,send,recv"])
+        try Self.check("$ xmpptap read first.xtap", read.output.split(separator: "\n").map(String.init))
+
+        // What jq answers, on the same session.
+        for question in Self.transcripts.flatMap(\.lines) where question.hasPrefix("$ jq ") {
+            let shell = try ToolProcess("/bin/bash", ["-c", "cd '\(folder.path)' && \(question.dropFirst(2))"])
+            #expect(try await shell.ending() == .exited(0), "\(question)")
+            try Self.check(question, shell.lines(of: .standardOutput))
+        }
+    }
+
+    private typealias OutputName = ToolProcess.Output
+
+    @Test(.enabled(if: TestProgram.areInstalled(.prosody, .goSendxmpp, .openssl), "Prosody or go-sendxmpp is missing"))
+    func `inside of TLS`() async throws {
+        let real = try await TestCertificate()
+        let own = try await InterceptAuthority()
+        let server = try await ProsodyServer(encryption: .startTLS(real))
+        let proxy = try XMPPTapBinary(
+            ["proxy", "--listen", "127.0.0.1:0", "--upstream", "localhost:\(server.port)", "--log", "info"]
+                + own.arguments + ["--upstream-ca", real.certificate]
+        )
+        let client = try GoSendxmpp(
+            as: .juliet,
+            port: try await proxy.port(),
+            trusting: own.certificate,
+            send: "Ay me!",
+            to: .juliet
+        )
+        try await client.finish()
+        #expect(try await proxy.process.terminate() == .exited(0))
+        try await server.stop()
+        try Self.check("19:16:30.701 info", proxy.process.lines(of: .standardOutput))
+    }
+
+    @Test(.enabled(if: TestProgram.areInstalled(.slixmpp), "slixmpp is missing"))
+    func `explain, of a client with a wrong password at the built-in server`() async throws {
+        let folder = try TemporaryFolder()
+        let capture = folder.path(of: "wrong.xtap")
+        let proxy = try XMPPTapBinary([
+            "proxy", "--tls", "passthrough", "--listen", "127.0.0.1:0", "--capture", capture, "--log", "info",
+        ])
+        let wrong = Account("juliet", password: "wrong")
+        let client = try ScriptedClient(
+            .slixmpp,
+            as: wrong,
+            port: try await proxy.port(),
+            options: ["--all-mechanisms", "--timeout", "10"]
+        )
+        await #expect(throws: KitError.self) { try await client.finish() }
+        #expect(try await proxy.process.terminate() == .exited(0))
+        let told = try await XMPPTapBinary.run(["explain", capture, "--session", "1"])
+        try Self.check("$ xmpptap explain wrong.xtap", told.output.split(separator: "\n").map(String.init))
+        let verdict = proxy.process.lines(of: .standardOutput).filter { $0.contains("the login failed") }
+        try Self.check("18:30:03.383 error", Array(verdict.prefix(1)))
+    }
+
+    @Test(.enabled(if: TestProgram.areInstalled(.prosody, .profanity), "Prosody or profanity is missing"))
+    func `explain, of the log that profanity has written`() async throws {
+        let server = try await ProsodyServer()
+        let folder = try TemporaryFolder()
+        let log = folder.path(of: "profanity.log")
+        let client = try ScriptedClient(.profanity, as: .juliet, port: server.port, options: ["--log", log])
+        _ = try await client.finish()
+        try await server.stop()
+        let told = try await XMPPTapBinary.run(["explain", log])
+        try Self.check("$ xmpptap explain profanity.log", told.output.split(separator: "\n").map(String.init))
+    }
+}

@@ -1,0 +1,96 @@
+import Foundation
+
+/// A transcript of the README: lines that the program prints, where `…` stands for what is left out.
+///
+/// A line that is `…` alone stands for any number of lines, one within a line for any text. Lines are compared by their
+/// shape: times, sizes, counts, ids, addresses and the like differ from run to run.
+struct Transcript {
+    private static let omission = "…"
+
+    /// The lines as they stand in the README.
+    let lines: [String]
+
+    /// The transcripts of a Markdown text, in its order: its fenced blocks.
+    static func all(in text: String) -> [Transcript] {
+        var all: [Transcript] = []
+        var block: [String]?
+        for line in text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init) {
+            if line.hasPrefix("```") {
+                if let lines = block { all.append(Transcript(lines: lines)) }
+                block = block == nil ? [] : nil
+            } else {
+                block?.append(line)
+            }
+        }
+        return all
+    }
+
+    /// What a run has printed that is not as the transcript tells it; nil where all is.
+    func difference(from printed: [String]) -> String? {
+        var rest = printed[...]
+        var mayOmit = false
+        for line in lines {
+            if line.trimmingCharacters(in: .whitespaces) == Self.omission {
+                mayOmit = true
+                continue
+            }
+            if mayOmit {
+                guard let index = rest.firstIndex(where: { Self.matches(line, $0) }) else {
+                    return "not printed: \(line)\n\(Self.shape(line))"
+                }
+                rest = rest[index...]
+            }
+            mayOmit = false
+            guard let next = rest.popFirst() else { return "not printed at all: \(line)" }
+            guard Self.matches(line, next) else {
+                return "told:    \(line)\nprinted: \(next)\n\(Self.shape(line))\n\(Self.shape(next))"
+            }
+        }
+        guard mayOmit || rest.isEmpty else { return "printed and not told: \(rest.joined(separator: "\n"))" }
+        return nil
+    }
+
+    /// Whether a line of the README tells a printed one.
+    private static func matches(_ told: String, _ printed: String) -> Bool {
+        let parts = told.components(separatedBy: omission).map(shape)
+        var rest = shape(printed)[...]
+        guard let first = parts.first, rest.hasPrefix(first) else { return false }
+        rest = rest.dropFirst(first.count)
+        for part in parts.dropFirst().dropLast() where !part.isEmpty {
+            guard let range = rest.firstRange(of: part) else { return false }
+            rest = rest[range.upperBound...]
+        }
+        guard parts.count > 1, let last = parts.last else { return rest.isEmpty }
+        return rest.hasSuffix(last)
+    }
+
+    /// A line without what differs from run to run.
+    static func shape(_ line: String) -> String {
+        var shape = line
+        // Some servers list what they offer in an order that changes from run to run.
+        shape.replace(#/(offers|offered|; features) ([^;)]*)/#) { match in
+            "\(match.1) \(match.2.split(separator: ", ").sorted().joined(separator: ", "))"
+        }
+        shape.replace(#/sasl \(([^)]*)\)/#) { match in
+            "sasl \(match.1.split(separator: " ").sorted().joined(separator: " "))"
+        }
+        for (pattern, stand) in patterns { shape.replace(pattern, with: stand) }
+        return shape.trimmingCharacters(in: .whitespaces)
+    }
+
+    nonisolated(unsafe) private static let patterns: [(Regex<Substring>, String)] = [
+        (/\/tmp\/[\w.\/-]+/, "PATH"),
+        (/password [0-9a-f]+/, "password WORD"),
+        (/id="[^"]*"|id='[^']*'|id=\S+/, "id=ID"),
+        (/for localhost [0-9a-f]{8}/, "for localhost ID"),
+        (/go-sendxmpp\.[0-9a-f]+/, "go-sendxmpp.ID"),
+        (/\d{4}-\d\d-\d\dT[\d:.]+Z?/, "DATE"),
+        (/\d\d:\d\d:\d\d\.\d{3}/, "TIME"),
+        (/(?:[0-9A-F]{2}:){3,}(?:[0-9A-F]{2})?/, "HASH"),
+        (/\d+(?:\.\d+)? (?:µs|ms|s)\b/, "DURATION"),
+        (/\d+(?:\.\d+)? (?:B|kB|MB)\b/, "SIZE"),
+        (/#\d+/, "#N"),
+        (/\b\d+(?:\.\d+)*\b/, "N"),
+        (#/\s+/#, " "),
+    ]
+}
