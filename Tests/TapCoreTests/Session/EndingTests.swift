@@ -215,14 +215,4 @@ import XMPPCore
         let told = (0..<6).flatMap { Self.session(of: run, at: $0, remote: "[2001:db8::1]:\(50000 + $0)") }
         #expect(told.count == 1)
     }
-
-    @Test func `A reconnect loop is reported however many other accounts have just logged in`() {
-        let watch = LoginWatch()
-        for number in 0..<(LoginWatch.capacity * 2) { #expect(watch.note("\(number)@b", at: 0) == nil) }
-        let told = (0..<5).compactMap { watch.note("new@b", at: $0) }
-        #expect(told.map(\.count) == [5])
-        // Longer than any JID: ignored.
-        let long = String(repeating: "x", count: LoginWatch.longestAccount + 1)
-        for _ in 0..<10 { #expect(watch.note(long, at: 0) == nil) }
-    }
 }

@@ -54,28 +54,15 @@ final class ReconnectWatch: Sendable {
         var next = threshold
     }
 
-    private struct Table {
-        var recent: [Key: Drops] = [:]
-        var older: [Key: Drops] = [:]
-    }
-
-    private let table = Mutex(Table())
+    private let table = Mutex(LRUCache<Key, Drops>(capacity: capacity))
 
     /// How many clients are remembered.
-    var count: Int { table.withLock { $0.recent.count + $0.older.count } }
+    var count: Int { table.withLock { $0.count } }
 
     /// Notes a session that dropped; gives how many there were in how many nanoseconds where that is a loop: at the
     /// threshold, and each time there were twice as many, so that a loop is not told at every turn.
     func noteDrop(of client: Key, at monotonic: Int64) -> (count: Int, span: Int64)? {
-        table.withLock { table in
-            var drops = table.recent.removeValue(forKey: client) ?? table.older.removeValue(forKey: client) ?? Drops()
-            if table.recent.count >= Self.capacity / 2 {
-                table.older = table.recent
-                table.recent = [:]
-            }
-            defer { table.recent[client] = drops }
-            return drops.note(monotonic)
-        }
+        table.withLock { $0.update(client, default: Drops()) { $0.note(monotonic) } }
     }
 }
 
