@@ -29,7 +29,6 @@ struct Ending: Equatable {
 
     /// The parser's words in one line, with a way out where they have none.
     private static func complaint(of error: any Error, arguments: [String]) -> String {
-        let command = Invocation.names(below: XMPPTap.self).first { $0 == arguments.first }
         var message = XMPPTap.message(for: error).split(whereSeparator: \.isNewline)
             .map { $0.drop { $0 == " " } }
             .joined(separator: " ")
