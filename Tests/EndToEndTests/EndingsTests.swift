@@ -36,6 +36,41 @@ struct EndingsTests {
         #expect(told.contains { $0.hasPrefix(words) }, "\(told)")
     }
 
+    /// As through a relay that knows nothing of XMPP: the server's end of the stream arrives, then the end of its connection.
+    @Test func `Logouts of a client that still sends when the server has left are in order in both modes`() async throws
+    {
+        let server = try await ProsodyServer()
+        let own = try await InterceptAuthority()
+        for mode in [["--tls", "passthrough"], own.arguments] {
+            let tap = try await Tap(upstream: server.port, arguments: mode)
+            for round in 0..<20 {
+                let client = try PlainClient(.juliet, tap)
+                try client.socket.write("<enable xmlns='urn:xmpp:sm:3'/>")
+                try client.socket.read(until: "<enabled")
+                try client.socket.write("</stream:stream>")
+                if round % 2 == 0 { try client.socket.read(until: "</stream:stream>") }
+                // What a client has in its hands at a logout; an error here is a reset, which kills those that do not expect it.
+                for _ in 0..<3 {
+                    try client.socket.write("<a xmlns='urn:xmpp:sm:3' h='1'/><presence type='unavailable'/>")
+                    try await Task.sleep(for: .milliseconds(round % 4))
+                }
+                try client.socket.read()
+                #expect(client.socket.received.hasSuffix("</stream:stream>"))
+            }
+            try await tap.stop()
+            let records = try tap.records()
+            #expect(try endings(tap) == Array(repeating: "closed by the client", count: 20))
+            // One account that logs in again and again, in clear, is worth a warning of its own.
+            let expected = ["no-tls", "reconnect-loop"]
+            let loud = records.filter {
+                ["error", "warn"].contains($0.level) && $0.session != nil && !expected.contains($0.code ?? "")
+            }
+            #expect(loud.isEmpty, "\(loud.compactMap(\.message))")
+            #expect(records.contains { $0.code == "after-stream-end" && $0.level == "verbose" })
+        }
+        try await server.stop()
+    }
+
     @Test func `A client that is gone without a word, and an account that comes back again and again`() async throws {
         let server = try await ProsodyServer()
         let tap = try await Tap(upstream: server.port)

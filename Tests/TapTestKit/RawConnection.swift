@@ -30,6 +30,21 @@ public final class RawConnection: Sendable {
 
     deinit { close() }
 
+    /// The port of this end.
+    public var localPort: UInt16 {
+        get throws {
+            var address = sockaddr_in()
+            var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+            let outcome = withDescriptor { descriptor in
+                withUnsafeMutablePointer(to: &address) {
+                    $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) }
+                }
+            }
+            guard outcome == 0 else { throw KitError("no port: errno \(errno)") }
+            return UInt16(bigEndian: address.sin_port)
+        }
+    }
+
     /// Writes bytes; gives how many were taken before the peer went, or before it had read none for `patience`.
     @discardableResult
     public func write(_ bytes: [UInt8], patience: Duration = .seconds(10)) async throws -> Int {

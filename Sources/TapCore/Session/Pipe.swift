@@ -23,6 +23,8 @@ struct Pipe: ~Copyable {
         case foreign
         /// The other direction is not decoded either.
         case paired
+        /// They come after the end of the stream.
+        case ended
 
         /// The word for it in a record.
         var code: String {
@@ -31,6 +33,7 @@ struct Pipe: ~Copyable {
             case .compression: "compressed"
             case .unparsable: "unparsable"
             case .foreign, .paired: "not-xmpp"
+            case .ended: "after-stream-end"
             }
         }
     }

@@ -56,9 +56,9 @@ extension Session {
             if isFinished { return .keep }
         }
         switch pipes[direction].mode {
-        case .opaque:
+        case .opaque(let why):
             lookIntoOpaque(direction, bytes)
-            if isFinished { return .keep }
+            if isFinished || drops(why) { return .keep }
             pipes[direction].forwarded += UInt64(bytes.count)
             return .relay
         case .cutThrough:
@@ -80,7 +80,7 @@ extension Session {
         guard !isFinished else { return }
         if pipes[direction].end == .finished, end != .finished {
             // The peer had only ceased to send; now it is gone, and nothing that is for it can reach it.
-            return finish(reset: true)
+            return finish(reset: !hasEndedInOrder(direction))
         }
         guard pipes[direction].end == nil else { return }
         pipes[direction].end = end
@@ -131,10 +131,17 @@ extension Session {
         if pipes[direction].mode == .store { pipes[direction].isHeld = true }
     }
 
-    /// Whether the session is open, serves for checking keys of dialback, or passes bytes that it cannot follow: what it
-    /// is waiting for has come to an end.
+    /// Whether no login is waited for any more: the session is open, serves for checking keys of dialback, or cannot be
+    /// followed and both sides have spoken since.
+    ///
+    /// TLS passed through counts from the server's ServerHello that answers a complete ClientHello.
     public var isPastLogin: Bool {
-        facts.opened != nil || isVerifying || pipes.send.isOpaque || pipes.recv.isOpaque
+        if facts.opened != nil || isVerifying { return true }
+        guard let login else { return false }
+        if login.serverHello == .hello { return hello == nil }
+        // A server that has answered with the end of its stream or its connection has let nobody in.
+        guard let from = login.unreadFrom, pipes.recv.end == nil, !pipes.recv.hasClosedStream else { return false }
+        return pipes.send.received > from.send && pipes.recv.received > from.recv
     }
 
     /// Whether the leg may be read: false while what it brought has to wait.

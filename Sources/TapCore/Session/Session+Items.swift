@@ -69,6 +69,8 @@ extension Session {
     private mutating func handleFault(_ fault: ScanFault, _ event: StreamEvent, _ direction: Direction) {
         if direction == .recv, refusesEarlyBytesOfServer() { return }
         let isForeign = pipes[direction].decoder.epoch == 0 && fault.code == .notXML
+        // An acknowledgement or a presence that crosses the end of the stream belongs to an ordinary logout.
+        let isLate = fault.code == .afterStreamEnd && facts.opened != nil
         if isRepeatedEnd(fault, direction) {
             note(
                 .note,
@@ -79,9 +81,10 @@ extension Session {
             )
         } else {
             if isForeign, direction == .recv, isTLSRecord(pipes.bytes(.recv)) { login?.hasServerTLS = true }
-            recordFault(fault, event, direction, isForeign: isForeign)
+            recordFault(fault, event, direction, isForeign: isForeign, isLate: isLate)
             if let login, login.fault == nil { login.fault = (fault, direction, isForeign) }
         }
+        if isLate { return turnOpaque(direction, .ended) }
         failRung(condition: fault.condition.rawValue, isForeign ? "no XMPP" : fault.explanation)
         if isRefusing { return direction == .send ? answerRefused() : finish(reset: false) }
         if refusesUnread {

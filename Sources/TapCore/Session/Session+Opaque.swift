@@ -15,14 +15,23 @@ extension Session {
     /// Bytes that pass undecoded: of TLS what it says in clear is read, of all else a digest is kept.
     mutating func lookIntoOpaque(_ direction: Direction, _ bytes: Span<UInt8>) {
         guard case .opaque(let why) = pipes[direction].mode else { return }
-        guard why != .tls else { return readHello(direction, bytes) }
+        guard why != .tls else { return direction == .send ? readHello(bytes) : readServerHello(bytes) }
         if options.redaction.showsRawBytes { return showBytes(direction, bytes, why) }
         if pipes[direction].digest == nil { pipes[direction].digest = run.makeByteDigest() }
         pipes[direction].digest?.update(bytes)
     }
 
-    private mutating func readHello(_ direction: Direction, _ bytes: Span<UInt8>) {
-        guard direction == .send, var reader = hello else { return }
+    /// Looks for the server's answer to the ClientHello.
+    private func readServerHello(_ bytes: Span<UInt8>) {
+        guard let login, var reader = login.serverHelloReader else { return }
+        let result = reader.append(bytes)
+        login.serverHelloReader = result == nil ? reader : nil
+        login.serverHello = result
+    }
+
+    private mutating func readHello(_ bytes: Span<UInt8>) {
+        guard var reader = hello else { return }
+        let direction = Direction.send
         let result = reader.append(bytes)
         hello = result == .needMore ? reader : nil
         guard result != .needMore else { return }
@@ -68,6 +77,7 @@ extension Session {
     mutating func beginTLS(directly: Bool) {
         phase = .opaque
         hello = ClientHelloReader()
+        login?.serverHelloReader = ServerHelloReader()
         let at = pipes.send.decoder.position
         var record = makeRecord(.tls, .info, part: .tls)
         record.code = "tls-began"
@@ -91,14 +101,19 @@ extension Session {
             pipes[direction].received > from
         else { return }
         let isTLS = why == .tls
-        var record = makeRecord(isTLS ? .tls : .bytes, .info, part: isTLS ? .tls : .session)
+        // What comes late at an ordinary logout is nothing to be told of at info.
+        let level = why == .ended ? Level.verbose : .info
+        guard level <= options.level else { return }
+        var record = makeRecord(isTLS ? .tls : .bytes, level, part: isTLS ? .tls : .session)
         record.direction = direction
         record.leg = direction.source
         record.offset = from
         record.length = pipes[direction].received - from
         record.code = isTLS ? "tls-passed" : why.code
         record.message =
-            isTLS ? "\(record.length) bytes of TLS passed through" : "\(record.length) bytes passed on unread"
+            isTLS
+            ? "\(record.length) bytes of TLS passed through"
+            : "\(record.length) bytes \(drops(why) ? "dropped" : "passed on") unread"
         record.digest = takeDigest(direction)
         emit(consume record)
     }

@@ -71,7 +71,12 @@ extension Session {
     mutating func turnOpaque(_ direction: Direction, _ why: Pipe.Opacity) {
         guard !pipes[direction].isOpaque else { return }
         let position = pipes[direction].decoder.position
-        flushPending(direction)
+        if why != .tls, let login, login.unreadFrom == nil {
+            login.unreadFrom =
+                direction == .send
+                ? (send: position, recv: pipes.recv.received) : (send: pipes.send.received, recv: position)
+        }
+        if !drops(why) { flushPending(direction) }
         var rest: [UInt8] = []
         rest.append(pipes.pending(direction))
         pipes[direction].mode = .opaque(why)
@@ -98,10 +103,22 @@ extension Session {
             // The answer that the other direction waits for will not come any more.
             if direction == .recv, pipes[other].isHeld { release(other) }
             if isOtherOver { finish(reset: false) }
-        case .reset: finish(reset: true)
-        case .failed: finish(reset: true)
+        case .reset, .failed: finish(reset: !hasEndedInOrder(direction))
         }
     }
+
+    /// Whether a connection that breaks ends nothing that was not over: the peer behind it had closed its stream, or the
+    /// other one had and has sent its FIN. Of a direction that is not decoded the FIN alone is known.
+    ///
+    /// A reset passed on then would take bytes from the other peer that are on their way to it.
+    func hasEndedInOrder(_ direction: Direction) -> Bool {
+        let (own, other) = (direction, direction.opposite)
+        let hasClosed = pipes[own].hasClosedStream || pipes[own].isOpaque && pipes[own].end == .finished
+        return hasClosed || pipes[other].end == .finished && (pipes[other].hasClosedStream || pipes[other].isOpaque)
+    }
+
+    /// Whether bytes are thrown away that come after the end of a stream: where nothing may pass unread.
+    func drops(_ why: Pipe.Opacity) -> Bool { why == .ended && refusesUnread }
 
     /// Ends both legs after all that has been written.
     mutating func finish(reset: Bool) {

@@ -54,19 +54,25 @@ extension Session {
         _ fault: ScanFault,
         _ event: StreamEvent,
         _ direction: Direction,
-        isForeign: Bool
+        isForeign: Bool,
+        isLate: Bool
     ) {
-        var record = makeRecord(.error, .error, part: .session)
+        let level = isLate ? Level.verbose : .error
+        guard level <= options.level else { return }
+        var record = makeRecord(isLate ? .note : .error, level, part: .session)
         record.direction = direction
         record.leg = direction.source
         record.epoch = event.epoch
         record.offset = fault.offset
         record.length = event.length
         record.code = fault.code.rawValue
-        record.condition = fault.condition.rawValue
+        if !isLate { record.condition = fault.condition.rawValue }
         let outcome =
-            refusesUnread
-            ? "the session is closed" : "from here on this direction is passed on without being read"
+            switch (refusesUnread, isLate) {
+            case (true, false): "the session is closed"
+            case (true, true): "from here on this direction is dropped"
+            case (false, _): "from here on this direction is passed on without being read"
+            }
         record.message =
             isForeign
             ? foreignWords(direction)

@@ -21,10 +21,17 @@ final class LegHandler: ChannelInboundHandler {
 
     /// Bytes up to which a write joins the one before it; a larger one costs less to send apart than to copy.
     private static let joinable = 8192
-    /// Looks after which a connection that has had our FIN need not send its own.
-    private static let lingerLooks = 2
-    /// Looks, one a second, after which a connection that takes nothing is given up.
-    static let drainLooks = 30
+    /// Seconds for which a connection that has had our FIN is waited for while it neither takes nor sends anything.
+    static let lingerSilence = 5
+    /// The same while the program stops and its user waits for that.
+    static let lingerSilenceAtStop = 2
+    /// Seconds after our FIN for which it is waited for at all: its own FIN is due.
+    static let lingerTime = 30
+    /// Bytes that are read after our FIN, to be thrown away: closed with bytes unread, the system would send an RST, and take
+    /// back from the peer what is on its way.
+    static let lingerBytes = 16 << 20
+    /// Seconds after which a connection is given up that takes nothing of what is left for it.
+    static let drainSilence = 30
 
     let leg: Leg
     /// The connection will bring no more bytes.
@@ -48,9 +55,13 @@ final class LegHandler: ChannelInboundHandler {
     /// Some of it waits for a flush.
     private var hasUnflushed = false
     private var isClosing = false
-    /// How often ``isStuck(resets:)`` found no byte taken since it looked last, and what was left then.
+    /// Bytes that were thrown away.
+    private var discarded = 0
+    /// How often ``isStuck(resets:isStopping:)`` found nothing moved since it looked last, and what it found then.
     private var idleLooks = 0
-    private var unsent = 0
+    private var lastLook = (unsent: 0, discarded: 0)
+    /// How often it looked since our FIN.
+    private var lingerLooks = 0
 
     init(_ leg: Leg) { self.leg = leg }
 
@@ -84,7 +95,8 @@ final class LegHandler: ChannelInboundHandler {
     /// Reads, or leaves what comes to the system. Reads that are on their way still arrive, and so does all that the
     /// system holds once the peer has sent its FIN.
     func setReading(_ isWanted: Bool) {
-        guard isWanted != isReading, !isInputOver, let context else { return }
+        // Behind the end of TLS the connection's own is still to come, and bytes left unread before it make a close a reset.
+        guard isWanted != isReading, !isInputOver || tls != nil, let context else { return }
         isReading = isWanted
         try? context.channel.syncOptions?.setOption(.autoRead, value: isWanted)
     }
@@ -144,7 +156,7 @@ final class LegHandler: ChannelInboundHandler {
         context.write(wrapOutboundOut(buffer), promise: nil)
     }
 
-    /// Sends a FIN after all that was written; closes the connection if nothing is to come from it either.
+    /// Sends a FIN after all that was written; with that the connection is closed if the peer's has come.
     func finish() {
         guard farewell == .none else { return }
         farewell = .finish
@@ -167,14 +179,26 @@ final class LegHandler: ChannelInboundHandler {
         context.close(promise: nil)
     }
 
-    /// Asked now and then while the connection is to end: whether it has taken no byte of what is left for it, or not
+    /// Takes note of bytes that came when the session was over, up to ``lingerBytes``: who sends more has not heard that
+    /// nobody listens, and is closed.
+    func discard(_ count: Int) {
+        discarded += count
+        if discarded > Self.lingerBytes { close() }
+    }
+
+    /// Asked once a second while the connection is to end: whether it has taken nothing of what is left for it, or has not
     /// answered a FIN, for so long that it need not be waited for.
-    func isStuck(resets: Bool) -> Bool {
+    func isStuck(resets: Bool, isStopping: Bool) -> Bool {
         guard let context else { return false }
-        let left = context.channel.unsentBytes
-        idleLooks = left == unsent ? idleLooks + 1 : 0
-        unsent = left
-        return idleLooks >= (resets ? 1 : isOutputOver ? Self.lingerLooks : Self.drainLooks)
+        let inSystem = context.channel.isActive ? socket?.unacknowledgedBytes ?? 0 : 0
+        let look = (unsent: context.channel.unsentBytes + inSystem, discarded: discarded)
+        idleLooks = look == lastLook ? idleLooks + 1 : 0
+        lastLook = look
+        if resets { return idleLooks >= 1 }
+        guard isOutputOver else { return idleLooks >= Self.drainSilence }
+        lingerLooks += 1
+        return idleLooks >= (isStopping ? Self.lingerSilenceAtStop : Self.lingerSilence)
+            || lingerLooks >= Self.lingerTime
     }
 
     private func whenAllIsWritten() {
@@ -192,8 +216,9 @@ final class LegHandler: ChannelInboundHandler {
 
     private func sayFarewell() {
         guard let context, !isClosing else { return }
-        if farewell == .reset || isInputOver { return close() }
+        if farewell == .reset { return close() }
         isOutputOver = true
+        // NIO closes the whole where the peer's FIN has come.
         context.close(mode: .output, promise: nil)
     }
 

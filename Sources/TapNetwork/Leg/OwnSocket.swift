@@ -16,6 +16,13 @@ struct OwnSocket {
         self.descriptor = descriptor
     }
 
+    /// Bytes that the system has taken and the peer has not acknowledged, its FIN among them.
+    var unacknowledgedBytes: Int {
+        var count: Int32 = 0
+        // SIOCOUTQ, which is this on Linux (tcp(7)).
+        return ioctl(descriptor, UInt(TIOCOUTQ), &count) == 0 ? Int(count) : 0
+    }
+
     /// Sends what the system takes of a buffer, and removes it there.
     func send(_ buffer: inout ByteBuffer) {
         while buffer.readableBytes > 0 {

@@ -8,7 +8,8 @@ public struct ProxyLimits: Sendable, Hashable {
     public var connections: Int?
     /// Connections at once from one address. Default none.
     public var connectionsPerAddress: Int?
-    /// From the connection to an open session, or to bytes that cannot be read. Default 60 s.
+    /// From the connection to an open session. Of TLS passed through the login cannot be seen: the server's ServerHello ends
+    /// this limit, and of other bytes that cannot be read the server's answer. Default 60 s.
     public var login: TimeAmount?
     /// Certificate authorities in the folder from which on none is made on demand. Default 64.
     public var authorities = AuthorityProvider.usualLimit

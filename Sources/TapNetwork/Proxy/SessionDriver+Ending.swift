@@ -50,7 +50,7 @@ extension SessionDriver {
     private func tick(reset: Bool) {
         loop.eventLoop.assumeIsolated().scheduleTask(in: .seconds(1)) { [weak self] in
             guard let self, stage == .closing else { return }
-            for leg in [client, server] where leg.isStuck(resets: reset) { leg.close() }
+            for leg in [client, server] where leg.isStuck(resets: reset, isStopping: loop.isStopping) { leg.close() }
             tick(reset: reset)
         }
     }

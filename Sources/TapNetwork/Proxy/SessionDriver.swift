@@ -1,5 +1,6 @@
 internal import NIOCore
 internal import TapCore
+internal import TapSecurity
 internal import XMPPCore
 
 /// Runs one ``Session`` on one event loop: brings it what its two connections tell, and does what it commands.
@@ -147,6 +148,7 @@ final class SessionDriver {
     func received(_ leg: Leg, _ buffer: ByteBuffer) {
         if stage == .opening, leg == .client { return open(buffer) }
         if stage == .securing, leg == .client, securing?.take(buffer) == true { return advanceSecuring() }
+        if stage == .closing { return handler(leg).discard(buffer.readableBytes) }
         guard stage == .relaying, !isPerforming else { return postpone(.received(leg, buffer)) }
         if take(leg, buffer) == .keep { perform() }
     }
@@ -174,6 +176,8 @@ final class SessionDriver {
 
     /// A connection brings no more; how it ended.
     func ended(_ leg: Leg, _ end: LegEnd) {
+        // Who broke off has told nothing of an end by close_notify.
+        if end != .finished { handler(leg.other).tls?.sendsCloseNotify = false }
         if stage == .opening, leg == .client {
             postpone(.ended(leg, end))
             return turnAway(.hostUnknown, "The client has left and named no domain.")
@@ -279,7 +283,7 @@ final class SessionDriver {
             case .connecting, .over: false
             case .securing: !isStalled && securing?.reads(leg) != false
             case .relaying: !isStalled && handler(leg.other).isWritable && session.wantsBytes(from: leg)
-            // A close while bytes come in would be a reset, and what was written last would be lost with it.
+            // A close with bytes unread would be a reset, and what was written last would be lost with it.
             case .closing: true
             }
         handler(leg).setReading(isWanted)

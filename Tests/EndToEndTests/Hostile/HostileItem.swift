@@ -9,6 +9,9 @@ struct HostileItem: Sendable, CustomTestStringConvertible {
         /// Larger than the limit of those who have not logged in, which closes the session under either policy; `later`
         /// says whether also one that is open is closed where all is looked at before it passes.
         case tooLarge(later: Bool)
+        /// It comes behind the end of the stream: `code` and `condition` tell why no login comes of it, from byte `at` of it;
+        /// where one has, it belongs to the logout.
+        case late(_ code: String, _ condition: String, at: Int)
         /// It may be wrong, but it is XML: it passes under either policy. `code` is that of a record about it.
         case passes(code: String?)
     }
@@ -86,7 +89,7 @@ struct HostileItem: Sendable, CustomTestStringConvertible {
         HostileItem(
             "a stanza behind the end",
             "</stream:stream><presence/>",
-            .unparsable("after-stream-end", "bad-format", at: 16)
+            .late("after-stream-end", "bad-format", at: 16)
         ),
     ]
 

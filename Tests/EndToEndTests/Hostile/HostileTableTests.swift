@@ -115,11 +115,13 @@ struct HostileTableTests {
 
     private static func check(_ contact: Contact, _ policy: Policy, _ records: [LogRecord]) {
         switch contact.item.fate {
+        case .late(let code, _, let at) where contact.stage == .open:
+            checkLate(contact, policy, records, code, at: at)
         case .passes(let code):
             checkPassed(contact)
             #expect(!records.contains { $0.kind == "error" }, "\(contact.name)")
             if let code { #expect(records.contains { $0.code == code }, "\(contact.name): no \(code)") }
-        case .unparsable(let code, let condition, let at):
+        case .unparsable(let code, let condition, let at), .late(let code, let condition, let at):
             checkRecord(contact, records, code, condition, at: UInt64(contact.offset + at))
             switch policy {
             case .relay:
@@ -184,6 +186,27 @@ struct HostileTableTests {
         #expect(errors.first?.offset == offset, "\(contact.name)")
         #expect(errors.first?.direction == "\(contact.direction)", "\(contact.name)")
         #expect(errors.first?.level == "error", "\(contact.name)")
+    }
+
+    /// It is told at verbose alone, and goes where the end before it went unless nothing may pass unread.
+    private static func checkLate(
+        _ contact: Contact,
+        _ policy: Policy,
+        _ records: [LogRecord],
+        _ code: String,
+        at: Int
+    ) {
+        let end = policy == .relay ? contact.item.bytes.count : at
+        #expect(
+            contact.heard == Array(contact.item.bytes[..<end]),
+            "\(contact.name): \(contact.heard.count) bytes passed"
+        )
+        #expect(contact.answer.isEmpty, "\(contact.name): \(contact.answer)")
+        #expect(contact.end == .finished && contact.answerEnd == .finished, "\(contact.name)")
+        let told = records.filter { $0.code == code }
+        #expect(told.map(\.kind) == ["note", "bytes"] && told.allSatisfy { $0.level == "verbose" }, "\(contact.name)")
+        #expect(told.first?.offset == UInt64(contact.offset + at), "\(contact.name)")
+        #expect(!records.contains { $0.kind == "error" || $0.level == "error" }, "\(contact.name)")
     }
 
     /// The bytes that were not read are counted.

@@ -117,6 +117,69 @@ import XMPPCore
         #expect(Self.end(&harness, .server, .finished).verdict == "ping-timeout")
     }
 
+    private static let late = "<a xmlns='urn:xmpp:sm:3' h='3'/><presence type='unavailable'/>"
+
+    @Test(arguments: [LegEnd.reset, .failed("broken pipe (errno 32)")], Leg.allCases)
+    func aPeerThatHasEndedItsStreamAndIsGoneResetsNobody(end: LegEnd, leg: Leg) {
+        // Its end tag and its FIN; its end tag alone; and its FIN where TLS hides the end tag.
+        var closed = Self.open()
+        closed.receive(leg.inbound, Array("</stream:stream>".utf8))
+        closed.end(leg)
+        closed.receive(leg.inbound.opposite, Array(Self.late.utf8))
+        #expect(closed.closed == nil, "the other side may still have something to say")
+        closed.end(leg, end)
+        #expect(closed.closed == false)
+
+        var sudden = Self.open()
+        sudden.receive(leg.inbound, Array("</stream:stream>".utf8))
+        sudden.end(leg, end)
+        #expect(sudden.closed == false)
+
+        var hidden = SessionHarness()
+        hidden.say(Conversations.startTLS)
+        hidden.end(leg)
+        hidden.end(leg, end)
+        #expect(hidden.closed == false)
+    }
+
+    @Test(arguments: Leg.allCases) func aPeerThatBreaksOffWhenTheOtherHasLeftInOrderResetsNobody(leg: Leg) {
+        var harness = Self.open()
+        harness.receive(leg.inbound.opposite, Array("</stream:stream>".utf8))
+        harness.end(leg.other)
+        harness.end(leg, .reset)
+        #expect(harness.closed == false)
+    }
+
+    @Test(arguments: Leg.allCases) func aResetBeforeTheEndOfItsStreamIsPassedOn(leg: Leg) {
+        var bare = Self.open()
+        bare.end(leg)
+        bare.end(leg, .reset)
+        #expect(bare.closed == true, "a FIN without the end of the stream, then a reset")
+
+        var unanswered = Self.open()
+        unanswered.receive(leg.inbound.opposite, Array("</stream:stream>".utf8))
+        unanswered.end(leg, .reset)
+        #expect(unanswered.closed == true, "the other one waits for an answer")
+    }
+
+    @Test(arguments: Direction.allCases) func whatComesLateAtALogoutIsNoError(direction: Direction) throws {
+        var harness = Self.open()
+        let before = harness.text(direction)
+        harness.receive(direction, Array(("</stream:stream>" + Self.late).utf8))
+        harness.receive(direction, Array(Self.late.utf8))
+        harness.receive(direction.opposite, Array("</stream:stream>".utf8))
+        harness.end(direction.source)
+        harness.end(direction.destination)
+        harness.close()
+        #expect(harness.text(direction) == before + "</stream:stream>" + Self.late + Self.late)
+        let note = try #require(harness.told(code: "after-stream-end").first?.record)
+        #expect(note.level == .verbose && note.kind == .note)
+        #expect(note.message?.contains("<a xmlns='urn:xmpp:sm:3' h='3'/>") == true, "\(note.message ?? "")")
+        #expect(harness.told(code: "after-stream-end").allSatisfy { $0.record.level == .verbose })
+        #expect(harness.told.allSatisfy { $0.record.level >= .info && $0.record.kind != .error })
+        #expect(harness.session.facts.ending == .clean(by: direction))
+    }
+
     @Test func everyOtherEndHasAWordToo() {
         var clean = SessionHarness()
         clean.say(Conversations.plainLogin)

@@ -68,6 +68,24 @@ import XMPPCore
         #expect(harness.closed == false)
     }
 
+    @Test(arguments: ["<a xmlns='urn:xmpp:sm:3' h='3'/>", "</stream:stream>"])
+    func whatComesLateAtALogoutIsDroppedAndTheLogoutGoesOn(late: String) {
+        var harness = Self.session(turns: 10)
+        let (server, client) = (harness.toServer.count, harness.toClient.count)
+        harness.send("</stream:stream>" + late)
+        harness.send(late)
+        #expect(harness.closed == nil)
+        harness.recv("</stream:stream>")
+        harness.end(.server)
+        harness.end(.client)
+        harness.close()
+        #expect(String(decoding: harness.toServer[server...], as: UTF8.self) == "</stream:stream>")
+        #expect(String(decoding: harness.toClient[client...], as: UTF8.self) == "</stream:stream>")
+        #expect(harness.told.allSatisfy { $0.record.level >= .info && $0.record.kind != .error })
+        let dropped = harness.told(code: "after-stream-end").last?.record
+        #expect(dropped?.message == "\(2 * late.utf8.count) bytes dropped unread")
+    }
+
     @Test func insideAnItemThatIsPassingNoErrorIsPutIn() {
         var harness = SessionHarness()
         harness.say(Array(Conversations.plainLogin.prefix(10)))

@@ -66,17 +66,28 @@ struct BackpressureTests {
         try await proxy.stop()
     }
 
-    @Test("A client that writes before its server is connected is not read without bound")
+    @Test("A client that writes before its server is connected is not read until it is")
     func earlyBytes() async throws {
-        // 192.0.2.0/24 is for documentation: nothing answers there, or the network says so at once.
-        let proxy = try await ProxyFixture(upstream: Endpoint(host: "192.0.2.1", port: 5222)) {
-            $0.connectTimeout = .milliseconds(600)
+        // The system has room for one that nobody accepts; whoever comes then is not answered.
+        let full = try RawListener(backlog: 0)
+        let waiting = try RawConnection(port: full.port)
+        let proxy = try await ProxyFixture(upstream: Endpoint(host: "127.0.0.1", port: Int(full.port))) {
+            $0.connectTimeout = .seconds(4)
         }
-        let client = try await Peer.connect(to: proxy.port)
-        client.push(Array(Conversations.login[0].text.utf8))
-        for _ in 0..<100 { client.push(Self.stanza) }
-        try await client.wait("the stream error") { $0.text.contains("<remote-connection-failed") }
-        await client.close()
+        let client = try RawConnection(port: UInt16(proxy.port))
+        // More than the systems of both ends have room for, so that what is not read is not taken.
+        let bytes = Array(Conversations.login[0].text.utf8) + [UInt8](repeating: 0x20, count: 32 << 20)
+        let taken = try await client.write(bytes, patience: .seconds(1))
+        let reading = try Loopback.bytesRead(from: client, by: UInt16(proxy.port), of: taken)
+        #expect(taken > 0 && taken < bytes.count)
+        #expect(reading == 0, "\(reading) bytes of \(taken) were read")
+
+        // With the news that there is no server the reading begins, and the client is told.
+        let answer = Task { try await client.read(through: "<remote-connection-failed") }
+        try await client.write(Array(bytes[taken...]))
+        _ = try await answer.value
+        client.close()
+        withExtendedLifetime(waiting) {}
         try await proxy.settle()
         try await proxy.stop()
     }

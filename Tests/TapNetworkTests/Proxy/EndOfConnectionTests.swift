@@ -1,9 +1,10 @@
 import NIOCore
 import TapCore
-import TapNetwork
 import TapTestKit
 import Testing
 import XMPPCore
+
+@testable import TapNetwork
 
 @Suite("How connections end", .timeLimit(.minutes(2)))
 struct EndOfConnectionTests {
@@ -64,7 +65,7 @@ struct EndOfConnectionTests {
     ]
 
     @Test(
-        "A reset on either leg, at every stage, is a reset on the other",
+        "A reset on either leg, at every stage, is a reset on the other, unless its peer had closed its stream",
         arguments: Array(stages.keys.sorted()),
         Leg.allCases
     )
@@ -76,7 +77,8 @@ struct EndOfConnectionTests {
         let (cut, other) = leg == .client ? (client, server) : (server, client)
         try await cut.reset()
         try await other.wait("a reset") { $0.isClosed || $0.isFinished }
-        #expect(other.now.isReset)
+        #expect(other.now.isReset == (stage != "after the client's end of the stream" || leg == .server))
+        await other.close()
         try await proxy.settle()
         #expect(proxy.sink.records(code: "session-ended").count == 1)
 
@@ -85,6 +87,98 @@ struct EndOfConnectionTests {
         await next.close()
         await nextServer.close()
         try await proxy.settle()
+        try await proxy.stop()
+    }
+
+    private static let late = "<a xmlns='urn:xmpp:sm:3' h='3'/><presence type='unavailable'/>"
+
+    @Test(
+        "A client that goes on sending after the server has left in order gets all that was on its way to it, and no reset",
+        arguments: ["in clear", "TLS passed through"]
+    )
+    func lateBytes(_ kind: String) async throws {
+        let proxy = try await ProxyFixture()
+        let (client, server) = try await proxy.pair()
+        let isTLS = kind != "in clear"
+        try await say(isTLS ? Conversations.startTLS : Conversations.login, client, server)
+        let before = (client: client.now.count, proxy: proxy.service.metrics.bytesReceived)
+        try await client.setReading(false)
+        let last = Self.lots.prefix(256 << 10) + Array((isTLS ? "" : "</stream:stream>").utf8)
+        try await server.send(Array(last))
+        try await eventually("the proxy does not read") {
+            proxy.service.metrics.bytesReceived == before.proxy + UInt64(last.count)
+        }
+        await server.close()
+        // The first that arrives has the server's system answer with a reset; the client cannot know.
+        for _ in 0..<20 {
+            try await client.send(Self.late)
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        try await client.setReading(true)
+        try await client.wait("the end") { $0.isFinished || $0.isClosed }
+        try await client.send(Self.late)
+        #expect(client.now.count == before.client + last.count)
+        try await client.finish()
+        try await client.wait("its own end") { $0.isClosed }
+        #expect(client.now.isFinished && !client.now.isReset)
+        try await proxy.settle()
+        // What the client sends here instead of TLS is worth a warning.
+        let loud = proxy.sink.records.filter { $0.record.level <= .warn && $0.record.code != "not-tls" }
+        #expect(loud.isEmpty, "\(loud.map(\.record.message))")
+        try await proxy.stop()
+    }
+
+    @Test("A half-closed client gets the server's last bytes and its end where the server breaks off behind them")
+    func halfClosedClient() async throws {
+        for round in 0..<20 {
+            let proxy = try await ProxyFixture()
+            let (client, server) = try await proxy.openPair()
+            let before = client.now.count
+            try await client.send("</stream:stream>")
+            if round % 2 == 0 { try await client.finish() }
+            try await server.wait("the client's end") { $0.text.hasSuffix("</stream:stream>") }
+            try await server.send("</stream:stream>")
+            try await server.finish()
+            if round % 2 == 1 {
+                try? await client.send(Self.late)
+                try await client.finish()
+            }
+            // Where both have sent their FIN it is closed already.
+            try? await server.reset()
+            let seen = try await client.wait("the end") { $0.isFinished || $0.isClosed }
+            #expect(!seen.isReset)
+            #expect(seen.count == before + "</stream:stream>".utf8.count)
+            try await proxy.settle()
+            try await proxy.stop()
+        }
+    }
+
+    @Test("A client that does not hear that its session is over is read and waited for within bounds")
+    func lingering() async throws {
+        let proxy = try await ProxyFixture()
+        let silent = try await proxy.openPair()
+        let server = silent.server
+        let flooding = try RawConnection(port: UInt16(proxy.port))
+        let other = try await proxy.server.accept()
+        try await flooding.write(Conversations.login[0].text)
+        try await other.expect(Conversations.login[0].text)
+        // Both sessions end by the proxy; neither client ends its connection.
+        proxy.service.refuseSessions(.resourceConstraint, "The log cannot be written.")
+        try await silent.client.wait("the end") { $0.isFinished }
+        await server.close()
+        await other.close()
+        let flood = [UInt8](repeating: 0x20, count: 1 << 20)
+        var taken = 0
+        for _ in 0..<(4 * LegHandler.lingerBytes / flood.count) {
+            let count = try await flooding.write(flood)
+            taken += count
+            if count < flood.count { break }
+        }
+        #expect(taken > LegHandler.lingerBytes)
+        #expect(taken < 4 * LegHandler.lingerBytes, "all was read")
+        try await eventually("sessions stay open", seconds: 3 * LegHandler.lingerSilence) {
+            proxy.service.metrics.sessionsOpen == 0
+        }
         try await proxy.stop()
     }
 

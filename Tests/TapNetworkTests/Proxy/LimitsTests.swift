@@ -60,15 +60,50 @@ struct LimitsTests {
         try await proxy.stop()
     }
 
-    @Test("Bytes that are not followed are past any login")
+    /// The smallest ClientHello there is, and how a ServerHello begins.
+    private static let hello: [UInt8] =
+        [0x16, 3, 1, 0, 47, 1, 0, 0, 43, 3, 3] + [UInt8](repeating: 7, count: 32) + [0, 0, 2, 0x13, 1, 1, 0]
+    private static let serverHello: [UInt8] = [0x16, 3, 3, 0, 0x7A, 2, 0, 0, 0x76, 3, 3]
+
+    @Test("Bytes that are not followed are past a login once the server has answered them, and not before")
     func opaque() async throws {
-        let proxy = try await ProxyFixture { $0.limits.login = .milliseconds(600) }
-        let (client, server) = try await proxy.pair()
-        try await client.send("GET / HTTP/1.1\r\n\r\n")
-        try await server.wait("the request") { $0.text.hasPrefix("GET") }
-        try await Task.sleep(for: .milliseconds(1300))
-        try await server.send("HTTP/1.1 200 OK\r\n\r\n")
-        try await client.wait("the answer") { $0.text.hasPrefix("HTTP") }
+        let proxy = try await ProxyFixture { $0.limits.login = .milliseconds(2000) }
+        let begins: [(String, clear: [Conversations.Turn], client: [UInt8], server: [UInt8])] = [
+            ("one byte of TLS", [], [0x16], []),
+            ("half a ClientHello", [], Array(Self.hello.prefix(20)), []),
+            ("a ClientHello that nobody answers", [], Self.hello, []),
+            ("a ClientHello answered by an alert", [], Self.hello, [0x15, 3, 3, 0, 2, 2, 40]),
+            ("silence behind <proceed/>", Conversations.startTLS, [], []),
+            ("one byte of something else", [], Array("G".utf8), []),
+        ]
+        let answered: [(String, clear: [Conversations.Turn], client: [UInt8], server: [UInt8])] = [
+            ("TLS from the first byte", [], Self.hello, Self.serverHello),
+            ("TLS behind <proceed/>", Conversations.startTLS, Self.hello, Self.serverHello),
+            ("HTTP", [], Array("GET / HTTP/1.1\r\n\r\n".utf8), Array("HTTP/1.1 200 OK\r\n\r\n".utf8)),
+        ]
+        var pairs: [(name: String, isAnswered: Bool, client: Peer, server: Peer)] = []
+        for (index, begin) in (begins + answered).enumerated() {
+            let (client, server) = try await proxy.pair()
+            try await say(begin.clear, client, server)
+            let (sent, received) = (server.now.count, client.now.count)
+            try await client.send(begin.client)
+            try await server.wait("what the client says") { $0.count == sent + begin.client.count }
+            try await server.send(begin.server)
+            try await client.wait("what the server says") { $0.count == received + begin.server.count }
+            pairs.append((begin.0, index >= begins.count, client, server))
+        }
+        for pair in pairs where !pair.isAnswered {
+            try await pair.client.wait("\(pair.name): the end") { $0.isFinished }
+            try await pair.server.wait("\(pair.name): the end") { $0.isFinished }
+        }
+        // All began before the first of them was ended; a second more, and the others would be, too.
+        try await Task.sleep(for: .milliseconds(1500))
+        for pair in pairs where pair.isAnswered {
+            try await pair.client.send("more")
+            try await pair.server.wait("\(pair.name): more") { $0.text.hasSuffix("more") }
+        }
+        let told = proxy.sink.records(code: "aborted").map(\.record.message)
+        #expect(told == begins.map { _ in "No session within 2 s (limit login)." })
         try await proxy.stop()
     }
 

@@ -75,6 +75,12 @@ final class LoginNotes {
     var hasServerHeader = false
     /// Which direction could not be parsed first, and why.
     var fault: (fault: ScanFault, direction: Direction, isForeign: Bool)?
+    /// Reads the server's answer to a ClientHello that is passed through, until it is known.
+    var serverHelloReader: ServerHelloReader?
+    /// What that answer is; nil while it is not known.
+    var serverHello: ServerHelloReader.Result?
+    /// Offsets in the legs from which on bytes count as an exchange that cannot be followed; nil while all is decoded.
+    var unreadFrom: (send: UInt64, recv: UInt64)?
     /// What this program said where it ended the session, and the cause, where that is a certain one.
     var refusal: String?
     var refusalCause: LoginCause?

@@ -1,0 +1,84 @@
+import TapTestKit
+import Testing
+
+@testable import TapCore
+
+/// What ends the limit of a login where the login itself cannot be read.
+@Suite struct LoginLimitTests {
+    private typealias Step = (direction: Direction, bytes: [UInt8])
+
+    /// The smallest ClientHello there is: version, random, no session, one cipher suite, no compression.
+    private static let hello: [UInt8] = {
+        let body = [3, 3] + [UInt8](repeating: 7, count: 32) + [0, 0, 2, 0x13, 1, 1, 0]
+        return [0x16, 3, 1, 0, UInt8(body.count + 4), 1, 0, 0, UInt8(body.count)] + body
+    }()
+    private static let serverHello: [UInt8] = [0x16, 3, 3, 0, 0x7A, 2, 0, 0, 0x76, 3, 3]
+    private static let warning: [UInt8] = [0x15, 3, 3, 0, 2, 1, 112]
+    private static let fatalAlert: [UInt8] = [0x15, 3, 3, 0, 2, 2, 40]
+
+    private static let compression: [Conversations.Turn] =
+        Conversations.plainLogin.prefix(3) + [
+            (.send, "<compress xmlns='http://jabber.org/protocol/compress'><method>zlib</method></compress>"),
+            (.recv, "<compressed xmlns='http://jabber.org/protocol/compress'/>"),
+        ]
+
+    /// Says a conversation, then bytes, and gives whether the login counts as over after each of them.
+    private static func judge(_ turns: [Conversations.Turn], _ steps: Step...) -> [Bool] {
+        var harness = SessionHarness()
+        harness.say(turns)
+        var result: [Bool] = [harness.session.isPastLogin]
+        for (direction, bytes) in steps {
+            harness.receive(direction, bytes)
+            result.append(harness.session.isPastLogin)
+        }
+        return result
+    }
+
+    @Test("TLS passed through counts from the server's answer to a whole hello", arguments: [false, true])
+    func tls(startsInClear: Bool) {
+        let turns = startsInClear ? Conversations.startTLS : []
+        let (hello, answer) = (Self.hello, Self.serverHello)
+        #expect(Self.judge(turns, (.send, hello), (.recv, answer)) == [false, false, true])
+        let half = Array(hello.prefix(20))
+        #expect(Self.judge(turns, (.send, half), (.send, Array(hello.dropFirst(20))), (.recv, answer)).last == true)
+        #expect(Self.judge(turns, (.send, [0x16])) == [false, false])
+        // A server that answers what is no hello yet answers nothing.
+        #expect(Self.judge(turns, (.send, half), (.recv, answer)).last == false)
+        #expect(Self.judge(turns, (.send, hello), (.recv, Self.fatalAlert), (.recv, answer)).last == false)
+        #expect(Self.judge(turns, (.send, hello), (.recv, Self.warning + answer)).last == true)
+        #expect(Self.judge(turns, (.send, hello), (.recv, Array("<stream:error/>".utf8))).last == false)
+        let warnings = (0..<100).flatMap { _ in Self.warning }
+        #expect(Self.judge(turns, (.send, hello), (.recv, warnings), (.recv, answer)).last == false)
+    }
+
+    @Test func `The server's answer may come byte by byte`() {
+        var harness = SessionHarness()
+        harness.receive(.send, Self.hello)
+        for (index, byte) in (Self.warning + Self.serverHello).enumerated() {
+            harness.receive(.recv, [byte])
+            let isPastLogin = harness.session.isPastLogin
+            #expect(isPastLogin == (index >= Self.warning.count + 5), "after byte \(index)")
+        }
+    }
+
+    @Test func `After consent to TLS silence is no login, whatever came with the consent`() {
+        var harness = SessionHarness()
+        harness.say(Array(Conversations.startTLS.prefix(4)))
+        harness.recv(Conversations.startTLS[4].text + String(decoding: Self.serverHello, as: UTF8.self))
+        let isPastLogin = harness.session.isPastLogin
+        #expect(!isPastLogin)
+    }
+
+    @Test func `Other bytes that cannot be read count once both sides have spoken`() {
+        let (zlib, http) = ([0x78, 0x9C, 1] as [UInt8], Array("HTTP/1.1 200 OK\r\n\r\n".utf8))
+        #expect(Self.judge([], (.send, Array("G".utf8)), (.recv, http)) == [false, false, true])
+        #expect(Self.judge([], (.recv, Array("220 mail\r\n".utf8)), (.send, zlib)) == [false, false, true])
+        #expect(Self.judge(Self.compression, (.send, zlib), (.recv, zlib)) == [false, false, true])
+        let features = Array(Conversations.plainLogin.prefix(3))
+        let (bad, more) = (Array("<a></b>".utf8), Array("<presence/>".utf8))
+        #expect(Self.judge(features, (.send, bad), (.recv, more)) == [false, false, true])
+        #expect(Self.judge(features, (.recv, bad), (.send, more), (.recv, more)) == [false, false, true, true])
+        let refusal = "<stream:error><not-well-formed xmlns='urn:ietf:params:xml:ns:xmpp-streams'/></stream:error>"
+        #expect(Self.judge(features, (.send, bad), (.recv, Array((refusal + "</stream:stream>").utf8))).last == false)
+    }
+}
