@@ -87,7 +87,7 @@ struct BackpressureTests {
         try await client.write(Array(bytes[taken...]))
         _ = try await answer.value
         client.close()
-        withExtendedLifetime(waiting) {}
+        withExtendedLifetime((full, waiting)) {}
         try await proxy.settle()
         try await proxy.stop()
     }

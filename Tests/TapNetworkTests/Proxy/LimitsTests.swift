@@ -62,7 +62,7 @@ struct LimitsTests {
 
     /// The smallest ClientHello there is, and how a ServerHello begins.
     private static let hello: [UInt8] =
-        [0x16, 3, 1, 0, 47, 1, 0, 0, 43, 3, 3] + [UInt8](repeating: 7, count: 32) + [0, 0, 2, 0x13, 1, 1, 0]
+        [0x16, 3, 1, 0, 45, 1, 0, 0, 41, 3, 3] + [UInt8](repeating: 7, count: 32) + [0, 0, 2, 0x13, 1, 1, 0]
     private static let serverHello: [UInt8] = [0x16, 3, 3, 0, 0x7A, 2, 0, 0, 0x76, 3, 3]
 
     @Test("Bytes that are not followed are past a login once the server has answered them, and not before")
