@@ -244,7 +244,7 @@ struct ProxyServiceTests {
         await running.group.triggerGracefulShutdown()
         try await running.task.value
         // Without the grace it would be given up later than that.
-        #expect(ContinuousClock.now - clock < .seconds(LegHandler.drainLooks))
+        #expect(ContinuousClock.now - clock < .seconds(LegHandler.drainSilence))
         #expect(running.sink.records(code: "session-ended").count == 1)
         await client.close()
         await server.close()
@@ -263,7 +263,7 @@ struct ProxyServiceTests {
         let clock = ContinuousClock.now
         running.task.cancel()
         _ = await running.task.result
-        #expect(ContinuousClock.now - clock < .seconds(LegHandler.drainLooks))
+        #expect(ContinuousClock.now - clock < .seconds(LegHandler.drainSilence))
         #expect(running.service.metrics.sessionsOpen == 0)
         #expect(running.sink.records(code: "session-ended").count == 1)
         await client.close()
