@@ -42,7 +42,6 @@ let package = Package(
         .target(
             name: "XMPPCore",
             dependencies: ["CLibXML2"],
-            exclude: ["JID/Unicode/generate.py"],
             swiftSettings: settings
         ),
         .target(name: "TapCore", dependencies: ["XMPPCore"], swiftSettings: settings),

@@ -1,3 +1,43 @@
+internal import Glibc
+
+/// Where the parts of an address lie, in bytes, be they right or wrong.
+struct AddressSplit {
+    private(set) var localLength: Int?
+    private(set) var domainLength: Int
+    private(set) var resourceLength: Int?
+
+    init(localLength: Int?, domainLength: Int, resourceLength: Int?) {
+        self.localLength = localLength
+        self.domainLength = domainLength
+        self.resourceLength = resourceLength
+    }
+
+    init(_ bytes: Span<UInt8>) {
+        self.domainLength = bytes.count
+        for position in bytes.indices {
+            let byte = bytes[position]
+            // Everything after the first slash is the resource, `@` included; an `@` counts only before it.
+            if byte == UInt8(ascii: "/") {
+                self.resourceLength = bytes.count - position - 1
+                self.domainLength = position
+                break
+            }
+            if byte == UInt8(ascii: "@"), localLength == nil { self.localLength = position }
+        }
+        self.domainLength -= domainStart
+    }
+
+    var domainStart: Int { localLength.map { $0 + 1 } ?? 0 }
+    var domainEnd: Int { domainStart + domainLength }
+    /// Where the resource begins; behind the end where there is none.
+    var resourceStart: Int { domainEnd + 1 }
+
+    func part(at offset: Int) -> JIDError.Part {
+        if let localLength, offset <= localLength { return .local }
+        return resourceLength != nil && offset >= resourceStart ? .resource : .domain
+    }
+}
+
 /// What must be done to an address until it is in the form in which it is compared; nothing, for most.
 struct Mappings: OptionSet {
     let rawValue: UInt8
@@ -123,4 +163,20 @@ private func checkHyphens(_ label: Span<UInt8>, _ number: Int, _ mappings: inout
 private func forbidden(_ bytes: Span<UInt8>, at position: Int, in part: JIDError.Part) -> JIDError {
     let codePoint = Unicode.Scalar(bytes[position]).codePoint
     return JIDError(.forbiddenCharacter, in: part, "\(codePoint) at byte \(position) is not allowed there")
+}
+
+/// Checks an IPv6 address in brackets (RFC 3986 §3.2.2), with an optional zone after `%` (RFC 6874).
+private func checkAddressLiteral(_ bytes: Span<UInt8>) throws(JIDError) {
+    let refusal = JIDError(.badAddressLiteral, in: .domain, "it begins with [ and is no IPv6 address in brackets")
+    guard bytes.count > 2, bytes[bytes.count - 1] == UInt8(ascii: "]") else { throw refusal }
+    let text = bytes.extracting(1..<bytes.count - 1).withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }
+    let pieces = text.utf8.split(separator: UInt8(ascii: "%"), maxSplits: 1, omittingEmptySubsequences: false)
+    // The zone names an interface; only its existence is checked, its form is the operating system's.
+    let isZone = pieces.dropFirst().allSatisfy { zone in
+        !zone.isEmpty && zone.allSatisfy { 0x21..<0x7f ~= $0 && !"[]%".utf8.contains($0) }
+    }
+    var address = in6_addr()
+    guard isZone, !pieces[0].contains(0), inet_pton(AF_INET6, String(Substring(pieces[0])), &address) == 1 else {
+        throw refusal
+    }
 }

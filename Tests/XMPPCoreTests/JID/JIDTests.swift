@@ -73,6 +73,9 @@ import XMPPCore
         ("[::1.2.3.256]", .badAddressLiteral, .domain), ("[:1::2]", .badAddressLiteral, .domain),
         ("[1::2:]", .badAddressLiteral, .domain), ("[:]", .badAddressLiteral, .domain),
         ("[:::]", .badAddressLiteral, .domain), ("[::01.2.3.4]", .badAddressLiteral, .domain),
+        ("[\u{301}::1]", .badAddressLiteral, .domain), ("[::1]\u{301}", .badAddressLiteral, .domain),
+        ("[::1\0]", .badAddressLiteral, .domain), ("[::1%a%b]", .badAddressLiteral, .domain),
+        ("[::1%é]", .badAddressLiteral, .domain), ("[::%\r\n]", .badAddressLiteral, .domain),
     ])
     func `an error names the rule and the part`(text: String, code: JIDError.Code, part: JIDError.Part) {
         let error = #expect(throws: JIDError.self) { try JID(parsing: text) }

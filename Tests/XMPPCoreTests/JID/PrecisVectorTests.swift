@@ -47,13 +47,12 @@ struct PrecisVectorTests {
     }
 
     private func apply(_ profile: String, to text: [Unicode.Scalar]) -> (output: [Unicode.Scalar]?, error: String?) {
-        let precis = Precis(tables: .shared)
         do throws(PreparationFault) {
             switch profile {
-            case "OpaqueString": return (try precis.opaqueString(text), nil)
-            case "IdentifierClass": try precis.check(text, isIdentifier: true)
-            case "FreeFormClass": try precis.check(text, isIdentifier: false)
-            default: return (try precis.usernameCaseMapped(text), nil)
+            case "OpaqueString": return (try Precis.opaqueString(text), nil)
+            case "IdentifierClass": try Precis.check(text, isIdentifier: true)
+            case "FreeFormClass": try Precis.check(text, isIdentifier: false)
+            default: return (try Precis.usernameCaseMapped(text), nil)
             }
             return (text, nil)
         } catch {
@@ -68,7 +67,7 @@ struct PrecisVectorTests {
         case .bidi: "bidi_rule"
         case .unassigned: "unassigned"
         case .disallowed(let scalar, _):
-            switch UnicodeTables.shared[scalar].precisClass {
+            switch scalar.precisCategory {
             case .exception: "exceptions"
             case .oldHangulJamo: "old_hangul_jamo"
             case .ignorable: "precis_ignorable_properties"

@@ -1,16 +1,14 @@
 /// Domains as RFC 7622 §3.2 wants them: U-labels and plain labels, in the form in which they are compared.
-struct DomainName {
-    let tables: UnicodeTables
-
+enum DomainName {
     /// Maps a domain, brings A-labels back to U-labels, checks each label, and leaves out a dot at the end.
     ///
     /// The mappings are those of RFC 5895, but leave a character that is valid in labels as it is: the small letters of
     /// Cherokee are not valid, their capitals are.
-    func prepared(_ text: [Unicode.Scalar]) throws(PreparationFault) -> [Unicode.Scalar] {
+    static func prepared(_ text: [Unicode.Scalar]) throws(PreparationFault) -> [Unicode.Scalar] {
         var mapped: [Unicode.Scalar] = []
         mapped.reserveCapacity(text.count)
         for scalar in text { appendMapped(scalar, to: &mapped) }
-        mapped = tables.composed(mapped)
+        mapped = composed(mapped)
         if mapped.last == "." { mapped.removeLast() }
 
         var labels: [[Unicode.Scalar]] = []
@@ -18,9 +16,9 @@ struct DomainName {
             labels.append(try checked(Array(label), number: labels.count + 1))
         }
         // One label from right to left makes the rule count for all (RFC 5893 §2).
-        if labels.contains(where: { BidiRule.applies(to: $0, tables) }) {
+        if labels.contains(where: { BidiRule.applies(to: $0) }) {
             for (index, label) in labels.enumerated() {
-                if let condition = BidiRule.brokenCondition(by: label, tables) {
+                if let condition = BidiRule.brokenCondition(by: label) {
                     throw .bidi(condition: condition, label: index + 1)
                 }
             }
@@ -41,18 +39,18 @@ struct DomainName {
     }
 
     /// Width, lower case, and the ideographic full stop, for one character (RFC 5895 §2).
-    private func appendMapped(_ scalar: Unicode.Scalar, to mapped: inout [Unicode.Scalar]) {
-        guard !tables[scalar].isLabelCharacter else { return mapped.append(scalar) }
-        let narrow = tables.width[scalar] ?? scalar
-        switch narrow.value {
-        case 0x130: mapped += ["i", "\u{307}"]
-        case 0x3002: mapped.append(".")
-        default:
-            mapped.append(tables[narrow].isLabelCharacter ? narrow : tables.lowerCase[narrow] ?? narrow)
+    private static func appendMapped(_ scalar: Unicode.Scalar, to mapped: inout [Unicode.Scalar]) {
+        let narrow = scalar.isLabelCharacter ? scalar : scalar.narrowed
+        if narrow.value == 0x3002 {
+            mapped.append(".")
+        } else if narrow.isLabelCharacter {
+            mapped.append(narrow)
+        } else {
+            mapped += narrow.lowercase
         }
     }
 
-    private func checked(_ label: [Unicode.Scalar], number: Int) throws(PreparationFault) -> [Unicode.Scalar] {
+    private static func checked(_ label: [Unicode.Scalar], number: Int) throws(PreparationFault) -> [Unicode.Scalar] {
         guard !label.isEmpty else { throw .emptyLabel(number) }
         guard label.starts(with: Punycode.prefix.unicodeScalars) else {
             if label.allSatisfy(\.isASCII) {
@@ -65,7 +63,7 @@ struct DomainName {
         guard let decoded = Punycode.decode(Array(label.dropFirst(Punycode.prefix.utf8.count))) else {
             throw .label(number, "begins with \(Punycode.prefix) and is no Punycode of a label")
         }
-        guard !decoded.allSatisfy(\.isASCII), tables.composed(decoded) == decoded else {
+        guard !decoded.allSatisfy(\.isASCII), composed(decoded) == decoded else {
             throw .label(number, "begins with \(Punycode.prefix) and stands for what has another form")
         }
         try checkUnicode(decoded, number)
@@ -76,7 +74,7 @@ struct DomainName {
     ///
     /// The underscore is no letter of a host name, but names of local networks have it, and the libraries of the field
     /// let it pass.
-    private func checkPlain(_ label: [Unicode.Scalar], _ number: Int) throws(PreparationFault) {
+    private static func checkPlain(_ label: [Unicode.Scalar], _ number: Int) throws(PreparationFault) {
         try checkHyphens(label, number)
         for scalar in label {
             switch scalar {
@@ -87,18 +85,17 @@ struct DomainName {
     }
 
     /// A U-label (RFC 5891 §4.2, §5.4); its form as an A-label fits into DNS.
-    private func checkUnicode(_ label: [Unicode.Scalar], _ number: Int) throws(PreparationFault) {
+    private static func checkUnicode(_ label: [Unicode.Scalar], _ number: Int) throws(PreparationFault) {
         try checkHyphens(label, number)
-        guard let first = label.first, !tables[first].isMark else { throw .label(number, "begins with a mark") }
+        guard let first = label.first, !first.isMark else { throw .label(number, "begins with a mark") }
         var context: ContextRules?
         for (position, scalar) in label.enumerated() {
-            let properties = tables[scalar]
-            guard properties.isLabelCharacter else {
-                throw properties.precisClass == .unassigned
-                    ? .unassigned(scalar) : .disallowed(scalar, why: "no label holds it")
+            let category = scalar.precisCategory
+            guard scalar.isLabelCharacter else {
+                throw category == .unassigned ? .unassigned(scalar) : .disallowed(scalar, why: "no label holds it")
             }
-            if properties.precisClass == .contextJ || properties.precisClass == .contextO {
-                let rules = context ?? ContextRules(label, tables)
+            if category == .contextJ || category == .contextO {
+                let rules = context ?? ContextRules(label)
                 context = rules
                 guard rules.allows(at: position) else { throw .outOfContext(scalar) }
             }
@@ -108,7 +105,7 @@ struct DomainName {
         }
     }
 
-    private func checkHyphens(_ label: [Unicode.Scalar], _ number: Int) throws(PreparationFault) {
+    private static func checkHyphens(_ label: [Unicode.Scalar], _ number: Int) throws(PreparationFault) {
         guard label.first != "-", label.last != "-" else { throw .label(number, "begins or ends with a hyphen") }
         guard label.count < 4 || label[2] != "-" || label[3] != "-" else {
             throw .label(number, "has two hyphens at its third place, which are kept for other kinds of label")

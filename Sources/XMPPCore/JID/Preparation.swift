@@ -1,0 +1,269 @@
+/// Brings an address into the form in which two addresses are compared (RFC 7622 §3.2.1, §3.3.1, §3.4.1).
+///
+/// The domain loses one trailing dot and is mapped to lower case, its A-labels become U-labels; the local part is mapped
+/// to lower case; the resource is case-sensitive. This is the one place where the preparation of parts happens; it is
+/// called only where something changes or where Unicode must say whether it does, so an address that is plain ASCII in
+/// lower case never comes here.
+func prepare(_ written: JID.Form, _ mappings: Mappings) throws(JIDError) -> JID.Form {
+    var text = ""
+    var localLength = 0
+    if let local = written.local {
+        text += try prepareLocal(local, mappings)
+        localLength = text.utf8.count
+        text += "@"
+    }
+    let domain = try prepareDomain(written.domain, mappings)
+    text += domain
+    if let resource = written.resource {
+        text += "/"
+        text +=
+            mappings.contains(.resourceUnicode)
+            ? try prepare(resource, .resource, Precis.opaqueString) : String(resource)
+    }
+    return JID.Form(text: text, localLength: localLength, domainLength: domain.utf8.count)
+}
+
+private func prepareLocal(_ local: Substring, _ mappings: Mappings) throws(JIDError) -> String {
+    guard mappings.contains(.localUnicode) else {
+        return mappings.contains(.localCase) ? local.lowercased() : String(local)
+    }
+    return try prepare(local, .local) { text throws(PreparationFault) in
+        let prepared = try Precis.usernameCaseMapped(text)
+        // What was wide may by now be one of the characters that a local part excludes.
+        for scalar in prepared where scalar.isASCII && isExcludedFromLocal(UInt8(truncatingIfNeeded: scalar.value)) {
+            throw .disallowed(scalar, why: "no local part holds it")
+        }
+        return prepared
+    }
+}
+
+private func prepareDomain(_ domain: Substring, _ mappings: Mappings) throws(JIDError) -> String {
+    if mappings.contains(.domainUnicode) { return try prepare(domain, .domain, DomainName.prepared) }
+    guard mappings.contains(.domainCase) else { return String(domain) }
+    return (domain.utf8.last == UInt8(ascii: ".") ? domain.dropLast() : domain).lowercased()
+}
+
+/// Applies the rules of one part to its characters.
+private func prepare(
+    _ written: Substring,
+    _ part: JIDError.Part,
+    _ rules: ([Unicode.Scalar]) throws(PreparationFault) -> [Unicode.Scalar]
+) throws(JIDError) -> String {
+    let prepared: [Unicode.Scalar]
+    do throws(PreparationFault) {
+        prepared = try rules(Array(written.unicodeScalars))
+    } catch {
+        throw error.error(in: part, written: written)
+    }
+    var text = String(String.UnicodeScalarView(prepared))
+    text.makeContiguousUTF8()
+    guard text.utf8.count <= JID.maximumPartLength else {
+        throw JIDError(
+            .tooLong,
+            in: part,
+            "\(text.utf8.count) bytes when prepared, \(JID.maximumPartLength) are allowed"
+        )
+    }
+    return text
+}
+
+// MARK: - Profiles
+
+/// The PRECIS profiles of local part and resource (RFC 8265), on the classes of RFC 8264.
+///
+/// Mappings come first, and the class is asked about what they give (RFC 8264 §7). So a KELVIN SIGN in a local part
+/// becomes a `k`, though the sign itself is none of its characters.
+enum Precis {
+    /// UsernameCaseMapped (RFC 8265 §3.3): width, lower case, NFC, Bidi rule, IdentifierClass.
+    static func usernameCaseMapped(_ text: [Unicode.Scalar]) throws(PreparationFault) -> [Unicode.Scalar] {
+        try settled(text) { text throws(PreparationFault) in
+            let mapped = composed(lowercased(text.map(\.narrowed)))
+            if BidiRule.applies(to: mapped), let condition = BidiRule.brokenCondition(by: mapped) {
+                throw .bidi(condition: condition, label: nil)
+            }
+            try check(mapped, isIdentifier: true)
+            return mapped
+        }
+    }
+
+    /// OpaqueString (RFC 8265 §4.2): spaces become U+0020, NFC, FreeformClass.
+    static func opaqueString(_ text: [Unicode.Scalar]) throws(PreparationFault) -> [Unicode.Scalar] {
+        try settled(text) { text throws(PreparationFault) in
+            let mapped = composed(text.map { $0.properties.generalCategory == .spaceSeparator ? " " : $0 })
+            try check(mapped, isIdentifier: false)
+            return mapped
+        }
+    }
+
+    /// Applies rules until the text stays as it is; RFC 8264 §7 allows three more attempts.
+    private static func settled(
+        _ text: [Unicode.Scalar],
+        _ apply: ([Unicode.Scalar]) throws(PreparationFault) -> [Unicode.Scalar]
+    ) throws(PreparationFault) -> [Unicode.Scalar] {
+        guard !text.isEmpty else { throw .empty }
+        var text = text
+        for _ in 0...3 {
+            let next = try apply(text)
+            if next == text { return text }
+            text = next
+        }
+        throw .unstable
+    }
+
+    /// Whether each code point is in the IdentifierClass (RFC 8264 §4.2) or the FreeformClass (§4.3).
+    static func check(_ text: [Unicode.Scalar], isIdentifier: Bool) throws(PreparationFault) {
+        var context: ContextRules?
+        for (position, scalar) in text.enumerated() {
+            let category = scalar.precisCategory
+            switch category {
+            case .valid: break
+            case .unassigned: throw .unassigned(scalar)
+            case .contextJ, .contextO:
+                let rules = context ?? ContextRules(text)
+                context = rules
+                guard rules.allows(at: position) else { throw .outOfContext(scalar) }
+            case .compatibility, .otherLetterDigit, .space, .symbol, .punctuation:
+                if isIdentifier { throw .disallowed(scalar, why: category.reason) }
+            case .exception, .oldHangulJamo, .ignorable, .control, .other:
+                throw .disallowed(scalar, why: category.reason)
+            }
+        }
+    }
+}
+
+/// A text in Normalization Form C (UAX #15).
+///
+/// The standard library compares strings by that form and hands it out under a name with an underscore; its tables know
+/// a later Unicode, in which the form of assigned characters is the same (UAX #15 §3, stability).
+func composed(_ text: [Unicode.Scalar]) -> [Unicode.Scalar] {
+    // Nothing below combines, and nothing below is composed of anything that is not in NFC.
+    guard text.contains(where: { $0.value >= 0x300 }) else { return text }
+    return Array(String(decoding: String(String.UnicodeScalarView(text))._nfcCodeUnits, as: UTF8.self).unicodeScalars)
+}
+
+/// The Unicode operation toLowercase (the Unicode Standard §3.13, R2), of no language in particular.
+func lowercased(_ text: [Unicode.Scalar]) -> [Unicode.Scalar] {
+    var result: [Unicode.Scalar] = []
+    result.reserveCapacity(text.count)
+    for (position, scalar) in text.enumerated() {
+        // A sigma ends a word: a cased letter before it, none after (the Unicode Standard, table 3-17).
+        if scalar == "Σ" {
+            let before = text[..<position].last { !$0.properties.isCaseIgnorable }
+            let after = text[(position + 1)...].first { !$0.properties.isCaseIgnorable }
+            let isFinal = before?.properties.isCased == true && after?.properties.isCased != true
+            result.append(isFinal ? "ς" : "σ")
+        } else {
+            result += scalar.lowercase
+        }
+    }
+    return result
+}
+
+extension PrecisCategory {
+    /// Why a code point of this category is in neither class, or not in the IdentifierClass; for errors.
+    fileprivate var reason: String {
+        switch self {
+        case .valid: "it is allowed"
+        case .contextJ, .contextO: "it is allowed in other company only"
+        case .unassigned: "it is not assigned"
+        case .exception: "RFC 5892 excepts it"
+        case .oldHangulJamo: "it is a letter of old Hangul"
+        case .ignorable: "it is ignorable"
+        case .control: "it is a control character"
+        case .compatibility: "it stands for other characters"
+        case .otherLetterDigit: "it is no plain letter or digit"
+        case .space: "it is a space"
+        case .symbol: "it is a symbol"
+        case .punctuation: "it is punctuation"
+        case .other: "it is none of letter, digit, mark, symbol and punctuation"
+        }
+    }
+}
+
+// MARK: - Rules about neighbours
+
+/// The Bidi rule (RFC 5893 §2).
+enum BidiRule {
+    /// Whether a text has a character that is written from right to left, so that the rule is due.
+    static func applies(to text: [Unicode.Scalar]) -> Bool {
+        // The first such character is a letter of Hebrew.
+        text.contains { $0.value >= 0x590 && [.rightToLeft, .arabicNumber].contains($0.bidiClass) }
+    }
+
+    /// The number of the first condition that a label breaks, or `nil`.
+    static func brokenCondition(by text: [Unicode.Scalar]) -> Int? {
+        let classes = text.map(\.bidiClass)
+        guard let first = classes.first else { return nil }
+        let end = classes.last { $0 != .nonspacingMark }
+        switch first {
+        case .rightToLeft:
+            guard !classes.contains(.leftToRight) else { return 2 }
+            guard [.rightToLeft, .europeanNumber, .arabicNumber].contains(end) else { return 3 }
+            return classes.contains(.europeanNumber) && classes.contains(.arabicNumber) ? 4 : nil
+        case .leftToRight:
+            guard !classes.contains(.rightToLeft), !classes.contains(.arabicNumber) else { return 5 }
+            return [.leftToRight, .europeanNumber].contains(end) ? nil : 6
+        default: return 1
+        }
+    }
+}
+
+/// The rules for code points that are allowed only in certain company (RFC 5892 appendix A, for PRECIS by RFC 8264 §9.6
+/// and §9.8), for one label or one string.
+struct ContextRules {
+    private let text: [Unicode.Scalar]
+    /// Found once a text: rules that ask about all of it would otherwise cost the square of its length.
+    private let hasJapanese: Bool
+    private let hasArabicIndicDigits: Bool
+    private let hasExtendedArabicIndicDigits: Bool
+
+    init(_ text: [Unicode.Scalar]) {
+        self.text = text
+        hasJapanese =
+            text.contains("\u{30fb}")
+            && String(String.UnicodeScalarView(text)).contains(
+                #/[\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Han}]/#.matchingSemantics(.unicodeScalar)
+            )
+        hasArabicIndicDigits = text.contains { Self.arabicIndicDigits ~= $0.value }
+        hasExtendedArabicIndicDigits = text.contains { Self.extendedArabicIndicDigits ~= $0.value }
+    }
+
+    private static let arabicIndicDigits: ClosedRange<UInt32> = 0x660...0x669
+    private static let extendedArabicIndicDigits: ClosedRange<UInt32> = 0x6f0...0x6f9
+
+    /// Whether the code point at a position, of category contextJ or contextO, may stand there.
+    func allows(at position: Int) -> Bool {
+        let before = position > 0 ? text[position - 1] : nil
+        let after = position + 1 < text.count ? text[position + 1] : nil
+        return switch text[position].value {
+        // A.1 and A.2: the joiners follow a virama; the non-joiner also parts two letters that would join.
+        case 0x200c: before?.isVirama == true || partsJoiningLetters(at: position)
+        case 0x200d: before?.isVirama == true
+        // A.3: the middle dot of Catalan.
+        case 0xb7: before == "l" && after == "l"
+        // A.4: the keraia stands before a Greek letter.
+        case 0x375: after.map { String($0).contains(#/\p{Script=Greek}/#) } ?? false
+        // A.5 and A.6: geresh and gershayim follow a Hebrew one.
+        case 0x5f3, 0x5f4: before.map { String($0).contains(#/\p{Script=Hebrew}/#) } ?? false
+        // A.7: the middle dot of katakana.
+        case 0x30fb: hasJapanese
+        // A.8 and A.9: one kind of Arabic digits only.
+        case Self.arabicIndicDigits: !hasExtendedArabicIndicDigits
+        case Self.extendedArabicIndicDigits: !hasArabicIndicDigits
+        default: false
+        }
+    }
+
+    /// `(L|D) T* ZWNJ T* (R|D)` in joining types.
+    private func partsJoiningLetters(at position: Int) -> Bool {
+        guard let before = text[..<position].last(where: { !$0.isTransparentToJoining }),
+            let after = text[(position + 1)...].first(where: { !$0.isTransparentToJoining })
+        else { return false }
+        return before.joinsNext && after.joinsPrevious
+    }
+}
+
+extension Unicode.Scalar {
+    /// Canonical_Combining_Class Virama.
+    fileprivate var isVirama: Bool { properties.canonicalCombiningClass == .virama }
+}
