@@ -19,7 +19,7 @@ import XMPPCore
     /// Appendix A.2 and A.3: for each state in the order above its successor, by number.
     @Test(
         arguments: [
-            (true, Presence.Kind.subscribe, [1, 1, 3, 3, 4, 5, 7, 7, 8]),
+            (true, SubscriptionState.PresenceType.subscribe, [1, 1, 3, 3, 4, 5, 7, 7, 8]),
             (true, .unsubscribe, [0, 0, 2, 2, 0, 2, 6, 6, 6]),
             (true, .subscribed, [0, 1, 6, 7, 4, 8, 6, 7, 8]),
             (true, .unsubscribed, [0, 1, 0, 1, 4, 4, 0, 1, 4]),
@@ -28,7 +28,7 @@ import XMPPCore
             (false, .subscribed, [0, 4, 2, 5, 4, 5, 6, 8, 8]),
             (false, .unsubscribed, [0, 0, 2, 2, 0, 2, 6, 6, 6]),
         ]
-    ) func theTableOfTheStandardIsFollowed(isSent: Bool, kind: Presence.Kind, successors: [Int]) {
+    ) func theTableOfTheStandardIsFollowed(isSent: Bool, kind: SubscriptionState.PresenceType, successors: [Int]) {
         for (state, successor) in zip(Self.states, successors) {
             var after = state
             if isSent { after.apply(sent: kind) } else { after.apply(received: kind) }

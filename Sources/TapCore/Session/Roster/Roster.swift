@@ -27,7 +27,7 @@ struct Roster {
     private(set) var byteCount = 0
 
     /// A presence about a subscription goes by. Nil where it is about none, or names nobody.
-    mutating func apply(_ kind: Presence.Kind, _ direction: Direction, contact: String) -> Change {
+    mutating func apply(_ kind: SubscriptionState.PresenceType, _ direction: Direction, contact: String) -> Change {
         let before = state(of: contact)
         var after = before
         switch direction {

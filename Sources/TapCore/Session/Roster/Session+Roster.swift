@@ -7,7 +7,7 @@ extension Session {
         // Others than clients speak for many accounts, whose presence lines say it.
         guard options.level >= .info, facts.kind == .client, !event.isTruncated,
             let type = text(event.head.type, direction),
-            let kind = Presence.Kind(rawValue: type), kind.isSubscription,
+            let kind = SubscriptionState.PresenceType(rawValue: type),
             let address = text(direction == .send ? event.head.to : event.head.from, direction)
         else { return }
         let change = roster.apply(kind, direction, contact: Address(address).comparableBare)
@@ -74,15 +74,7 @@ extension Session {
     }
 }
 
-extension Presence.Kind {
-    /// Whether it is about a subscription (RFC 6121 §3).
-    fileprivate var isSubscription: Bool {
-        switch self {
-        case .subscribe, .subscribed, .unsubscribe, .unsubscribed: true
-        case .available, .unavailable, .probe, .error: false
-        }
-    }
-
+extension SubscriptionState.PresenceType {
     /// What the account or the contact does by it.
     fileprivate func words(_ direction: Direction) -> String {
         let isOwn = direction == .send
@@ -91,7 +83,7 @@ extension Presence.Kind {
         case .subscribed: isOwn ? "this account lets them see its presence" : "they let this account see their presence"
         case .unsubscribe:
             isOwn ? "this account no longer wants their presence" : "they no longer want this account's presence"
-        default:
+        case .unsubscribed:
             isOwn
                 ? "this account does not let them see its presence" : "they do not let this account see their presence"
         }

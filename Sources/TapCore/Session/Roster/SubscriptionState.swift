@@ -1,8 +1,11 @@
-public import XMPPCore
-
 /// Who sees whose presence, and who has asked to: one of the nine states of RFC 6121 appendix A.1, as an account sees a
 /// contact.
 public struct SubscriptionState: Sendable, Hashable {
+    /// The `type` of a presence stanza that manages a subscription (RFC 6121 §3).
+    public enum PresenceType: String, Sendable {
+        case subscribe, subscribed, unsubscribe, unsubscribed
+    }
+
     /// The account sees the contact's presence.
     public var to = false
     /// The contact sees the account's presence.
@@ -48,26 +51,24 @@ public struct SubscriptionState: Sendable, Hashable {
     }
 
     /// What a presence of the account itself makes of it (RFC 6121 appendix A.2).
-    public mutating func apply(sent kind: Presence.Kind) {
+    public mutating func apply(sent kind: PresenceType) {
         switch kind {
         case .subscribe: (isPendingOut, isToKnown) = (isPendingOut || !to, true)
         case .unsubscribe: (to, isPendingOut, isToKnown) = (false, false, true)
         // Of an approval that no request is known for, the server's roster push says what it has changed.
         case .subscribed: (from, isPendingIn) = (from || isPendingIn, false)
         case .unsubscribed: (from, isPendingIn, isFromKnown) = (false, false, true)
-        default: break
         }
     }
 
     /// What a presence of the contact makes of it (RFC 6121 appendix A.3).
-    public mutating func apply(received kind: Presence.Kind) {
+    public mutating func apply(received kind: PresenceType) {
         switch kind {
         case .subscribe: (isPendingIn, isFromKnown) = (isPendingIn || !from, true)
         case .unsubscribe: (from, isPendingIn, isFromKnown) = (false, false, true)
         // A server delivers it only where the account has asked (appendix A.3.3).
         case .subscribed: (to, isPendingOut, isToKnown) = (to || isPendingOut || !isToKnown, false, true)
         case .unsubscribed: (to, isPendingOut, isToKnown) = (false, false, true)
-        default: break
         }
     }
 }

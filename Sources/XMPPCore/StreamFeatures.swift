@@ -64,19 +64,6 @@ public struct StreamFeatures: Sendable, Equatable {
         return versions.first { element.child("sm", $0) != nil }
     }
 
-    /// Methods of compression (XEP-0138).
-    public var compressionMethods: [String] {
-        element.child("compression", .compressionFeature)?.children("method", .compressionFeature).map(\.text) ?? []
-    }
-
     /// Registration on this stream (XEP-0077).
     public var offersRegistration: Bool { element.child("register", .registerFeature) != nil }
-    /// Authentication by iq (XEP-0078).
-    public var offersIQAuthentication: Bool { element.child("auth", .iqAuthFeature) != nil }
-    /// Client state indication (XEP-0352).
-    public var offersClientState: Bool { element.child("csi", .clientState) != nil }
-    /// Versions of the roster (RFC 6121 §2.6.1).
-    public var offersRosterVersions: Bool {
-        element.firstChild { $0.isNamed("ver") && $0.namespaceURI == "urn:xmpp:features:rosterver" } != nil
-    }
 }
