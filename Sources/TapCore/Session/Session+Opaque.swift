@@ -15,10 +15,27 @@ extension Session {
     /// Bytes that pass undecoded: of TLS what it says in clear is read, of all else a digest is kept.
     mutating func lookIntoOpaque(_ direction: Direction, _ bytes: Span<UInt8>) {
         guard case .opaque(let why) = pipes[direction].mode else { return }
-        guard why != .tls else { return direction == .send ? readHello(bytes) : readServerHello(bytes) }
+        guard why != .tls else { return lookIntoTLS(direction, bytes) }
         if options.redaction.showsRawBytes { return showBytes(direction, bytes, why) }
         if pipes[direction].digest == nil { pipes[direction].digest = run.makeByteDigest() }
         pipes[direction].digest?.update(bytes)
+    }
+
+    private mutating func lookIntoTLS(_ direction: Direction, _ bytes: Span<UInt8>) {
+        switch direction {
+        case .send:
+            login?.records?.send.append(bytes)
+            readHello(bytes)
+        case .recv:
+            login?.records?.recv.append(bytes)
+            readServerHello(bytes)
+        }
+    }
+
+    /// Whether what has come of TLS that is passed through ends with an alert.
+    func endsWithAlert(_ direction: Direction) -> Bool {
+        guard let records = login?.records else { return false }
+        return direction == .send ? records.send.endsWithAlert : records.recv.endsWithAlert
     }
 
     /// Looks for the server's answer to the ClientHello.
@@ -78,6 +95,7 @@ extension Session {
         phase = .opaque
         hello = ClientHelloReader()
         login?.serverHelloReader = ServerHelloReader()
+        login?.records = (send: TLSRecordReader(), recv: TLSRecordReader())
         let at = pipes.send.decoder.position
         var record = makeRecord(.tls, .info, part: .tls)
         record.code = "tls-began"

@@ -108,12 +108,14 @@ extension Session {
     }
 
     /// Whether a connection that breaks ends nothing that was not over: the peer behind it had closed its stream, or the
-    /// other one had and has sent its FIN. Of a direction that is not decoded the FIN alone is known.
+    /// other one had and has sent its FIN. Of a direction that is not decoded the FIN alone is known, and of TLS the alert
+    /// before it: a server that closes with bytes unread sends its close_notify and then no FIN, but an RST.
     ///
     /// A reset passed on then would take bytes from the other peer that are on their way to it.
     func hasEndedInOrder(_ direction: Direction) -> Bool {
         let (own, other) = (direction, direction.opposite)
-        let hasClosed = pipes[own].hasClosedStream || pipes[own].isOpaque && pipes[own].end == .finished
+        let hasClosed =
+            pipes[own].hasClosedStream || pipes[own].isOpaque && pipes[own].end == .finished || endsWithAlert(own)
         return hasClosed || pipes[other].end == .finished && (pipes[other].hasClosedStream || pipes[other].isOpaque)
     }
 

@@ -142,6 +142,33 @@ import XMPPCore
         #expect(hidden.closed == false)
     }
 
+    /// A record of TLS: a type and a length, and so many bytes.
+    private static func record(_ type: UInt8, _ length: Int) -> [UInt8] {
+        [type, 3, 3, UInt8(length >> 8), UInt8(length & 255)] + [UInt8](repeating: 0x15, count: length)
+    }
+
+    @Test(arguments: Leg.allCases, [1, 7, Int.max])
+    func closeNotifyBeforeAResetIsAnOrderlyEnd(leg: Leg, piece: Int) throws {
+        func end(_ bytes: [UInt8]) -> (reset: Bool?, level: Level?) {
+            var harness = SessionHarness()
+            harness.say(Conversations.startTLS)
+            for start in stride(from: 0, to: bytes.count, by: min(piece, bytes.count)) {
+                harness.receive(leg.inbound, Array(bytes[start..<min(bytes.count, start + min(piece, bytes.count))]))
+            }
+            harness.end(leg, .reset)
+            harness.close()
+            return (harness.closed, harness.told(code: "session-ended").first?.record.level)
+        }
+        let data = Self.record(23, 300)
+        for alert in [Self.record(21, 26), Self.record(23, 19), Self.record(23, 11)] {
+            #expect(end(data + alert) == (false, .info))
+            #expect(end(data + alert + data) == (true, .warn))
+            #expect(end(data + alert.dropLast()) == (true, .warn))
+        }
+        #expect(end(data) == (true, .warn))
+        #expect(end(Array("<".utf8) + Self.record(21, 2)) == (true, .warn))
+    }
+
     @Test(arguments: Leg.allCases) func aPeerThatBreaksOffWhenTheOtherHasLeftInOrderResetsNobody(leg: Leg) {
         var harness = Self.open()
         harness.receive(leg.inbound.opposite, Array("</stream:stream>".utf8))

@@ -17,7 +17,8 @@ extension Session {
         }
         facts.ending =
             pipes[direction].isOpaque
-            ? .undecoded(leg: direction.source, end) : .unclean(leg: direction.source, end)
+            ? .undecoded(leg: direction.source, endsWithAlert(direction) ? .finished : end)
+            : .unclean(leg: direction.source, end)
         let unheard = unheard(by: direction)
         facts.verdict = unheard?.verdict
         facts.reason = unheard?.words

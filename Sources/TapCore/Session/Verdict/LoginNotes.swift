@@ -75,6 +75,8 @@ final class LoginNotes {
     var hasServerHeader = false
     /// Which direction could not be parsed first, and why.
     var fault: (fault: ScanFault, direction: Direction, isForeign: Bool)?
+    /// Follow the records of TLS that is passed through; nil where there is none.
+    var records: (send: TLSRecordReader, recv: TLSRecordReader)?
     /// Reads the server's answer to a ClientHello that is passed through, until it is known.
     var serverHelloReader: ServerHelloReader?
     /// What that answer is; nil while it is not known.
