@@ -207,7 +207,7 @@ struct ProbeTests {
         let silent = try await Probed(["juliet@localhost", "--via", "127.0.0.1:\(mute.port)", "--timeout", "1"])
         #expect(silent.ending == .exited(1))
         #expect(silent.tells("✗ stream", "no answer came"))
-        #expect(silent.tells("the server did not answer"))
+        #expect(silent.tells("the server did not send a byte for 1 s"))
     }
 
     @Test func `A server that keeps the connection busy and answers nothing is not waited for`() async throws {

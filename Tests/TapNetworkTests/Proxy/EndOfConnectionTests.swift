@@ -75,6 +75,8 @@ struct EndOfConnectionTests {
         try await say(Self.stages[stage] ?? [], client, server)
         if stage == "inside the header" { try await client.send("<stream:stream xmlns='jabber:cl") }
         let (cut, other) = leg == .client ? (client, server) : (server, client)
+        // A server that resets before the proxy has noticed the connection is one that cannot be reached.
+        try await eventually("the proxy is not connected") { !proxy.sink.records(code: "server-connected").isEmpty }
         try await cut.reset()
         try await other.wait("a reset") { $0.isClosed || $0.isFinished }
         #expect(other.now.isReset == (stage != "after the client's end of the stream" || leg == .server))
