@@ -55,7 +55,7 @@ import Testing
         let records = try scene.tap.records().filter { $0.session == 1 }
         let forecast = try #require(records.last { $0.code == "channel-binding" })
         #expect(forecast.level == "warn")
-        let words = "requires the server to refuse this login: tls-unique differs on the two connections"
+        let words = "the server must refuse this login: tls-unique differs on the two connections"
         #expect(forecast.message?.contains(words) == true)
         let failure = try #require(records.first { $0.code == "sasl-failure" })
         #expect(forecast.sequence < failure.sequence)

@@ -35,7 +35,7 @@ struct CommandLineTests {
             mistake("proxy", "--proxy-protocol", "yes"), mistake("proxy", "--proxy-protocol-from", "example.org"),
         ]
         let expected = [
-            "'prxy' is no command; did you mean 'proxy'?",
+            "unknown command 'prxy'; did you mean 'proxy'?",
             "unknown option '--lisen'. Did you mean '--listen'?",
             "the value 'localhost' is invalid for '--upstream <host:port>': \"localhost\" has no port; write HOST:PORT, ",
             "the value '70000' is invalid for '--listen <[host:]port[=host:port|=domain:name]>': ",
@@ -149,7 +149,7 @@ struct CommandLineTests {
             let foreign = try await mistake("proxy", "--listen", "0", "--capture", letter, "--log", "off")
             #expect(foreign.ending == .exited(3))
             #expect(
-                foreign.line.hasPrefix("xmpptap: --capture: \(letter) holds something else than JSON of this xmpptap;")
+                foreign.line.hasPrefix("xmpptap: --capture: \(letter) is not a JSON log of xmpptap;")
             )
             #expect(folder?.read("letter.txt") == text)
         }

@@ -127,7 +127,7 @@ import Testing
             #expect(mine.contains { $0.name == "success" }, "\(name)")
         }
         let ready = records.filter { $0.session == 3 && $0.code == "session-ready" }.compactMap(\.message)
-        #expect(ready.first?.hasSuffix(": resumes session 2") == true, "\(ready)")
+        #expect(ready.first?.hasSuffix(": resumed session 2") == true, "\(ready)")
         // It has the address of the session that it continues.
         let jids = (2...3).map { session in
             Set(records.filter { $0.session == session && $0.kind == "stanza" }.compactMap(\.jid))
@@ -179,7 +179,7 @@ import Testing
             #expect(forecast.level == "warn")
             #expect(
                 forecast.message?.contains(
-                    "requires the server to refuse this login: tls-unique differs on the two connections"
+                    "the server must refuse this login: tls-unique differs on the two connections"
                 ) == true
             )
             let failure = try #require(mine.first { $0.code == "sasl-failure" })

@@ -48,7 +48,7 @@ import Testing
             #expect(mine.filter { $0.code == "tls-opened" }.count == 2)
         }
         let ready = records.filter { $0.code == "session-ready" }.compactMap(\.message)
-        #expect(ready.count == 2 && ready.last?.hasSuffix(": resumes session 1") == true, "\(ready)")
+        #expect(ready.count == 2 && ready.last?.hasSuffix(": resumed session 1") == true, "\(ready)")
     }
 
     @Test(

@@ -62,8 +62,8 @@ struct OtherStreamsTests {
 
         let story = Tap.read(tap.story)
         for words in [
-            "of a component", "SEND handshake sends the hash of stream id and secret; ",
-            "RECV handshake success, the server accepts the secret; ",
+            "of a component", "SEND handshake component sent its handshake (hash of stream ID and secret); ",
+            "RECV handshake success, server accepted the handshake; ",
             "ready as echo.localhost: the component is accepted",
             "RECV message chat juliet@localhost/balcony → fool@echo.localhost",
             "error [1] RECV error ends the stream, handshake, failure; ",

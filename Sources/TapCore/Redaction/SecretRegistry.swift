@@ -26,9 +26,11 @@ public final class SecretRegistry: Sendable {
 
     /// A registry that knows no value.
     public init(capacity: Int = 1 << 16, slotCapacity: Int = 1 << 14) {
-        self.capacity = max(2, capacity)
-        self.slotCapacity = max(2, slotCapacity)
-        table = Mutex(Table(numbers: LRUCache(capacity: capacity), slots: LRUCache(capacity: slotCapacity)))
+        let numbers = LRUCache<Int, UInt32>(capacity: capacity)
+        let slots = LRUCache<Int, Void>(capacity: slotCapacity)
+        self.capacity = numbers.capacity
+        self.slotCapacity = slots.capacity
+        table = Mutex(Table(numbers: numbers, slots: slots))
     }
 
     /// The number of a value, from 1; a new one where it has not been met.

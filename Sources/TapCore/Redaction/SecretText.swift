@@ -21,7 +21,9 @@ struct SecretText {
 
     private let registry: SecretRegistry
     private let depth: Int
-    private var finds: [Find] = []
+    private(set) var finds: [Find] = []
+    /// Work so far: bytes looked at for URLs.
+    private(set) var visits = 0
 
     private init(_ registry: SecretRegistry, depth: Int) {
         self.registry = registry
@@ -30,10 +32,11 @@ struct SecretText {
 
     /// The secrets in a text, ascending, none inside another.
     static func find(in text: Span<UInt8>, _ registry: SecretRegistry) -> [Find] {
-        find(in: text, registry, depth: 0)
+        search(text, registry).finds
     }
 
-    private static func find(in text: Span<UInt8>, _ registry: SecretRegistry, depth: Int) -> [Find] {
+    /// Searches a text; the search has its finds and its work.
+    static func search(_ text: Span<UInt8>, _ registry: SecretRegistry, depth: Int = 0) -> SecretText {
         var search = SecretText(registry, depth: depth)
         var start = 0
         var isWorthIt = false
@@ -50,7 +53,7 @@ struct SecretText {
             start = index + 1
             isWorthIt = false
         }
-        return search.finds
+        return search
     }
 
     private mutating func find(in text: Span<UInt8>, word: Range<Int>) {
@@ -70,7 +73,9 @@ struct SecretText {
             if let password = url.password { finds.append(Find(range: password, kind: .password)) }
             if isFirst { findQuery(of: url, in: text, before: end) }
             isFirst = false
-            rest = (url.scheme.upperBound + 3)..<end
+            visits += url.visits
+            // All of a password is hidden: what it holds is not looked at again.
+            rest = max(url.scheme.upperBound + 3, url.password?.upperBound ?? 0)..<end
         }
         findParameters(in: text, word.lowerBound..<end)
         if finds.count - first > 1 { merge(from: first) }
@@ -204,7 +209,7 @@ struct SecretText {
         var count = value.count
         for level in depth..<Self.deepest {
             guard text.count < count else { return false }
-            if !Self.find(in: text.span, registry, depth: level + 1).isEmpty { return true }
+            if !Self.search(text.span, registry, depth: level + 1).finds.isEmpty { return true }
             count = text.count
             text = PercentEncoding.decode(text.span)
         }

@@ -7,6 +7,8 @@ struct URLParts {
     let password: Range<Int>?
     /// Host and port.
     let host: Range<Int>
+    /// Bytes that were looked at to find them.
+    let visits: Int
 
     /// The URL whose `://` is the first within `range`; nil where there is none.
     ///
@@ -23,9 +25,11 @@ struct URLParts {
         let colonBehindUser = text.first(in: begin..<stop) { $0 == 0x3A }
         var at: Int?
         for index in begin..<stop where text[index] == 0x40 { at = index }
-        // A password that is not encoded may hold what ends an authority; in front of it stands no host with a port then.
+        // A password that is not encoded may hold what ends an authority; in front of it stands no host with a port then,
+        // or the scheme is one whose paths hold no `@`.
         if at == nil, let lastAt, lastAt > stop, let colonBehindUser, text[begin] != 0x5B,
             text.first(in: (colonBehindUser + 1)..<stop, where: { $0 &- 0x30 >= 10 }) != nil
+                || !Self.mayHoldAtInPath(text, start..<colon)
         {
             at = lastAt
         }
@@ -35,7 +39,9 @@ struct URLParts {
             password = nil
         }
         let hostStart = at.map { $0 + 1 } ?? begin
-        host = hostStart..<(at == nil ? stop : Self.endOfAuthority(text, hostStart..<range.upperBound))
+        let hostEnd = at == nil ? stop : Self.endOfAuthority(text, hostStart..<range.upperBound)
+        host = hostStart..<hostEnd
+        visits = stop - range.lowerBound + hostEnd - hostStart
     }
 
     /// What follows the host up to `end`: the path, and the query behind the first `?`, which may stand behind a `#`.
@@ -49,6 +55,15 @@ struct URLParts {
 
     private static func endOfAuthority(_ text: Span<UInt8>, _ range: Range<Int>) -> Int {
         text.first(in: range) { $0 == 0x2F || $0 == 0x3F || $0 == 0x23 } ?? range.upperBound
+    }
+
+    /// Schemes of which a host with a port and an `@` in the path are common.
+    private static let schemesWithAtInPath: [StaticString] = ["http", "https", "ws", "wss", "xmpp"]
+
+    private static func mayHoldAtInPath(_ text: Span<UInt8>, _ scheme: Range<Int>) -> Bool {
+        for name in schemesWithAtInPath
+        where scheme.count == name.utf8CodeUnitCount && text.position(of: name, scheme) != nil { return true }
+        return false
     }
 
     private static func isScheme(_ byte: UInt8) -> Bool {

@@ -320,8 +320,7 @@ private struct AddressKey: BitwiseCopyable {
 
     init(_ address: Address) {
         full = address.hashValue
-        bare = address.hash(of: .bare)
-        domain = address.hash(of: .domain)
+        (bare, domain) = address.bareHashes()
         hasLocal = address.local != nil
     }
 }

@@ -131,7 +131,7 @@ extension Session {
         record.message =
             isTLS
             ? "\(record.length) bytes of TLS passed through"
-            : "\(record.length) bytes \(drops(why) ? "dropped" : "passed on") unread"
+            : "\(record.length) bytes \(drops(why) ? "dropped unread" : "relayed without decoding")"
         record.digest = takeDigest(direction)
         emit(consume record)
     }

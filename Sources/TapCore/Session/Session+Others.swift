@@ -25,7 +25,8 @@ extension Session {
         record.sasl = step?.facts
         // What the component has sent proves something only when the server has accepted it.
         record.message =
-            direction == .send ? "sends the hash of stream id and secret" : "the server accepts the secret"
+            direction == .send
+            ? "component sent its handshake (hash of stream ID and secret)" : "server accepted the handshake"
         emit(record)
         guard direction == .recv else {
             phase = .authenticating

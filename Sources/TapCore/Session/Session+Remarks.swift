@@ -70,7 +70,7 @@ extension Session {
         let outcome =
             switch (refusesUnread, isLate) {
             case (true, false): "the session is closed"
-            case (true, true): "from here on this direction is dropped"
+            case (true, true): "all further bytes of this direction are dropped"
             case (false, _): "from here on this direction is passed on without being read"
             }
         record.message =
@@ -100,7 +100,8 @@ extension Session {
     private func foreignWords(_ direction: Direction) -> String {
         let outcome = refusesUnread ? "the session is closed" : "passed on without being read"
         if direction == .recv, login?.hasServerTLS == true {
-            return "the server answers clear text in TLS: its port expects TLS from the first byte; \(outcome)"
+            return "the server answered the clear-text stream with a TLS record: this port expects direct TLS; "
+                + outcome
         }
         let guess = ProtocolGuess(pipes.bytes(direction), isFinal: true)
         let advice = guess?.advice.map { " \($0)" } ?? ""

@@ -18,6 +18,9 @@ struct LRUCache<Key: Hashable, Value> {
     /// Whether the key has a value. This is not an access.
     func contains(_ key: Key) -> Bool { recent[key] != nil || older[key] != nil }
 
+    /// The value of `key`. This is not an access.
+    func peek(_ key: Key) -> Value? { recent[key] ?? older[key] }
+
     /// Accesses the value of `key`, or inserts a new one, and lets `body` change it.
     mutating func update<Outcome>(
         _ key: Key,

@@ -170,8 +170,8 @@ extension SessionDriver {
                             .client,
                             .warn,
                             code: "authority-limit",
-                            "no further certificate authorities are made on demand, and sessions that need one are "
-                                + "refused: \(failure.words)",
+                            "authority limit reached: TLS fails for sessions that need a new certificate authority: "
+                                + failure.words,
                             at: now
                         )
                     }
@@ -194,8 +194,8 @@ extension SessionDriver {
                 .client,
                 .info,
                 code: "authority-created",
-                "a certificate authority for \(name) was made, which clients have to trust: xmpptap ca export --domain "
-                    + "\(name)\(interception.authorities?.flag ?? "")",
+                "created a certificate authority for \(name); clients must trust it: run 'xmpptap ca export --domain "
+                    + "\(name)\(interception.authorities?.flag ?? "")'",
                 at: now
             )
         }

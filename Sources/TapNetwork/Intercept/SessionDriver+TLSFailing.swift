@@ -66,22 +66,22 @@ extension SessionDriver {
             guard case .wrongName(_, let names) = faults.first?.code else { return reason }
             // Without a proxy the client would have verified the name that it wants.
             reason.verdict = (.certificateWrongName, .tap)
-            reason.advice = "let the client send SNI" + upstreamAdvice(names)
+            reason.advice = "let the client \(Self.naming(securing))" + upstreamAdvice(names)
             return reason
         }
     }
 
     /// How the upstream is named so that its certificate fits, as a further clause.
     private func upstreamAdvice(_ names: CertificateNames) -> String {
-        guard case .endpoint(let dialer) = route,
-            let host = names.hosts.lazy.filter({ !$0.hasPrefix("*") }).compactMap({ try? CertificateName($0) }).first
-        else { return ", or name the domain with --upstream-domain" }
+        guard case .endpoint(let dialer) = route else { return "" }
+        guard let host = names.hosts.lazy.filter({ !$0.hasPrefix("*") }).compactMap({ try? CertificateName($0) }).first
+        else { return ", or use --upstream-domain DOMAIN instead of --upstream" }
         return ", or name the upstream as its certificate does: --upstream \(host):\(dialer.endpoint.port)"
     }
 
     /// A client has refused what it was shown, or left when it saw that.
     private func reason(_ securing: Securing, _ fault: TLSFault, _ shown: ShownCertificate) -> Reason {
-        var words = fault.words(peer: "the client") + "; it was shown the \(shown.identity.certificate.words)"
+        var words = fault.words(peer: "the client") + "; xmpptap presented the \(shown.identity.certificate.words)"
         let isNamed = wantedName(securing) != nil
         if (securing.hello?.serverName ?? client.tls?.engine.serverName) == nil {
             words +=
@@ -92,8 +92,7 @@ extension SessionDriver {
         guard let authority = shown.authority else {
             return Reason(
                 words: words,
-                advice: "that is the server's own certificate (--certificate): look in the client's log for what it "
-                    + "dislikes in it",
+                advice: "that is the server's own certificate (--certificate): check the client's log for the reason",
                 verdict: (fault.alertReceived == nil ? .clientGaveUp : .tlsAlertByClient, .client)
             )
         }
@@ -103,8 +102,8 @@ extension SessionDriver {
             + "\(authority)\(flag)' prints it and says how for each client"
         if !isNamed {
             advice +=
-                "; if it expects a name that the certificate lacks, let it send SNI, or use a --ca-dir with an authority "
-                + "for that name alone"
+                "; if it expects a name that the certificate lacks, let it \(Self.naming(securing)), or use a --ca-dir with an "
+                + "authority for that name alone"
         }
         switch fault.alertReceived {
         case .unknownCA?: return Reason(words: words, advice: advice, verdict: (.authorityNotTrusted, nil))
@@ -112,8 +111,8 @@ extension SessionDriver {
         case .certificateExpired?: return Reason(words: words)
         case let alert:
             advice +=
-                "; Android apps take a user's authority only where they say so, iOS wants full trust switched on; a client "
-                + "that pins certificates, or asks DANE or POSH, needs the server's own by --certificate and --key, or "
+                "; Android apps accept a user-installed authority only if they opt in; on iOS, enable full trust for it; a "
+                + "client that pins certificates, or asks DANE or POSH, needs the server's own by --certificate and --key, or "
                 + "--tls passthrough"
             let isTold = alert != nil && isNamed
             return Reason(
@@ -122,6 +121,11 @@ extension SessionDriver {
                 verdict: (isTold ? .authorityNotTrusted : .certificateNotAccepted, nil)
             )
         }
+    }
+
+    /// How a client names the server that it wants.
+    private static func naming(_ securing: Securing) -> String {
+        securing.isDirect ? "send SNI" : "name the domain in its stream header (to)"
     }
 
     private static func missingName(_ securing: Securing) -> String {

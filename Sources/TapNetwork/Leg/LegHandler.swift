@@ -182,6 +182,8 @@ final class LegHandler: ChannelInboundHandler {
     /// Takes note of bytes that came when the session was over, up to ``lingerBytes``: who sends more has not heard that
     /// nobody listens, and is closed.
     func discard(_ count: Int) {
+        // While our own output is not out, a close would take back what is on its way.
+        guard isOutputOver else { return }
         discarded += count
         if discarded > Self.lingerBytes { close() }
     }

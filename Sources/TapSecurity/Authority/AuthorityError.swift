@@ -8,9 +8,9 @@ public struct AuthorityError: Error, Sendable, Hashable {
         case badName(String)
         /// The name is beyond what the authorities may vouch for, which are for these names.
         case outside([CertificateName])
-        /// It is a public suffix, for which none is made unasked.
+        /// It is a public suffix, for which none is created unasked.
         case publicSuffix
-        /// The folder holds so many authorities that none is made on demand any more.
+        /// The folder holds so many authorities that none is created on demand any more.
         case tooMany(limit: Int)
         /// The authority's time is over.
         case expired(Timestamp)
@@ -32,7 +32,7 @@ public struct AuthorityError: Error, Sendable, Hashable {
         case damagedCertificate
         /// The key is not that of the certificate beside it.
         case keyOfAnother
-        /// The certificate is not one that was made here for the name of its folder.
+        /// The certificate is not one that was created here for the name of its folder.
         case strange
         /// OpenSSL refuses something that always works.
         case library(String)
@@ -77,30 +77,34 @@ extension AuthorityError: CustomStringConvertible {
     public func message(in folder: AuthorityFolder?) -> String {
         let shown = Self.escape(subject)
         let flag = folder.map { Self.escape($0.flag) } ?? ""
-        let anew = "make it anew with 'xmpptap ca remove\(flag)' and 'xmpptap ca create\(flag)', and trust the new one"
+        let name = domain(in: folder)
+        let anew =
+            "create it anew with 'xmpptap ca remove --domain \(name)\(flag)' and "
+            + "'xmpptap ca create --domain \(name)\(flag)', and trust the new one"
         let create = "'xmpptap ca create --domain \(shown)\(flag)'"
         return switch code {
         case .badName(let reason):
             "\"\(shown)\" cannot stand in a certificate: \(Self.escape(reason)); write a domain, as in example.org, or an "
                 + "address"
         case .outside(let names) where names.isEmpty:
-            "there is no certificate authority that may vouch for \(shown); make one with \(create)"
+            "there is no certificate authority that may vouch for \(shown); create one with \(create)"
         case .outside(let names):
             "no certificate for \(shown): the certificate authority may only vouch for "
-                + "\(names.map(\.description).joined(separator: ", ")) and what is below; make another with \(create)"
+                + "\(names.map(\.description).joined(separator: ", ")) and what is below; create another with \(create)"
         case .publicSuffix:
-            "\(shown) is a public suffix: an authority for it could vouch for the domains of strangers; name your own "
+            "\(shown) is a public suffix: an authority for it could sign for other people's domains; use your own "
                 + "domain, or confirm with 'xmpptap ca create --domain \(shown) --allow-public-suffix\(flag)'"
         case .tooMany(let limit):
-            "no certificate authority is made for \(shown): there are \(limit) or more already, the limit for those made on "
-                + "demand (--limit authorities=\(limit)); make it with \(create), remove others, or raise the limit"
+            "no certificate authority created for \(shown): the folder already holds \(limit) or more, the limit for "
+                + "authorities created on demand (--limit authorities=\(limit)); create it with \(create), remove others, "
+                + "or raise the limit"
         case .expired(let time):
-            "the certificate authority for \(shown) is no longer valid since \(Self.day(time)); make it anew with 'xmpptap ca "
-                + "remove --domain \(shown)\(flag)' and \(create), and trust the new one"
+            "the certificate authority for \(shown) is no longer valid since \(Self.day(time)); create it anew with "
+                + "'xmpptap ca remove --domain \(shown)\(flag)' and \(create), and trust the new one"
         case .notYetValid(let time):
             "the certificate authority for \(shown) is not valid before \(Self.day(time)); set the clock of this machine"
         case .missing(let folder):
-            "there is no certificate authority for \(shown) in \(Self.escape(folder)); make one with \(create)"
+            "there is no certificate authority for \(shown) in \(Self.escape(folder)); create one with \(create)"
         case .inaccessible(let reason): "\(shown): \(reason)"
         case .exposed(let rights, let proper):
             "\(shown) is open to others (mode \(Self.octal(rights))), who may have taken the key; if nobody has, close it "
@@ -112,10 +116,24 @@ extension AuthorityError: CustomStringConvertible {
         case .damagedCertificate: "\(shown) holds no certificate that can be read: it is cut off or damaged; \(anew)"
         case .keyOfAnother: "\(shown) is not the key of the certificate beside it; \(anew)"
         case .strange:
-            "\(shown) is no certificate authority of xmpptap for the name of its folder; move the folder away, and make "
-                + "it anew with 'xmpptap ca create\(flag)'"
+            "\(shown) is no certificate authority of xmpptap for the name of its folder; move the folder away, and "
+                + "create it anew with 'xmpptap ca create --domain \(name)\(flag)'"
         case .library(let reason): "no certificate for \(shown): \(Self.escape(reason)); see 'xmpptap doctor'"
         }
+    }
+
+    /// The domain whose folder a path is of, to stand in a command; `DOMAIN` where it is of none.
+    private func domain(in folder: AuthorityFolder?) -> String {
+        var parts = subject.split(separator: "/", omittingEmptySubsequences: false)
+        if let last = parts.last, [AuthorityFolder.certificateFile, AuthorityFolder.keyFile].contains(String(last)) {
+            parts.removeLast()
+        } else if let folder, parts.dropLast().joined(separator: "/") == folder.path {
+            // It is the folder of one authority.
+        } else {
+            return "DOMAIN"
+        }
+        guard let last = parts.last, let name = try? CertificateName(String(last)) else { return "DOMAIN" }
+        return "\(name)"
     }
 
     /// `2026-11-21`.

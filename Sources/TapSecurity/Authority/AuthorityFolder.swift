@@ -17,6 +17,12 @@ public struct AuthorityFolder: Sendable, Hashable {
     /// It is the one that commands mean of which no other folder is said.
     private let isUsual: Bool
 
+    /// Whether both are the same path, however it was said.
+    public static func == (left: AuthorityFolder, right: AuthorityFolder) -> Bool { left.path == right.path }
+
+    /// Hashes the path.
+    public func hash(into hasher: inout Hasher) { hasher.combine(path) }
+
     /// The folder at a path, which need not be there.
     public init(_ path: String) { self.init(path, isUsual: false) }
 
@@ -67,6 +73,24 @@ public struct AuthorityFolder: Sendable, Hashable {
     public func authority(for name: CertificateName) throws(AuthorityError) -> CertificateAuthority? {
         guard let folder = try PrivateFolder(path) else { return nil }
         return try load(name, in: folder)
+    }
+
+    /// The authority for the first of some names that has one, known already or in the folder, which is opened once.
+    func authority(
+        forFirstOf names: [CertificateName],
+        known: (CertificateName) -> CertificateAuthority?
+    ) throws(AuthorityError) -> CertificateAuthority? {
+        guard let folder = try PrivateFolder(path) else {
+            for name in names {
+                if let found = known(name) { return found }
+            }
+            return nil
+        }
+        for name in names {
+            if let found = known(name) { return found }
+            if let found = try load(name, in: folder) { return found }
+        }
+        return nil
     }
 
     /// The names of all authorities, sorted; whether they can be read is another question. None where there is no folder.

@@ -71,13 +71,12 @@ public final class AuthorityProvider: AuthoritySource {
         at now: Timestamp
     ) throws(AuthorityError) -> CertificateAuthority? {
         // The longest name first, in memory or not: which were used before decides nothing.
-        for name in name.andAbove {
-            if let found = atHand(name, at: now) { return found }
-            guard let found = try place.authority(for: name) else { continue }
-            keep(found)
-            return found
+        if let found = atHand(name, at: now) { return found }
+        guard let found = try place.authority(forFirstOf: name.andAbove, known: { atHand($0, at: now) }) else {
+            return nil
         }
-        return nil
+        keep(found)
+        return found
     }
 
     /// See ``AuthoritySource/makeAuthority(for:below:at:)``: as far as the policy allows.
@@ -86,6 +85,7 @@ public final class AuthorityProvider: AuthoritySource {
         below wildcard: CertificateName?,
         at now: Timestamp
     ) throws(AuthorityError) -> (authority: CertificateAuthority, isNew: Bool) {
+        try checkLimit(for: name, below: wildcard)
         let wanted = try wanted(for: name, below: wildcard)
         let made = try making.withLock { _ throws(AuthorityError) in
             let names = try place.names()
@@ -99,32 +99,39 @@ public final class AuthorityProvider: AuthoritySource {
         return made
     }
 
+    /// Refuses at once what the limit refuses in any case: names come from the wire.
+    private func checkLimit(for name: CertificateName, below wildcard: CertificateName?) throws(AuthorityError) {
+        guard policy.mayMakeAny, !policy.domains.contains(where: { $0.covers(name) }) else { return }
+        let names = try place.names()
+        guard names.count >= policy.limit, !names.contains(name), !names.contains(where: { $0 == wildcard }) else {
+            return
+        }
+        throw AuthorityError(.tooMany(limit: policy.limit), "\(name)")
+    }
+
     /// For whom one is made; the narrowest that serves all names of which this is one.
     private func wanted(
         for name: CertificateName,
         below wildcard: CertificateName?
     ) throws(AuthorityError) -> CertificateName {
-        let wanted: CertificateName
         if let named = policy.domains.first(where: { $0.covers(name) }) {
-            wanted = named
-        } else if policy.mayMakeAny {
-            wanted = wildcard.flatMap { mayBeMade($0) ? $0 : nil } ?? name
-        } else {
-            throw AuthorityError(.outside([]), "\(name)")
+            guard !policy.suffixes.contains(named) else { throw AuthorityError.publicSuffix(named) }
+            return named
         }
-        guard !policy.suffixes.contains(wanted) else { throw AuthorityError.publicSuffix(wanted) }
-        guard policy.domains.contains(wanted) || mayBeMade(wanted) else {
-            throw AuthorityError(.outside([]), "\(wanted)")
+        guard policy.mayMakeAny else { throw AuthorityError(.outside([]), "\(name)") }
+        if let wildcard, wildcard != name, isOwnOrLonger(wildcard), !policy.suffixes.contains(wildcard) {
+            return wildcard
         }
-        return wanted
+        guard !policy.suffixes.contains(name) else { throw AuthorityError.publicSuffix(name) }
+        guard isOwnOrLonger(name) else { throw AuthorityError(.outside([]), "\(name)") }
+        return name
     }
 
-    /// Whether an authority for a name does not vouch for strangers: a name of one label may be a whole top-level domain,
-    /// one that no list knows yet, unless it is this machine's.
-    private func mayBeMade(_ name: CertificateName) -> Bool {
+    /// Whether a name has more than one label, or is this machine's: any other of one label may be a whole top-level
+    /// domain, one that no list knows yet.
+    private func isOwnOrLonger(_ name: CertificateName) -> Bool {
         guard case .domain(let domain) = name else { return true }
-        guard domain.contains(".") else { return policy.ownNames.contains(domain) }
-        return !policy.suffixes.contains(name)
+        return domain.contains(".") || policy.ownNames.contains(domain)
     }
 
     // MARK: Memory

@@ -1,4 +1,5 @@
 internal import Glibc
+internal import Synchronization
 
 /// Domains under which strangers register theirs, as `com` or `co.uk`: an authority for one could vouch for all of them.
 ///
@@ -13,26 +14,48 @@ public struct PublicSuffixes: Sendable {
     /// More than the list has; 250 KB in 2026.
     private static let largestList = 4 << 20
 
-    private let path: String
+    private let file: File
     private let ownName: String
 
     /// The judge of this machine.
     ///
     /// - Parameters:
-    ///   - path: The list; read each time, since it is seldom asked.
+    ///   - path: The list; read when it is first asked.
     ///   - ownName: What this machine calls itself. Its first label is no suffix for the built-in rule.
     public init(path: String = usualPath, ownName: String = "") {
-        self.path = path
+        file = File(path)
         self.ownName = String(ownName.lowercased().prefix { $0 != "." })
     }
 
     /// Whether a name is a public suffix. An address is none.
     public func contains(_ name: CertificateName) -> Bool {
         guard case .domain(let domain) = name else { return false }
-        return Self.list(path).map { Self.isListed(domain, in: $0) } ?? isSuffixByRule(domain)
+        return file.list.map { Self.isListed(domain, in: $0) } ?? isSuffixByRule(domain)
     }
 
     // MARK: The list
+
+    /// The file of the list, read once.
+    private final class File: Sendable {
+        private enum State {
+            case unread
+            case read([UInt8]?)
+        }
+
+        private let path: String
+        private let state = Mutex(State.unread)
+
+        init(_ path: String) { self.path = path }
+
+        var list: [UInt8]? {
+            state.withLock { state in
+                if case .read(let list) = state { return list }
+                let list = PublicSuffixes.list(path)
+                state = .read(list)
+                return list
+            }
+        }
+    }
 
     private static func list(_ path: String) -> [UInt8]? {
         let file = open(path, O_RDONLY | O_CLOEXEC)

@@ -172,7 +172,7 @@ public struct SCRAMClient: SASLExchange {
         }
         guard isNonce(values[0]), values[0].starts(with: nonce.utf8), values[0].count > nonce.utf8.count
         else {
-            throw .malformed("the server's nonce does not continue the client's")
+            throw .malformed("the server's nonce does not begin with the client's nonce")
         }
         guard let salt = decodeBase64(values[1]), !salt.isEmpty else {
             throw .encoding("the salt is empty or not base64")
@@ -210,7 +210,8 @@ public struct SCRAMClient: SASLExchange {
         case .password:
             let allowed = Self.allowedIterations
             guard allowed.contains(iterations) else {
-                let words = "\(iterations) iterations, \(allowed.lowerBound) to \(allowed.upperBound) are allowed"
+                let words =
+                    "iteration count \(iterations) is out of range (\(allowed.lowerBound) to \(allowed.upperBound))"
                 // The lower bound is the RFC's (§5.1), the upper one this client's own.
                 throw iterations < allowed.lowerBound ? .denied(words) : .own(words)
             }

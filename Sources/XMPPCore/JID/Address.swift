@@ -106,6 +106,16 @@ public struct Address: Hashable, Sendable, CustomStringConvertible {
         return hasher.finalize()
     }
 
+    /// The hashes of the bare address and of the domain, as ``hash(of:)`` gives them; each part is prepared once.
+    public func bareHashes() -> (bare: Int, domain: Int) {
+        let prepared = jid?.normalized
+        var hasher = Hasher()
+        hasher.combine(prepared?.domain ?? comparedDomain)
+        let ofDomain = hasher
+        hasher.combine(prepared.map { $0.local } ?? comparedLocal)
+        return (hasher.finalize(), ofDomain.finalize())
+    }
+
     private var comparedLocal: String? {
         local.map { text in (try? JID(local: text, domain: "domain"))?.normalized.local ?? text }
     }

@@ -41,12 +41,32 @@ public struct JIDError: Error, Sendable {
     /// The part that breaks it.
     public let part: Part
     /// What exactly is wrong, in words; every character of the address is shown as a code point, never raw.
-    public let reason: String
+    public var reason: String {
+        switch words {
+        case .known(let reason): reason
+        case .fault(let fault, let written): fault.reason(in: written)
+        }
+    }
+
+    /// Words that most callers never ask for are put together when somebody does.
+    private enum Words: Sendable {
+        case known(String)
+        /// `written` is the part before preparation, in which an offending code point is looked for.
+        case fault(PreparationFault, written: Substring)
+    }
+
+    private let words: Words
 
     init(_ code: Code, in part: Part, _ reason: String) {
         self.code = code
         self.part = part
-        self.reason = reason
+        words = .known(reason)
+    }
+
+    init(_ fault: PreparationFault, in part: Part, written: Substring) {
+        code = fault.code
+        self.part = part
+        words = .fault(fault, written: written)
     }
 }
 
@@ -83,30 +103,32 @@ enum PreparationFault: Error {
     /// Nothing is left, or nothing was there.
     case empty
 
-    /// The error for a part; `written` is the part before preparation, in which an offending code point is looked for.
-    func error(in part: JIDError.Part, written: Substring) -> JIDError {
-        let version = UnicodeVersion.supported
-        return switch self {
-        case .disallowed(let scalar, let why):
-            JIDError(.forbiddenCharacter, in: part, "\(scalar.place(in: written)) is not allowed there: \(why)")
+    /// The rule that is broken.
+    var code: JIDError.Code {
+        switch self {
+        case .disallowed, .unstable: .forbiddenCharacter
+        case .unassigned: .unassignedCharacter
+        case .outOfContext: .contextRule
+        case .bidi: .bidiRule
+        case .label: .badLabel
+        case .emptyLabel, .empty: .empty
+        }
+    }
+
+    /// What is wrong, in words; `written` is the part before preparation, in which an offending code point is looked for.
+    func reason(in written: Substring) -> String {
+        switch self {
+        case .disallowed(let scalar, let why): return "\(scalar.place(in: written)) is not allowed there: \(why)"
         case .unassigned(let scalar):
-            JIDError(
-                .unassignedCharacter,
-                in: part,
-                "\(scalar.place(in: written)) is not assigned in Unicode \(version.major).\(version.minor)"
-            )
-        case .outOfContext(let scalar):
-            JIDError(.contextRule, in: part, "\(scalar.place(in: written)) is not allowed among its neighbours")
+            let version = UnicodeVersion.supported
+            return "\(scalar.place(in: written)) is not assigned in Unicode \(version.major).\(version.minor)"
+        case .outOfContext(let scalar): return "\(scalar.place(in: written)) is not allowed among its neighbours"
         case .bidi(let condition, let label):
-            JIDError(
-                .bidiRule,
-                in: part,
-                "\(label.map { "label \($0)" } ?? "it") breaks condition \(condition) of the Bidi rule"
-            )
-        case .label(let number, let why): JIDError(.badLabel, in: part, "label \(number) \(why)")
-        case .emptyLabel(let number): JIDError(.empty, in: part, "label \(number) is empty")
-        case .unstable: JIDError(.forbiddenCharacter, in: part, "its preparation does not come to an end")
-        case .empty: JIDError(.empty, in: part, "it is empty")
+            return "\(label.map { "label \($0)" } ?? "it") breaks condition \(condition) of the Bidi rule"
+        case .label(let number, let why): return "label \(number) \(why)"
+        case .emptyLabel(let number): return "label \(number) is empty"
+        case .unstable: return "its preparation does not come to an end"
+        case .empty: return "it is empty"
         }
     }
 }

@@ -53,7 +53,7 @@ private func prepare(
     do throws(PreparationFault) {
         prepared = try rules(Array(written.unicodeScalars))
     } catch {
-        throw error.error(in: part, written: written)
+        throw JIDError(error, in: part, written: written)
     }
     var text = String(String.UnicodeScalarView(prepared))
     text.makeContiguousUTF8()
@@ -242,9 +242,9 @@ struct ContextRules {
         // A.3: the middle dot of Catalan.
         case 0xb7: before == "l" && after == "l"
         // A.4: the keraia stands before a Greek letter.
-        case 0x375: after.map { String($0).contains(#/\p{Script=Greek}/#) } ?? false
+        case 0x375: after?.isGreek == true
         // A.5 and A.6: geresh and gershayim follow a Hebrew one.
-        case 0x5f3, 0x5f4: before.map { String($0).contains(#/\p{Script=Hebrew}/#) } ?? false
+        case 0x5f3, 0x5f4: before?.isHebrew == true
         // A.7: the middle dot of katakana.
         case 0x30fb: hasJapanese
         // A.8 and A.9: one kind of Arabic digits only.
@@ -266,4 +266,28 @@ struct ContextRules {
 extension Unicode.Scalar {
     /// Canonical_Combining_Class Virama.
     fileprivate var isVirama: Bool { properties.canonicalCombiningClass == .virama }
+
+    /// Script Greek, as Scripts.txt of Unicode 15.0 lists it.
+    var isGreek: Bool {
+        switch value {
+        case 0x370...0x373, 0x375...0x377, 0x37a...0x37d, 0x37f, 0x384, 0x386, 0x388...0x38a, 0x38c,
+            0x38e...0x3a1, 0x3a3...0x3e1, 0x3f0...0x3ff, 0x1d26...0x1d2a, 0x1d5d...0x1d61, 0x1d66...0x1d6a,
+            0x1dbf, 0x1f00...0x1f15, 0x1f18...0x1f1d, 0x1f20...0x1f45, 0x1f48...0x1f4d, 0x1f50...0x1f57,
+            0x1f59, 0x1f5b, 0x1f5d, 0x1f5f...0x1f7d, 0x1f80...0x1fb4, 0x1fb6...0x1fc4, 0x1fc6...0x1fd3,
+            0x1fd6...0x1fdb, 0x1fdd...0x1fef, 0x1ff2...0x1ff4, 0x1ff6...0x1ffe, 0x2126, 0xab65,
+            0x10140...0x1018e, 0x101a0, 0x1d200...0x1d245:
+            true
+        default: false
+        }
+    }
+
+    /// Script Hebrew, as Scripts.txt of Unicode 15.0 lists it.
+    var isHebrew: Bool {
+        switch value {
+        case 0x591...0x5c7, 0x5d0...0x5ea, 0x5ef...0x5f4, 0xfb1d...0xfb36, 0xfb38...0xfb3c, 0xfb3e,
+            0xfb40...0xfb41, 0xfb43...0xfb44, 0xfb46...0xfb4f:
+            true
+        default: false
+        }
+    }
 }

@@ -69,8 +69,9 @@ public enum SecretNames {
                 let byte = bytes[index]
                 switch byte {
                 case 0x2F where index > 0 && bytes[index - 1] == 0x2F: isInURL = true
-                case 0x2F where isInURL: if startsInvitation(bytes, at: index + 1) { return true }
-                case 0x3F, 0x40: if isInURL { return true }
+                case 0x2F where isInURL: if TextScan.holds("invit", bytes, at: index + 1) { return true }
+                // What is percent-encoded may be any of these.
+                case 0x25, 0x3F, 0x40: if isInURL { return true }
                 case 0...0x20, 0x22, 0x3C, 0x3E: isInURL = false
                 default: break
                 }
@@ -100,10 +101,6 @@ public enum SecretNames {
             if bytes.extracting(start..<(start + count)).equals(text) { return true }
         }
         return false
-    }
-
-    private static func startsInvitation(_ bytes: Span<UInt8>, at index: Int) -> Bool {
-        index + 5 <= bytes.count && bytes.extracting(index..<(index + 5)).equals("invit")
     }
 
     private static func isAttributeSign(_ bytes: Span<UInt8>, at index: Int) -> Bool {

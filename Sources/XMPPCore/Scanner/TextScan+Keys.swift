@@ -25,7 +25,8 @@ extension TextScan {
     /// Whether the value of an attribute may hold a key in a URL.
     ///
     /// Hashes in base64 end with `=`, and namespaces hold `#` and `//`: none of them alone is worth a closer look. A URL
-    /// with a query or a password has `?` or `@` beside its `//`. Fewer than 8 bytes hold no URL with a key in it.
+    /// with a query or a password has `?` or `@` beside its `//`, an invitation has its path. Fewer than 8 bytes hold
+    /// no URL with a key in it.
     static func attributeMayHoldKey(_ bytes: Span<UInt8>, _ value: ByteRange) -> Bool {
         let (start, end) = (Int(value.start), Int(value.end))
         guard end &- start >= 8 else { return false }
@@ -45,19 +46,35 @@ extension TextScan {
             if index == end &- 8 { break }
             index &+= 8
         }
-        if marks != 0, pairs != 0 { return true }
+        if pairs != 0, marks != 0 || mayLeadToInvitation(bytes, start..<end) { return true }
         guard keys != 0 else { return false }
         var last = end
         while last > start, bytes[last &- 1] == 0x3D { last &-= 1 }
         for index in start..<last {
             if bytes[index] == 0x3D { return true }
-            if bytes[index] | 0x20 == 0x61, isScheme("aesgcm:", bytes, at: index) { return true }
+            if bytes[index] | 0x20 == 0x61, holds("aesgcm:", bytes, at: index) { return true }
+        }
+        return false
+    }
+
+    /// Whether behind `//` a path may lead to an invitation, whose token is a part of it: `/invit` in whatever case, or a
+    /// `%`, which may stand for any letter of it.
+    private static func mayLeadToInvitation(_ bytes: Span<UInt8>, _ range: Range<Int>) -> Bool {
+        var isInURL = false
+        for index in range {
+            switch bytes[index] {
+            case 0x25: if isInURL { return true }
+            case 0x2F:
+                if isInURL, holds("invit", bytes, at: index &+ 1) { return true }
+                if index > range.lowerBound, bytes[index &- 1] == 0x2F { isInURL = true }
+            default: continue
+            }
         }
         return false
     }
 
     /// Whether `name`, in small letters, stands at `index` in whatever case.
-    private static func isScheme(_ name: StaticString, _ bytes: Span<UInt8>, at index: Int) -> Bool {
+    static func holds(_ name: StaticString, _ bytes: Span<UInt8>, at index: Int) -> Bool {
         guard index &+ name.utf8CodeUnitCount <= bytes.count else { return false }
         for offset in 0..<name.utf8CodeUnitCount where bytes[index &+ offset] | 0x20 != name.utf8Start[offset] {
             return false

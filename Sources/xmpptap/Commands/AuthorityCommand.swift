@@ -45,7 +45,7 @@ struct AuthorityCommand: ParsableCommand {
         )
         var domain: CertificateName
 
-        @Flag(help: "Make it even for a public suffix, such as com or co.uk.")
+        @Flag(help: "Allow a public suffix, such as com or co.uk.")
         var allowPublicSuffix = false
 
         @OptionGroup var folder: AuthorityFolderOption

@@ -44,8 +44,8 @@ struct ExplainCommand: ParsableCommand, Configurable {
         help: ArgumentHelp(
             "How the sessions are told: text, or drawn as svg or html.",
             discussion: """
-                A drawing shows who sent what to whom, the rungs beside it, and what xmpptap did itself; of more than \
-                \(DrawnStory.most) sessions the first, unless --session names others.
+                A drawing shows who sent what to whom, the rungs beside it, and what xmpptap did itself. It draws the \
+                first \(DrawnStory.most) sessions; use --session to choose others.
                 """,
             valueName: "text|svg|html"
         ),

@@ -92,11 +92,11 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
             onHangUp: { tap.logs.reopen() },
             finish: { time in
                 await server?.stop()
-                tap.logs.close(within: time)
+                return tap.logs.close(within: time)
             }
         )
         do {
-            try await run.run()
+            guard try await run.run() else { throw Failure.told(.file) }
         } catch let error as ProxyError {
             await server?.stop()
             throw Failure(error)

@@ -106,7 +106,7 @@ struct LadderStory {
             guard let session = sessions[key] else { continue }
             if !lines.isEmpty { lines.append("") }
             let ofRun = runs.count > 1 ? " of run \(key.run)" : ""
-            let earlier = session.resumes.map { ", resumes session \($0)" } ?? ""
+            let earlier = session.resumes.map { ", resumed session \($0)" } ?? ""
             lines.append("session \(session.number)\(ofRun), \(session.who)\(earlier)")
             lines +=
                 session.rows.isEmpty
@@ -120,12 +120,11 @@ struct LadderStory {
     /// A verdict in the order in which one asks: why, whose fault, what now.
     private static func words(_ verdict: LoginVerdict) -> [String] {
         let rule = verdict.rule.map { " (\($0))" } ?? ""
-        let side = verdict.side == .network ? "between the two" : "with the \(verdict.side.rawValue)"
         let place =
             switch verdict.isProxyTheCause {
-            case true?: "xmpptap itself is the cause"
-            case false?: "the cause lies \(side), not with xmpptap"
-            case nil: "the cause lies \(side); whether a proxy contributed to it, a client's log does not show"
+            case true?: "cause: xmpptap"
+            case false?: "cause: \(verdict.side.rawValue), not xmpptap"
+            case nil: "cause: \(verdict.side.rawValue); a client's log cannot show whether a proxy contributed"
             }
         return [
             "  failed at \(verdict.rung.rawValue): \(verdict.finding)\(rule)", "  \(place)", "  try: \(verdict.advice)",

@@ -15,6 +15,8 @@ final class OpenLogs: Sendable {
         private struct State {
             /// The logs that are not, by their place.
             var failing: Set<Int> = []
+            /// Those whose reader has gone, which is its own choice and no failure: standard output alone.
+            var unread: Set<Int> = []
             var tell: (@Sendable (Bool) -> Void)?
         }
 
@@ -28,6 +30,10 @@ final class OpenLogs: Sendable {
                 if state.failing.isEmpty == wasFailing { state.tell?(isFailing) }
             }
         }
+
+        func lostReader(_ log: Int) { state.withLock { _ = $0.unread.insert(log) } }
+
+        func hasLostReader(_ log: Int) -> Bool { state.withLock { $0.unread.contains(log) } }
 
         func onChange(_ tell: @escaping @Sendable (Bool) -> Void) {
             state.withLock { state in
@@ -55,7 +61,9 @@ final class OpenLogs: Sendable {
                 let sink = try LogSink(Self.configuration(log, rotation: rotation), run: run) { event in
                     Self.tell(event, of: log)
                     switch event {
-                    case .failed: watch.changed(place, isFailing: true)
+                    case .failed(let fault):
+                        if log.path == nil, fault.code == .brokenPipe { watch.lostReader(place) }
+                        watch.changed(place, isFailing: true)
                     case .recovered: watch.changed(place, isFailing: false)
                     case .notice, .room, .stalled, .flowing: break
                     }
@@ -75,7 +83,7 @@ final class OpenLogs: Sendable {
     private static func refuseForeign(_ log: LogPlan.Log) throws(Failure) {
         guard log.form == .json, let path = log.path, TextFile.isRegular(path) else { return }
         let foreign = Failure.file(
-            "\(log.flag): \(path) holds something else than JSON of this xmpptap; choose another name"
+            "\(log.flag): \(path) is not a JSON log of xmpptap; choose another name"
         )
         do throws(ReaderFault) {
             guard try RecordReader([path]).hasClientLog else { return }
@@ -101,15 +109,15 @@ final class OpenLogs: Sendable {
 
     /// Writes everything and ends, and tells what could not be written.
     ///
-    /// - Returns: Whether every file has all its records. Standard output does not count: its reader may have gone.
+    /// - Returns: Whether every log has all its records. Standard output whose reader has gone does not count.
     @discardableResult
     func close(within time: Duration) -> Bool {
         var isWhole = true
-        for (name, sink) in sinks {
+        for (place, (name, sink)) in sinks.enumerated() {
             let lost = sink.close(within: time)
             guard !lost.isEmpty else { continue }
             Console.complain("warning: \(name) lacks \(lost.records) records (\(lost.bytes) bytes)")
-            isWhole = isWhole && name == LogPlan.Log.standardOutput
+            isWhole = isWhole && watch.hasLostReader(place)
         }
         return isWhole
     }

@@ -57,7 +57,7 @@ struct ConfigFile: Equatable {
             if end < content.endIndex {
                 value = Self.unquoted(Self.trim(content[content.index(after: end)...]))
                 guard value != nil else {
-                    throw .usage("\(path):\(number): the quotation mark at the beginning of the value is not closed")
+                    throw .usage("\(path):\(number): unterminated quotation mark in the value")
                 }
             }
             lines.append(Line(number: number, flag: flag, value: value))

@@ -54,11 +54,11 @@ enum Invocation {
             if path.isEmpty, word == "help", word == arguments.first { continue }
             let next = command.configuration.subcommands.first { $0.configuration.commandName == word }
             guard let next else {
-                let program = path.isEmpty ? "" : " of 'xmpptap\(path)'"
+                let program = path.isEmpty ? "" : " for 'xmpptap\(path)'"
                 let wayOut =
                     Spelling.nearest(to: word, among: names).map { "did you mean '\($0)'?" }
                     ?? "the commands are \(names.joined(separator: ", "))"
-                throw .usage("'\(Console.escaped(word))' is no command\(program); \(wayOut)")
+                throw .usage("unknown command '\(Console.escaped(word))'\(program); \(wayOut)")
             }
             command = next
             path += " \(word)"

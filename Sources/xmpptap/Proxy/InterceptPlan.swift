@@ -225,8 +225,8 @@ struct InterceptPlan {
         return CertificateMinter(
             AuthorityProvider(folder, policy) { made in
                 Console.tell(
-                    "a certificate authority for \(made.name) was made in \(folder.path); clients have to trust it: "
-                        + "xmpptap ca export --domain \(made.name)\(folder.flag)"
+                    "created a certificate authority for \(made.name) in \(folder.path); clients must trust it: "
+                        + "run 'xmpptap ca export --domain \(made.name)\(folder.flag)'"
                 )
             }
         )

@@ -98,10 +98,10 @@ struct ProxyOptions: ParsableArguments {
             "What clients and servers may ask for at most; can be repeated.",
             discussion: """
                 Bytes: item=1MiB (a stanza), login-item=64KiB (before the session is open), tag=64KiB, name=1KiB, \
-                waiting=256KiB (kept of what a client sends behind <starttls/> until it is answered). Numbers: depth=256, attributes=256, namespaces=256, \
-                connections (half of the descriptors), connections-per-address=0, authorities=64 (in --ca-dir, from which on \
-                none is made on demand). Seconds: login=60, idle=0. \
-                0 is no limit.
+                waiting=256KiB (kept of what a client sends behind <starttls/> until it is answered). Numbers: depth=256, \
+                attributes=256, namespaces=256, connections (half of the descriptors), connections-per-address=0, \
+                authorities=64 (in --ca-dir; above it none is created on demand). Seconds: login=60, idle=0. For \
+                connections, connections-per-address, login and idle, 0 disables the limit.
                 """,
             valueName: "name=value"
         ),

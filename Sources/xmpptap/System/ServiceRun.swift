@@ -12,8 +12,8 @@ struct ServiceRun: Sendable {
     let grace: Duration
     /// SIGHUP: somebody has moved the log files away.
     let onHangUp: @Sendable () -> Void
-    /// Closes what the service has used; given the time there is for it.
-    let finish: @Sendable (Duration) async -> Void
+    /// Closes what the service has used; given the time there is for it. Whether nothing was lost.
+    let finish: @Sendable (Duration) async -> Bool
 
     /// The least time for finishing: enough for a disk, not for a reader that sleeps.
     private static let least = Duration.milliseconds(250)
@@ -36,7 +36,7 @@ struct ServiceRun: Sendable {
     }
 
     private enum Outcome {
-        case ended
+        case ended(isWhole: Bool)
         case interrupted
     }
 
@@ -44,22 +44,23 @@ struct ServiceRun: Sendable {
     ///
     /// SIGINT or SIGTERM asks the service to stop in order; a second one ends everything at once.
     ///
+    /// - Returns: What `finish` returns.
     /// - Throws: What the service throws.
-    func run() async throws {
+    func run() async throws -> Bool {
         let group = ServiceGroup(services: [service], logger: DiagnosticHandler.logger())
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sighup)
         let asked = Asked()
-        try await withThrowingTaskGroup(of: Outcome.self) { tasks in
+        return try await withThrowingTaskGroup(of: Outcome.self) { tasks in
             tasks.addTask {
                 do {
                     try await group.run()
                 } catch is CancellationError {
                 } catch {
-                    await finish(grace)
+                    _ = await finish(grace)
                     throw error
                 }
-                await finish(Task.isCancelled ? Self.least : max(grace - asked.elapsed, Self.least))
-                return .ended
+                let time = Task.isCancelled ? Self.least : max(grace - asked.elapsed, Self.least)
+                return .ended(isWhole: await finish(time))
             }
             tasks.addTask {
                 for await signal in signals {
@@ -75,13 +76,14 @@ struct ServiceRun: Sendable {
             }
             let first = try await tasks.next()
             tasks.cancelAll()
-            guard first == .interrupted else { return }
+            if case .ended(let isWhole) = first { return isWhole }
             // The service ends its sessions at once; whatever is slower than that is not waited for.
             tasks.addTask {
                 try? await Task.sleep(for: Self.least * 2)
                 return .interrupted
             }
-            if try await tasks.next() == .interrupted { Glibc.exit(ExitStatus.success.rawValue) }
+            if case .ended(let isWhole) = try await tasks.next() { return isWhole }
+            Glibc.exit(ExitStatus.success.rawValue)
         }
     }
 }

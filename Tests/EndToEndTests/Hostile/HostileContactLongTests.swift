@@ -47,8 +47,11 @@ struct HostileContactLongTests {
 
         /// A client and a server of the test's own with the proxy between them, so far into a login.
         func pair(turns: Int = 0) async throws -> (client: RawConnection, server: RawConnection) {
+            let connected = turns == 0 ? connections : 0
             let client = try RawConnection(port: tap.ports[1])
             let server = try await scripted.accept()
+            // A server that leaves before the proxy has noticed the connection is one that cannot be reached.
+            while turns == 0, connections == connected { try await Task.sleep(for: .milliseconds(5)) }
             for turn in Conversations.plainLogin[..<turns] {
                 let (from, to) = turn.direction == .send ? (client, server) : (server, client)
                 try await from.write(turn.text)
@@ -58,6 +61,9 @@ struct HostileContactLongTests {
             }
             return (client, server)
         }
+
+        /// Connections to servers that the proxy has logged.
+        private var connections: Int { Tap.read(tap.json).ranges(of: "\"rung\":\"connect\"").count }
 
         /// What must hold after anything.
         func check(_ what: String, logsIn: Bool = true) async throws {
@@ -139,7 +145,8 @@ struct HostileContactLongTests {
     )
     func resets() async throws {
         let site = try await Site()
-        for turns in 0..<Conversations.plainLogin.count {
+        let last = Conversations.plainLogin.count - 1
+        for turns in 0...last {
             let next = Conversations.plainLogin[turns]
             for half in ["", String(next.text.prefix(next.text.count / 2))] {
                 for (leg, isReset) in [(Leg.client, true), (.server, true), (.client, false), (.server, false)] {
@@ -150,8 +157,10 @@ struct HostileContactLongTests {
                     let (ender, other) = leg == .client ? (client, server) : (server, client)
                     if isReset { ender.reset() } else { ender.finish() }
                     let (_, end) = try await other.drain()
-                    // What has not been read when a socket is closed makes its end a reset.
-                    #expect(end == (isReset ? .reset : .finished), "\(turns) \(half) \(leg): \(end)")
+                    // What has not been read when a socket is closed makes its end a reset. Who has closed its stream ends in
+                    // order, however its connection ends.
+                    let isPassedOn = isReset && !(leg == .client && turns == last)
+                    #expect(end == (isPassedOn ? .reset : .finished), "\(turns) \(half) \(leg): \(end)")
                 }
             }
         }

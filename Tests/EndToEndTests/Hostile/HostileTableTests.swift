@@ -213,7 +213,7 @@ struct HostileTableTests {
     private static func checkUnread(_ contact: Contact, _ records: [LogRecord]) {
         let unread = records.filter { $0.kind == "bytes" && $0.direction == "\(contact.direction)" }
         #expect(unread.count == 1, "\(contact.name)")
-        #expect(unread.first?.message?.hasSuffix("bytes passed on unread") == true, "\(contact.name)")
+        #expect(unread.first?.message?.hasSuffix("bytes relayed without decoding") == true, "\(contact.name)")
     }
 
     // MARK: Before a real server

@@ -76,8 +76,19 @@ private func head(_ xml: String) -> StanzaHead? {
         "<message><x url='ftp://u:p@h'/></message>", "<message><x url='http://u:pw@h'/></message>",
         "<message><x url='12345678://h/invite?T'/></message>", "<message><x url='1234567://h/invite?T'/></message>",
         "<message><x url='123456://h/invite?T'/></message>",
+        "<message><x url='https://h.example/invites/T0KEN'/></message>",
+        "<message><x url='https://h.example/p/Invitation/T'/></message>",
+        "<message><x url='https://h.example/%69nvite/T'/></message>",
     ]) func whatMayHoldAKeyOfAURLDoes(_ stanza: String) throws {
         #expect(try #require(head(stanza)).mayHoldSecret)
+    }
+
+    @Test func anInvitationBesideAnErrorIsFoundHoweverItIsSpelled() {
+        func mayOccur(_ text: String) -> Bool { SecretNames.mayOccur(in: Array(text.utf8).span) }
+        for text in ["see https://h/invites/T", "see https://h/Invites/T", "see https://h/%69nvite/T"] {
+            #expect(mayOccur(text), "\(text)")
+        }
+        for text in ["see https://h/other/T", "50% /invite/T"] { #expect(!mayOccur(text), "\(text)") }
     }
 
     @Test func theSieveDoesNotDependOnHowInputIsCut() {

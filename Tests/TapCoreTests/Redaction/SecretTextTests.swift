@@ -1,7 +1,8 @@
-import TapCore
 import TapTestKit
 import Testing
 import XMPPCore
+
+@testable import TapCore
 
 @Suite(.timeLimit(.minutes(2))) struct SecretTextTests {
     struct Case: CustomTestStringConvertible {
@@ -53,6 +54,7 @@ import XMPPCore
             "redis://:[redacted:password#1]@h, https://a:[redacted:password#2]@d?x"
         ),
         Case("jdbc:x://u:pw@h?password=pw2", "jdbc:x://u:[redacted:password#1]@h?password=[redacted:url-query#2]"),
+        Case("postgres://u:12/ab@db/x", "postgres://u:[redacted:password#1]@db/x"),
         Case("mysql://u:p/w?#1@h/x", "mysql://u:[redacted:password#1]@h/x"),
         Case("https://u:[redacted:password#7]@h/x", "https://u:[redacted:password#7]@h/x"),
         Case("https://a/x?to=ftp://u:pw@h/", "https://a/x?to=ftp://u:[redacted:password#1]@h/"),
@@ -173,6 +175,20 @@ import XMPPCore
             let item = Array("<message><body>\(word)</body></message>".utf8)
             let redactor = Redactor(policy: .secrets, registry: SecretRegistry())
             if case .withheld = redactor.disclose(item: item.span) { Issue.record("\(unit)") }
+        }
+    }
+
+    @Test func theWorkForURLsGrowsWithTheBytesAndNotWithTheirSquare() {
+        func visits(_ unit: String, _ behind: String, _ count: Int) -> Int {
+            let urls = String(repeating: unit, count: count / 2 / unit.utf8.count)
+            let word = Array((urls + behind + String(repeating: "x", count: count / 2)).utf8)
+            return SecretText.search(word.span, SecretRegistry()).visits
+        }
+        for unit in ["x://u:p/", "x://", "a://b:c/", "x://u:1/", "a://u:p@h?"] {
+            for behind in ["@", ""] {
+                let (short, long) = (visits(unit, behind, 100_000), visits(unit, behind, 800_000))
+                #expect(short > 0 && long <= 9 * short, "\(unit)\(behind): \(short), \(long)")
+            }
         }
     }
 

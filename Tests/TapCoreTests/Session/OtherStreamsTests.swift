@@ -23,7 +23,8 @@ import XMPPCore
         #expect(Self.rungs(harness) == ["connect: ok", "stream-open: ok", "handshake: ok", "ready: ok"])
         #expect(
             Self.words(harness) == [
-                "of a component", "sends the hash of stream id and secret", "the server accepts the secret",
+                "of a component", "component sent its handshake (hash of stream ID and secret)",
+                "server accepted the handshake",
             ]
         )
         #expect(harness.facts.jid == "plays.example.org")

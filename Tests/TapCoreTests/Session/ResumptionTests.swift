@@ -78,7 +78,7 @@ import XMPPCore
         let filter = LogFilter(try LogSpec("off,jid:juliet@example.org/balcony=info"))
         if let message { #expect(filter.shown(of: message) == .summary) }
         let ready = Self.ready(second)
-        #expect(ready?.message == "ready as juliet@example.org/balcony: resumes session 1")
+        #expect(ready?.message == "ready as juliet@example.org/balcony: resumed session 1")
         #expect(ready?.details?["resumes"] == 1)
     }
 
@@ -126,7 +126,7 @@ import XMPPCore
         )
         second.send("<message to='romeo@example.net'><body>Ay me</body></message>")
         #expect(Self.message(second)?.jid == "juliet@example.org/balcony.1")
-        #expect(Self.ready(second)?.message?.hasSuffix("resumes session 1") == true)
+        #expect(Self.ready(second)?.message?.hasSuffix("resumed session 1") == true)
     }
 
     @Test func `another account that names the same id is not taken for the one that has it`() {
@@ -168,9 +168,83 @@ import XMPPCore
     @Test func `an id that is not known leaves the session without an address, and says so`() {
         let told = Self.resumed(Run())
         #expect(Self.message(told)?.jid == nil)
-        #expect(
-            Self.ready(told)?.message == "ready: resumes a session that xmpptap has not seen, or no longer remembers"
+        #expect(Self.ready(told)?.message == "ready: resumed a session that xmpptap has no record of")
+    }
+
+    @Test func `a session without a user name in its login is known again`() {
+        func login(_ run: Run) -> SessionHarness {
+            var harness = SessionHarness(run: run)
+            harness.say(Array(Conversations.plainLogin.prefix(3)))
+            harness.send("<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='EXTERNAL'>=</auth>")
+            harness.say(Array(Conversations.plainLogin[4..<8]))
+            return harness
+        }
+        let run = Run()
+        var first = login(run)
+        first.send("<iq type='set' id='b1'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></iq>")
+        first.recv(
+            "<iq type='result' id='b1'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'>"
+                + "<jid>juliet@example.org/balcony</jid></bind></iq>"
         )
+        first.send("<enable \(Self.sm) resume='true'/>")
+        first.recv("<enabled \(Self.sm) resume='true' id='\(Self.id)'/>")
+        Self.drop(&first)
+        var second = login(run)
+        second.send("<resume \(Self.sm) h='0' previd='\(Self.id)'/>")
+        second.recv("<resumed \(Self.sm) h='0' previd='\(Self.id)'/>")
+        #expect(Self.ready(second)?.message == "ready as juliet@example.org/balcony: resumed session 1")
+    }
+
+    private static func content(_ session: UInt64) -> ResumptionTable.Suspended {
+        ResumptionTable.Suspended(jid: "juliet@example.org/\(session)", session: session)
+    }
+
+    @Test(arguments: [Int64.max, 9_999_999_999])
+    func `a session that comes and goes leaves few traces, however long the server would keep it`(seconds: Int64) {
+        let table = ResumptionTable()
+        let key = table.key(id: Self.id, account: "juliet@example.org")
+        table.enable(key, Self.content(1), seconds: seconds)
+        // The same moment, so that each suspension ends at the same time.
+        for _ in 0..<10_000 {
+            table.suspend(key, of: 1, at: 5)
+            #expect(table.resume(key, by: 1, at: 5) != nil)
+        }
+        #expect(table.count == 1 && table.traceCount < 100)
+        table.suspend(key, of: 1, at: 0)
+        #expect(table.resume(key, by: 1, at: (ResumptionTable.longestLifetime + 1) * 1_000_000_000) == nil)
+    }
+
+    @Test func `the session that was suspended first is forgotten where there is no room`() {
+        let table = ResumptionTable()
+        let count = UInt64(ResumptionTable.capacity)
+        let keys = (0...count).map { table.key(id: "\($0)", account: "juliet@example.org") }
+        for number in 0..<count { table.enable(keys[Int(number)], Self.content(number), seconds: nil) }
+        // All are connected: there is no room for one more.
+        table.enable(keys[Int(count)], Self.content(count), seconds: nil)
+        #expect(table.count == ResumptionTable.capacity && table.resume(keys[Int(count)], by: 1, at: 0) == nil)
+        // The first has come back and gone again since: the second is the oldest.
+        table.suspend(keys[0], of: 0, at: 1)
+        table.suspend(keys[1], of: 1, at: 1)
+        #expect(table.resume(keys[0], by: 0, at: 1) != nil)
+        table.suspend(keys[0], of: 0, at: 1)
+        table.enable(keys[Int(count)], Self.content(count), seconds: nil)
+        #expect(table.count == ResumptionTable.capacity)
+        #expect(table.resume(keys[1], by: 1, at: 1) == nil && table.resume(keys[0], by: 0, at: 1) != nil)
+    }
+
+    @Test func `the bytes of addresses are bounded, and one that is no address is not kept`() {
+        let table = ResumptionTable()
+        let long = String(repeating: "a", count: ResumptionTable.longestJID)
+        for number in 0..<2_000 as Range<UInt64> {
+            let key = table.key(id: "\(number)", account: "juliet@example.org")
+            table.enable(key, ResumptionTable.Suspended(jid: long, session: number), seconds: nil)
+            table.suspend(key, of: number, at: Int64(number))
+        }
+        #expect(table.byteCount <= ResumptionTable.byteCapacity)
+        #expect(table.count == ResumptionTable.byteCapacity / ResumptionTable.longestJID)
+        let key = table.key(id: "x", account: "juliet@example.org")
+        table.enable(key, ResumptionTable.Suspended(jid: long + "a", session: 1), seconds: nil)
+        #expect(table.resume(key, by: 1, at: 0) == nil)
     }
 
     @Test(arguments: [RedactionPolicy.secrets, .bodies, .metadata])

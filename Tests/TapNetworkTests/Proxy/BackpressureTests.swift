@@ -69,10 +69,11 @@ struct BackpressureTests {
     @Test("A client that writes before its server is connected is not read until it is")
     func earlyBytes() async throws {
         // The system has room for one that nobody accepts; whoever comes then is not answered.
-        let full = try RawListener(backlog: 0)
-        let waiting = try RawConnection(port: full.port)
-        let proxy = try await ProxyFixture(upstream: Endpoint(host: "127.0.0.1", port: Int(full.port))) {
-            $0.connectTimeout = .seconds(4)
+        var full: RawListener? = try RawListener(backlog: 0)
+        let port = try #require(full?.port)
+        let waiting = try RawConnection(port: port)
+        let proxy = try await ProxyFixture(upstream: Endpoint(host: "127.0.0.1", port: Int(port))) {
+            $0.connectTimeout = .seconds(60)
         }
         let client = try RawConnection(port: UInt16(proxy.port))
         // More than the systems of both ends have room for, so that what is not read is not taken.
@@ -82,12 +83,14 @@ struct BackpressureTests {
         #expect(taken > 0 && taken < bytes.count)
         #expect(reading == 0, "\(reading) bytes of \(taken) were read")
 
-        // With the news that there is no server the reading begins, and the client is told.
+        // With the news that there is no server, which the system's next attempt brings, the reading begins, and the client
+        // is told.
+        waiting.close()
+        full = nil
         let answer = Task { try await client.read(through: "<remote-connection-failed") }
-        try await client.write(Array(bytes[taken...]))
+        try await client.write(Array(bytes[taken...].prefix(1 << 20)))
         _ = try await answer.value
         client.close()
-        withExtendedLifetime((full, waiting)) {}
         try await proxy.settle()
         try await proxy.stop()
     }

@@ -207,6 +207,21 @@ struct AuthorityFolderTests {
         }
     }
 
+    @Test func `A command that renews an authority names its domain`() {
+        let folder = AuthorityFolder("/tmp/ca")
+        for path in ["/tmp/ca/example.org", "/tmp/ca/example.org/key.pem", "/tmp/ca/example.org/certificate.pem"] {
+            let words = AuthorityError(.strange, path).message(in: folder)
+            #expect(words.contains("'xmpptap ca create --domain example.org --ca-dir /tmp/ca'"), "\(words)")
+        }
+        let words = AuthorityError(.exposed(rights: 0o755, proper: 0o700), "/tmp/ca").message(in: folder)
+        #expect(words.contains("'xmpptap ca create --domain DOMAIN --ca-dir /tmp/ca'"), "\(words)")
+    }
+
+    @Test func `The usual folder is the same by whatever way it is named`() {
+        let usual = AuthorityFolder.usual(dataHome: "/data", home: "/home/a")
+        #expect(usual == AuthorityFolder(usual.path) && Set([usual, AuthorityFolder(usual.path)]).count == 1)
+    }
+
     @Test func `The usual folder is in the user's data`() {
         #expect(AuthorityFolder.usual(dataHome: nil, home: "/home/a").path == "/home/a/.local/share/xmpptap/ca")
         #expect(AuthorityFolder.usual(dataHome: "/data", home: "/home/a").path == "/data/xmpptap/ca")

@@ -171,9 +171,13 @@ import Testing
     @Test func `the work grows with the length of a text and not with its square`() {
         // What rules look for in the whole text, or marks that must be sorted, 1008 bytes of it and an eighth of that: time
         // that grows with the square is 64 times as long.
-        for unit in ["\u{344}", "・", "ー・", "٠", "Σ\u{301}", "ب\u{200c}", "\u{323}\u{301}", "\u{1100}", "क्\u{200d}"] {
+        let plain = timeToPrepare("ü", bytes: 1008)
+        for unit in [
+            "\u{344}", "・", "ー・", "٠", "Σ\u{301}", "ب\u{200c}", "\u{323}\u{301}", "\u{1100}", "क्\u{200d}", "͵α", "א׳",
+        ] {
             let (short, long) = (timeToPrepare(unit, bytes: 126), timeToPrepare(unit, bytes: 1008))
             #expect(long < 32 * short, "\(unit): \(short) ns, \(long) ns")
+            #expect(long < 32 * plain, "\(unit): \(long) ns, of plain text \(plain) ns")
         }
     }
 

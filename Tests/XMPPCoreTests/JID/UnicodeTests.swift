@@ -53,6 +53,18 @@ struct UnicodeTests {
         }
     }
 
+    @Test func `the scripts of Greek and Hebrew are as listed`() throws {
+        let (greek, hebrew) = (Self.greek, Self.hebrew)
+        for scalar in assigned() {
+            let text = String(scalar)
+            if scalar.isGreek != text.contains(greek) { Issue.record("\(scalar.codePoint)") }
+            if scalar.isHebrew != text.contains(hebrew) { Issue.record("\(scalar.codePoint)") }
+        }
+    }
+
+    private static var greek: Regex<Substring> { #/\p{Script=Greek}/#.matchingSemantics(.unicodeScalar) }
+    private static var hebrew: Regex<Substring> { #/\p{Script=Hebrew}/#.matchingSemantics(.unicodeScalar) }
+
     @Test func `wide and narrow characters have their usual form`() throws {
         var usual: [UInt32: Unicode.Scalar] = [:]
         for fields in try lines(of: "UnicodeData.txt")

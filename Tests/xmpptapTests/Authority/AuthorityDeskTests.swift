@@ -23,7 +23,7 @@ struct AuthorityDeskTests {
     {
         let desk = AuthorityDesk(folder: folder, now: later)
         let words =
-            "the certificate authority for example.org is no longer valid since 2027-11-21; make it anew with 'xmpptap ca "
+            "the certificate authority for example.org is no longer valid since 2027-11-21; create it anew with 'xmpptap ca "
             + "remove --domain example.org\(folder.flag)' and 'xmpptap ca create --domain example.org\(folder.flag)', and "
             + "trust the new one"
         #expect(throws: Failure.file(words)) { try desk.create(name) }

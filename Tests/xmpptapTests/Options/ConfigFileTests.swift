@@ -49,9 +49,9 @@ struct ConfigFileTests {
             ("\n-v", "t:2: '-v' is no long flag; write one a line, as in --log info"),
             ("--", "t:1: '--' is no long flag; write one a line, as in --log info"),
             ("--config other", "t:1: --config has no place in a file; type it on the command line"),
-            ("--capture \"tap.xtap", "t:1: the quotation mark at the beginning of the value is not closed"),
-            ("--json\n--capture='it\"", "t:2: the quotation mark at the beginning of the value is not closed"),
-            (#"--capture "tap\""#, "t:1: the quotation mark at the beginning of the value is not closed"),
+            ("--capture \"tap.xtap", "t:1: unterminated quotation mark in the value"),
+            ("--json\n--capture='it\"", "t:2: unterminated quotation mark in the value"),
+            (#"--capture "tap\""#, "t:1: unterminated quotation mark in the value"),
             ("#\n#\n--help", "t:3: --help has no place in a file; type it on the command line"),
         ]
     )

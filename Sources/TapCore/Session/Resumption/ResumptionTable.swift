@@ -20,6 +20,8 @@ final class ResumptionTable: Sendable {
     static let longestJID = 3071
     /// How long a suspended session is remembered where the server names no time (`max`), in nanoseconds: 10 minutes.
     static let defaultLifetime: Int64 = 600_000_000_000
+    /// The longest time (`max`) of a server's that counts, in seconds: 7 days.
+    static let longestLifetime: Int64 = 7 * 86_400
 
     /// Stands for a resumption id of one account.
     struct Key: Hashable, Sendable {
@@ -43,13 +45,17 @@ final class ResumptionTable: Sendable {
         var lifetime: Int64
         /// When it is over; nil while the session is connected.
         var end: Int64?
+        /// The number of its suspension; 0 while the session is connected.
+        var suspension: UInt64 = 0
     }
 
     fileprivate struct Table {
         var entries: [Key: Entry] = [:]
         var byteCount = 0
         /// Those that were suspended, in the order of time; some have been resumed since, or are over.
-        var suspended: [(key: Key, end: Int64)] = []
+        var suspended: [(key: Key, suspension: UInt64)] = []
+        /// How often any session was suspended; tells an old trace of one from its current one.
+        var suspensions: UInt64 = 0
         /// How many of them are gone from the front.
         var first = 0
     }
@@ -73,13 +79,19 @@ final class ResumptionTable: Sendable {
     /// How many sessions are known.
     var count: Int { table.withLock { $0.entries.count } }
 
+    /// How many traces of suspensions are kept, for tests.
+    var traceCount: Int { table.withLock { $0.suspended.count } }
+
+    /// Bytes of the addresses that are kept.
+    var byteCount: Int { table.withLock { $0.byteCount } }
+
     /// A session that is connected can be resumed from now on.
     ///
     /// - Parameter seconds: The server's `max`; nil where it has named none.
     func enable(_ key: Key, _ content: Suspended, seconds: Int64?) {
         guard content.jid.utf8.count <= Self.longestJID else { return }
-        let (nanoseconds, isTooMuch) = (seconds ?? 0).multipliedReportingOverflow(by: 1_000_000_000)
-        let lifetime = seconds == nil ? Self.defaultLifetime : isTooMuch ? Int64.max : max(0, nanoseconds)
+        let lifetime =
+            seconds.map { min(max(0, $0), Self.longestLifetime) * 1_000_000_000 } ?? Self.defaultLifetime
         table.withLock { table in
             table.remove(key)
             while table.entries.count >= Self.capacity || table.byteCount + content.jid.utf8.count > Self.byteCapacity {
@@ -97,7 +109,9 @@ final class ResumptionTable: Sendable {
             let (end, isTooMuch) = monotonic.addingReportingOverflow(entry.lifetime)
             let last = isTooMuch ? Int64.max : end
             table.entries[key]?.end = last
-            table.append((key, last))
+            table.suspensions += 1
+            table.entries[key]?.suspension = table.suspensions
+            table.append((key, table.suspensions))
         }
     }
 
@@ -119,6 +133,7 @@ final class ResumptionTable: Sendable {
             }
             table.entries[key]?.content.session = number
             table.entries[key]?.end = nil
+            table.entries[key]?.suspension = 0
             return entry.content
         }
     }
@@ -132,20 +147,20 @@ extension ResumptionTable.Table {
     /// Forgets the session that was suspended first; false where none is.
     fileprivate mutating func forgetOldest() -> Bool {
         while first < suspended.count {
-            let (key, end) = suspended[first]
+            let (key, suspension) = suspended[first]
             first += 1
             // One that was resumed since is not meant.
-            guard entries[key]?.end == end else { continue }
+            guard entries[key]?.suspension == suspension else { continue }
             remove(key)
             return true
         }
         return false
     }
 
-    fileprivate mutating func append(_ item: (key: ResumptionTable.Key, end: Int64)) {
+    fileprivate mutating func append(_ item: (key: ResumptionTable.Key, suspension: UInt64)) {
         // Sessions that come and go leave traces: taken out when there are more of these than of others.
         if suspended.count > 2 * entries.count + 64 {
-            suspended = suspended[first...].filter { entries[$0.key]?.end == $0.end }
+            suspended = suspended[first...].filter { entries[$0.key]?.suspension == $0.suspension }
             first = 0
         }
         suspended.append(item)

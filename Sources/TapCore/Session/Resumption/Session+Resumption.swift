@@ -5,10 +5,11 @@ extension Session {
     /// The server has enabled stream management: if the session can be resumed, the one that does is to be known.
     mutating func noteResumable(_ enabled: Element) {
         guard enabled.matches("enabled", .streamManagement) || enabled.matches("enabled", .streamManagement2),
-            let id = enabled.attribute("id"), !id.isEmpty, let jid = facts.jid, let account = account(or: jid)
+            let id = enabled.attribute("id"), !id.isEmpty, let jid = facts.jid
         else { return }
         endResumption(isOver: true)
-        let key = run.resumptions.key(id: id, account: account)
+        let owner = loginAccount ?? loginDomain ?? Address(jid).comparableBare
+        let key = run.resumptions.key(id: id, account: owner)
         resumption = key
         run.resumptions.enable(
             key,
@@ -22,18 +23,22 @@ extension Session {
     /// - Parameter identifier: The address that SASL2 has given, if any.
     mutating func resume(_ resumed: Element?, _ event: StreamEvent, identifier: String? = nil) {
         var earlier: ResumptionTable.Suspended?
-        if let id = resumed?.attribute("previd"), let account = account(or: identifier) {
-            let key = run.resumptions.key(id: id, account: account)
-            earlier = run.resumptions.resume(key, by: number, at: now.monotonic)
-            if earlier != nil { resumption = key }
+        if let id = resumed?.attribute("previd") {
+            let owners = [loginAccount ?? identifier.map { Address($0).comparableBare }, loginDomain]
+            for owner in owners where earlier == nil {
+                guard let owner else { continue }
+                let key = run.resumptions.key(id: id, account: owner)
+                earlier = run.resumptions.resume(key, by: number, at: now.monotonic)
+                if earlier != nil { resumption = key }
+            }
         }
         if let earlier {
             facts.jid = earlier.jid
             client = earlier.client
         }
         let words =
-            earlier.map { "resumes session \($0.session)" }
-            ?? "resumes a session that xmpptap has not seen, or no longer remembers"
+            earlier.map { "resumed session \($0.session)" }
+            ?? "resumed a session that xmpptap has no record of"
         becomeOpen(event, words, resumes: earlier?.session)
     }
 
@@ -48,12 +53,13 @@ extension Session {
         }
     }
 
-    /// The bare account that has logged in, as it is compared: by the name of its login, else by an address that the server
-    /// has given it. Nil where neither is known.
-    private func account(or address: String?) -> String? {
-        guard let user = facts.user, let domain = facts.domain else {
-            return address.map { Address($0).comparableBare }
-        }
+    /// The bare account that has logged in, as it is compared; nil where its login has told no name.
+    private var loginAccount: String? {
+        guard let user = facts.user, let domain = facts.domain else { return nil }
         return Address(user.utf8.contains(0x40) ? user : "\(user)@\(domain)").comparableBare
     }
+
+    /// Stands for an account whose login has told no name, as EXTERNAL may: its domain. That the id is the account's own the
+    /// server has checked.
+    private var loginDomain: String? { facts.domain.map { Address($0).comparableBare } }
 }

@@ -6,32 +6,23 @@ internal import XMPPCore
 ///
 /// Domains are kept as hashes under a key of this process. Bounded: those not seen for longest are forgotten first.
 final class BindingObservations: Sendable {
-    private struct Table {
-        var recent: [Int: Bool] = [:]
-        var older: [Int: Bool] = [:]
-    }
-
     /// Domains and causes that are known at most.
     static let capacity = 2048
 
-    private let table = Mutex(Table())
+    private let table = Mutex(LRUCache<Int, Bool>(capacity: BindingObservations.capacity))
 
     /// Notes whether a server of `domain` has accepted such a login.
     func note(_ domain: String, _ cause: LoginCause, accepted: Bool) {
         let key = Self.key(domain, cause)
         table.withLock { table in
-            if table.recent[key] == nil, table.recent.count >= Self.capacity / 2 {
-                table.older = table.recent
-                table.recent = [:]
-            }
-            table.recent[key] = accepted
+            table.update(key, default: accepted) { $0 = accepted }
         }
     }
 
     /// Whether a server of `domain` has accepted such a login when it was last seen; nil where none was.
     func seen(_ domain: String, _ cause: LoginCause) -> Bool? {
         let key = Self.key(domain, cause)
-        return table.withLock { $0.recent[key] ?? $0.older[key] }
+        return table.withLock { $0.peek(key) }
     }
 
     private static func key(_ domain: String, _ cause: LoginCause) -> Int {

@@ -137,14 +137,14 @@ extension LoginCause {
             Entry(
                 side: .tap,
                 rule: "RFC 6120 §13.7.2",
-                advice: "let the client trust the authority of this proxy, as the error above says"
+                advice: "trust xmpptap's certificate authority on the client: 'xmpptap ca export' prints it"
             )
         case .certificateNotAccepted:
             Entry(
                 side: .tap,
                 rule: "RFC 6120 §13.7.2",
                 advice:
-                    "let the client trust the authority of this proxy, as the error above says, and compare the names "
+                    "trust xmpptap's certificate authority on the client: 'xmpptap ca export' prints it; compare the names "
                     + "of the certificate with the one that the client wants"
             )
         case .certificateRefused:

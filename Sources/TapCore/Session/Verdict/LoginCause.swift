@@ -114,7 +114,7 @@ public enum LoginCause: String, Sendable, Hashable, CaseIterable {
     case malformedRequest = "malformed-request"
     /// The client may not act for the address that it named.
     case invalidAuthorization = "invalid-authzid"
-    /// The client broke the authentication off.
+    /// The client aborted the authentication.
     case clientAborted = "client-aborted"
     /// After another mechanism had failed the client offered its password in the clear, and failed as well.
     case plainDowngrade = "plain-downgrade"

@@ -99,7 +99,7 @@ extension LoginJudge {
             )
         }
         if attempt.isAborted || condition == "aborted",
-            let verdict = ofBreach(attempt, at: rung, "broke \(attempt.mechanism) off")
+            let verdict = ofBreach(attempt, at: rung, "aborted \(attempt.mechanism)")
         {
             return verdict
         }
@@ -122,7 +122,7 @@ extension LoginJudge {
         switch condition {
         // Some servers do not say of an abort what it was.
         case "not-authorized" where attempt.isAborted && attempt.serverError == nil:
-            return verdict(.clientAborted, "the client broke \(by) off")
+            return verdict(.clientAborted, "the client aborted \(by)")
         case "not-authorized": return ofCredentials(attempt, verdict)
         case "account-disabled": return verdict(.accountDisabled, "the account is disabled")
         case "credentials-expired": return verdict(.credentialsExpired, "the password or token has expired")
@@ -136,7 +136,7 @@ extension LoginJudge {
             return verdict(.malformedRequest, "the server cannot make sense of the client's \(by) message")
         case "temporary-auth-failure":
             return verdict(.temporaryFailure, "the server cannot check the credentials at the moment")
-        case "aborted": return verdict(.clientAborted, "the client broke \(by) off")
+        case "aborted": return verdict(.clientAborted, "the client aborted \(by)")
         default: return verdict(.notAuthorized, "the server refuses the login (\(condition))")
         }
     }
@@ -253,7 +253,7 @@ extension LoginJudge {
         // Before its challenge a server may refuse the flag; behind it, it is the proof that it did not like.
         case "y" where forecast == .bindingDenied && !attempt.isChallenged:
             let (cause, words, side) = denial()
-            return (cause, "\(words); an unknown name may look the same", side)
+            return (cause, "\(words); servers may give the same answer for an unknown user name", side)
         case "p" where forecast == .bindingMismatch:
             return (.bindingMismatch, "the login is bound to the client's TLS connection, which ends at xmpptap", nil)
         default: break

@@ -155,11 +155,11 @@ extension LoginJudge {
 
     /// The client had a challenge to answer and left: it does not like what the server's message says or signs.
     private func afterChallenge(_ rung: Rung.Name, _ went: String) -> LoginVerdict {
-        if let attempt, let verdict = ofBreach(attempt, at: rung, attempt.isAborted ? "broke it off" : went) {
+        if let attempt, let verdict = ofBreach(attempt, at: rung, attempt.isAborted ? "aborted it" : went) {
             return verdict
         }
         if let attempt, attempt.isAborted {
-            return LoginVerdict(.clientAborted, at: rung, "the client broke \(attempt.mechanism) off")
+            return LoginVerdict(.clientAborted, at: rung, "the client aborted \(attempt.mechanism)")
         }
         let plain = "the client \(went) after the server's challenge"
         if let cause = notes.bindingForecast?.cause, cause == .mechanismsAltered || cause == .tlsVersionAltered {

@@ -104,8 +104,7 @@ struct LoginJudge {
             return LoginVerdict(
                 .tlsExpected,
                 at: .streamOpen,
-                "the server answered the client's stream, which is in clear text, in TLS: its port expects TLS from the "
-                    + "first byte"
+                "the server answered the clear-text stream with a TLS record: this port expects direct TLS"
             )
         }
         let words = "the \(side.rawValue)'s stream breaks off from XMPP: \(fault.explanation)"

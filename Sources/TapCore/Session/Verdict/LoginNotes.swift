@@ -51,13 +51,13 @@ final class LoginNotes {
             switch kind {
             case .challenge where facts["malformed"] != nil: breach = "sent a malformed challenge"
             case .challenge where facts["nonce_mismatch"] != nil:
-                breach = "sent a nonce that does not continue the client's"
+                breach = "sent a nonce that does not begin with the client's nonce"
             case .challenge:
                 guard case .integer(let count)? = facts["iterations"], count < Self.leastIterations else { return }
                 breach =
                     "asks for \(count) iteration\(count == 1 ? "" : "s") of the hash, fewer than the "
                     + "\(Self.leastIterations) of RFC 5802 §5.1"
-            case .success where !isChallenged: breach = "reported success before the client had proven anything"
+            case .success where !isChallenged: breach = "sent success before the client authenticated"
             case .success where !hasSignature: breach = "reported success without its signature (v=)"
             default: break
             }

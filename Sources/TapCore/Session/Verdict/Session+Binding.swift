@@ -71,22 +71,22 @@ extension BindingForecast {
     func warning(seen: Bool?) -> (level: Level, words: String)? {
         switch outcome {
         case .works: return nil
-        case .depends(let what): return (.info, "it depends on \(what): \(words)")
+        case .depends(let what): return (.info, "channel binding: this login depends on \(what): \(words)")
         case .fails(let cause):
             let entry = cause.entry
             let rule = entry.rule ?? "the standard"
             // The client is the one that compares what is signed (XEP-0474, XEP-0515).
             let duty =
                 switch cause {
-                case .mechanismsAltered, .tlsVersionAltered: "requires the client to abort this login"
-                default: "requires the server to refuse this login"
+                case .mechanismsAltered, .tlsVersionAltered: "the client must abort this login"
+                default: "the server must refuse this login"
                 }
             switch seen {
             case true?: return nil
             case false?:
                 return (
                     .warn,
-                    "\(rule) \(duty): \(words); this server has refused such a login before; try: \(entry.advice)"
+                    "by \(rule), \(duty): \(words); this server has refused such a login before; try: \(entry.advice)"
                 )
             case nil where isRisk:
                 return (
@@ -94,7 +94,7 @@ extension BindingForecast {
                     "this login is at risk: \(rule) requires the server to refuse it (Prosody 0.12 does, ejabberd 23.01 "
                         + "does not): \(words)"
                 )
-            case nil: return (.warn, "\(rule) \(duty): \(words); try: \(entry.advice)")
+            case nil: return (.warn, "by \(rule), \(duty): \(words); try: \(entry.advice)")
             }
         }
     }

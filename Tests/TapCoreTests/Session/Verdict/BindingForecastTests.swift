@@ -199,7 +199,7 @@ import Testing
         #expect(Self.told(harness).map(\.level) == [.warn])
         #expect(
             Self.told(harness).first?.message?.hasPrefix(
-                "RFC 5802 §6, RFC 5056 §2 requires the server to refuse this login: tls-exporter differs"
+                "by RFC 5802 §6, RFC 5056 §2, the server must refuse this login: tls-exporter differs"
             ) == true
         )
         harness.recv(L.sasl("challenge", L.challenge))

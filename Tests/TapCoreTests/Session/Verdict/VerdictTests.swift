@@ -263,11 +263,11 @@ import XMPPCore
 
     @Test(
         arguments: [
-            ([sasl("success")], "reported success before the client had proven anything"),
+            ([sasl("success")], "sent success before the client authenticated"),
             ([sasl("challenge", challenge), sasl("success")], "reported success without its signature"),
             (
                 [sasl("challenge", "r=somebodyElse,s=QSXCR+Q6sek8bf92,i=4096")],
-                "a nonce that does not continue the client's"
+                "a nonce that does not begin with the client's nonce"
             ),
             ([sasl("challenge", challenge.replacing("i=4096", with: "i=1"))], "asks for 1 iteration"),
             ([sasl("challenge", "nonsense")], "malformed"),
