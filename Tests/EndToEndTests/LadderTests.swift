@@ -72,7 +72,7 @@ struct LadderTests {
         #expect(!story.contains("mechanism: ok"))
         #expect(story.split(separator: "\n").count { $0.contains(" error ") } == 2, "\(story)")
         #expect(told.contains("failed at sasl: "), "\(told)")
-        #expect(told.contains("not with xmpptap"), "\(told)")
+        #expect(told.contains("cause: client, not xmpptap"), "\(told)")
         #expect(told.contains("  try: check name, domain and password"), "\(told)")
     }
 
