@@ -115,7 +115,7 @@ private final class Part {
         self.path = name
     }
 
-    /// Bytes at the beginning by which other formats are told.
+    /// Signatures of other file formats.
     private static let signature = 64 << 10
 
     /// The header of the file, or what stands for it.

@@ -105,7 +105,7 @@ struct SecretText {
             finds.append(Find(range: whole, kind: .inviteURL))
         }
         guard var query = found, !query.isEmpty else { return }
-        // A placeholder has a `#` of its own.
+        // A placeholder contains a `#`.
         if let hidden = Placeholder.end(in: text, at: query.lowerBound, before: end) {
             query = query.lowerBound..<(text.first(in: hidden..<end) { $0 == 0x23 } ?? end)
             guard hidden < query.upperBound else { return }

@@ -19,7 +19,7 @@ public struct Interception: Sendable {
     public let clientLeg: TLSContext
     /// Whose certificate clients are shown.
     public let identities: Identities
-    /// The limit of authorities made on demand was told: once in a run is enough.
+    /// Set when the limit of authorities created on demand was logged: one warning a run.
     let limitWarning = Once()
 
     /// Interception of these parts.

@@ -135,7 +135,7 @@ extension SessionDriver {
     /// Ends a session whose TLS cannot begin; on the leg whose turn it is, if none is named.
     ///
     /// - Parameters:
-    ///   - alert: What a client is told that has begun with TLS and was not answered.
+    ///   - alert: The alert for a client that began with TLS and has no answer yet.
     ///   - certificate: What the client was shown.
     func failSecuring(
         code: String,

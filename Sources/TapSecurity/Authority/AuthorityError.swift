@@ -72,8 +72,8 @@ extension AuthorityError: CustomStringConvertible {
 
     /// One line for people; what came from the wire is escaped in it.
     ///
-    /// - Parameter folder: Where the authorities are that it is about: commands are told with it, so that they do what they
-    ///   say. Nil is the usual one.
+    /// - Parameter folder: The authorities' folder, for `--ca-dir` in the commands that the message names. Nil is the
+    ///   default folder.
     public func message(in folder: AuthorityFolder?) -> String {
         let shown = Self.escape(subject)
         let flag = folder.map { Self.escape($0.flag) } ?? ""

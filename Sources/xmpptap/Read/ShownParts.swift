@@ -32,7 +32,7 @@ struct ShownParts {
         self.sink = sink
     }
 
-    /// Begins what stands behind a header. In text it is told only where another run begins.
+    /// Begins the records of a header. The text form shows the header only if another run begins.
     mutating func begin(_ header: RecordHeader) {
         if hasGap { torn.insert(header.run) }
         hasGap = false

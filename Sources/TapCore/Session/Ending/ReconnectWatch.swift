@@ -50,7 +50,7 @@ final class ReconnectWatch: Sendable {
         /// How many there were one after the other without the loop's end, and since when.
         var count = 0
         var start: Int64 = 0
-        /// The count at which it is told next.
+        /// The count at which the next warning is logged.
         var next = threshold
     }
 

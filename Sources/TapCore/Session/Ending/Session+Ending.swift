@@ -85,7 +85,7 @@ extension Session {
             let loop = run.reconnects.noteDrop(of: client, at: now.monotonic)
         else { return }
         let span = loop.span < 1_000_000_000 ? "less than a second" : "\(loop.span / 1_000_000_000) s"
-        let advice = facts.verdict == .conflict ? "; give each client a resource of its own" : ""
+        let advice = facts.verdict == .conflict ? "; configure a different resource for each client" : ""
         note(
             .note,
             .warn,

@@ -296,7 +296,7 @@ extension LoginCause {
             Entry(
                 side: .client,
                 rule: "RFC 6120 §7.7.2.2",
-                advice: "give each client a resource of its own, or let the server choose it"
+                advice: "configure a different resource for each client, or let the server choose it"
             )
         case .bindRefused:
             Entry(

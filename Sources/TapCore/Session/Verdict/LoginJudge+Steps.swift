@@ -265,7 +265,7 @@ extension LoginJudge {
     }
 
     private func denial() -> (LoginCause, String, LoginCause.Side?) {
-        // It says so because it was not shown the -PLUS mechanisms, or of its own will.
+        // The client saw no -PLUS mechanism, or does not want one.
         let side: LoginCause.Side? = notes.bindingForecast?.strategy == .strip ? .tap : nil
         return (
             .bindingDenied,

@@ -54,7 +54,7 @@ extension Session {
 }
 
 extension LoginNotes.Attempt {
-    /// Whether the server has refused it for its channel binding, as far as that can be told from its answer.
+    /// Whether the server's answer shows that it refused the login because of channel binding.
     fileprivate var isRefusedForBinding: Bool {
         switch serverError {
         case "server-does-support-channel-binding", "channel-bindings-dont-match": return true
