@@ -12,17 +12,20 @@ enum Loopback {
     ///   - taken: how many bytes it wrote.
     static func bytesRead(from connection: RawConnection, by port: UInt16, of taken: Int) throws -> Int {
         let own = try connection.localPort
+        return try taken - queues(of: own, towards: port).unsent - queues(of: port, towards: own).unread
+    }
+
+    /// The bytes that the system holds for one end of a connection on 127.0.0.1: sent and not taken by the other end, and
+    /// received and not read.
+    static func queues(of local: UInt16, towards remote: UInt16) throws -> (unsent: Int, unread: Int) {
         let table = try wholeTable()
-        let rows = table.split(separator: "\n").dropFirst().map { $0.split(separator: " ") }
-        func queue(local: UInt16, remote: UInt16, _ part: Int) throws -> Int {
-            let ends = [local, remote].map { ":" + String(format: "%04X", $0) }
-            guard let row = rows.first(where: { $0[1].hasSuffix(ends[0]) && $0[2].hasSuffix(ends[1]) }),
-                let count = Int(row[4].split(separator: ":")[part], radix: 16)
-            else { throw KitError("no connection from port \(local) to \(remote), \(taken) bytes written:\n\(table)") }
-            return count
+        let ends = [local, remote].map { ":" + String(format: "%04X", $0) }
+        for row in table.split(separator: "\n").dropFirst().lazy.map({ $0.split(separator: " ") })
+        where row[1].hasSuffix(ends[0]) && row[2].hasSuffix(ends[1]) {
+            let counts = row[4].split(separator: ":").compactMap { Int($0, radix: 16) }
+            if counts.count == 2 { return (counts[0], counts[1]) }
         }
-        let (unsent, unread) = (try queue(local: own, remote: port, 0), try queue(local: port, remote: own, 1))
-        return taken - unsent - unread
+        throw KitError("no connection from port \(local) to \(remote):\n\(table)")
     }
 
     /// The table in all its pages: the system gives one with each read, and says that the file is empty.
