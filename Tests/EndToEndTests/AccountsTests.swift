@@ -59,9 +59,9 @@ import Testing
         #expect(forecast.message?.contains(words) == true)
         let failure = try #require(records.first { $0.code == "sasl-failure" })
         #expect(forecast.sequence < failure.sequence)
-        let verdict = try #require(records.first { $0.code == "login-failed" })
-        #expect(verdict.details?.cause == "channel-binding-mismatch" && verdict.details?.proxyIsCause == true)
-        #expect(verdict.message?.contains("--accounts") == true)
+        let diagnosis = try #require(records.first { $0.code == "login-failed" })
+        #expect(diagnosis.details?.cause == "channel-binding-mismatch" && diagnosis.details?.proxyIsCause == true)
+        #expect(diagnosis.message?.contains("--accounts") == true)
     }
 
     @Test(.enabled(if: isInstalled, "ejabberd or slixmpp is missing"))
@@ -146,17 +146,17 @@ import Testing
         #expect(try await plain.finish().contains { $0.event == "ready" })
         try await scene.stop()
         let records = try scene.tap.records()
-        let verdict = try #require(records.first { $0.session == 1 && $0.code == "login-failed" })
-        #expect(verdict.details?.cause == "channel-binding-mismatch" && verdict.details?.side == "client")
-        #expect(verdict.details?.rule == "RFC 8446 §C.5")
+        let diagnosis = try #require(records.first { $0.session == 1 && $0.code == "login-failed" })
+        #expect(diagnosis.details?.cause == "channel-binding-mismatch" && diagnosis.details?.side == "client")
+        #expect(diagnosis.details?.rule == "RFC 8446 §C.5")
         #expect(
-            verdict.message?.contains(
+            diagnosis.message?.contains(
                 "binds its login by tls-unique, which its connection has not: it is not defined on"
             )
                 == true,
-            "\(verdict.message ?? "")"
+            "\(diagnosis.message ?? "")"
         )
-        #expect(verdict.message?.contains("or log in by PLAIN") == true)
+        #expect(diagnosis.message?.contains("or log in by PLAIN") == true)
         // ejabberd offers -PLUS there and names no type, and takes none that is defined.
         let own = try #require(records.first { $0.session == 2 && $0.code == "own-login" }?.message)
         #expect(own.contains("by SCRAM-SHA-512, not bound: ") && own.contains("(XEP-0440)"), "\(own)")
@@ -175,12 +175,12 @@ import Testing
         let missing = try scene.client(.romeo)
         await #expect(throws: KitError.self) { try await missing.finish() }
         try await scene.stop()
-        let verdicts = try scene.tap.records().filter { $0.code == "login-failed" }
+        let diagnoses = try scene.tap.records().filter { $0.code == "login-failed" }
         #expect(
-            verdicts.map { $0.details?.cause } == ["own-login-refused", "wrong-password", "channel-binding-mismatch"],
-            "\(verdicts.map(\.message))"
+            diagnoses.map { $0.details?.cause } == ["own-login-refused", "wrong-password", "channel-binding-mismatch"],
+            "\(diagnoses.map(\.message))"
         )
-        #expect(verdicts.map { $0.details?.side } == ["xmpptap", "client", "xmpptap"])
+        #expect(diagnoses.map { $0.details?.side } == ["xmpptap", "client", "xmpptap"])
     }
 
     // MARK: What is typed

@@ -41,7 +41,7 @@ struct AuthorityChoiceTests {
         }
 
         /// Lets a client in that trusts one authority, or nobody where there is none for the domain yet.
-        func connect(_ name: String?, trusting domain: String) async throws -> TLSPeer.Facts {
+        func connect(_ name: String?, trusting domain: String) async throws -> TLSPeer.Parameters {
             let own = "\(authorities)/\(domain)/certificate.pem"
             return try await TLSPeer.connect(
                 port: tap.port,
@@ -64,9 +64,9 @@ struct AuthorityChoiceTests {
         let scene = try await Scene(["DNS:*.example.org"])
         _ = try await scene.connect("first.example.org", trusting: "example.org")
         for name in ["first.example.org", "second.example.org", "third.example.org"] {
-            let facts = try await scene.connect(name, trusting: "example.org")
-            #expect(facts.mechanisms == true && facts.error == nil, "\(facts)")
-            #expect(facts.names == [name, "*.example.org"])
+            let info = try await scene.connect(name, trusting: "example.org")
+            #expect(info.mechanisms == true && info.error == nil, "\(info)")
+            #expect(info.names == [name, "*.example.org"])
         }
         #expect(try scene.made == ["example.org"])
         try await scene.stop()
@@ -81,8 +81,8 @@ struct AuthorityChoiceTests {
     @Test func `a wildcard for a public suffix gets no authority of its own`() async throws {
         let scene = try await Scene(["DNS:*.co.uk"])
         _ = try await scene.connect("capulet.co.uk", trusting: "capulet.co.uk")
-        let facts = try await scene.connect("capulet.co.uk", trusting: "capulet.co.uk")
-        #expect(facts.mechanisms == true, "\(facts)")
+        let info = try await scene.connect("capulet.co.uk", trusting: "capulet.co.uk")
+        #expect(info.mechanisms == true, "\(info)")
         #expect(try scene.made == ["capulet.co.uk"])
         try await scene.stop()
     }
@@ -113,8 +113,8 @@ struct AuthorityChoiceTests {
         async throws
     {
         let scene = try await Scene(["IP:127.0.0.1", "DNS:chat.example", "DNS:localhost"], existing: ["localhost"])
-        let facts = try await scene.connect(nil, trusting: "localhost")
-        #expect(facts.mechanisms == true && facts.names == ["localhost"], "\(facts)")
+        let info = try await scene.connect(nil, trusting: "localhost")
+        #expect(info.mechanisms == true && info.names == ["localhost"], "\(info)")
         #expect(try scene.made == ["localhost"])
         try await scene.stop()
     }
@@ -125,8 +125,8 @@ struct AuthorityChoiceTests {
     {
         let scene = try await Scene(["IP:127.0.0.1", "DNS:localhost"], existing: ["localhost"])
         // By an address none is named, and it is the address that is compared.
-        let facts = try await scene.connect("127.0.0.1", trusting: "localhost")
-        #expect(facts.mechanisms == nil && facts.error != nil, "\(facts)")
+        let info = try await scene.connect("127.0.0.1", trusting: "localhost")
+        #expect(info.mechanisms == nil && info.error != nil, "\(info)")
         // Python's asyncio, among others, leaves without an alert.
         let silent = try RawConnection(port: scene.tap.port)
         try await silent.write(Self.hello)
@@ -138,16 +138,16 @@ struct AuthorityChoiceTests {
         for (session, code) in [(UInt64(1), "tls-alert"), (2, "tls-ended-in-handshake")] {
             let mine = records.filter { $0.session == session }
             let fault = try #require(mine.first { $0.kind == "error" })
-            let verdict = try #require(mine.first { $0.code == "login-failed" })
+            let diagnosis = try #require(mine.first { $0.code == "login-failed" })
             #expect(fault.code == code, "\(fault.message ?? "")")
-            #expect(verdict.details?.cause == "certificate-not-accepted")
-            #expect(verdict.details?.side == "xmpptap" && verdict.details?.proxyIsCause == true)
+            #expect(diagnosis.details?.cause == "certificate-not-accepted")
+            #expect(diagnosis.details?.side == "xmpptap" && diagnosis.details?.proxyIsCause == true)
             for words in [
                 "certificate for localhost", "CN=xmpptap CA for localhost ", "no server name (SNI)",
                 "xmpptap ca export --domain localhost --ca-dir \(scene.authorities)",
             ] {
                 #expect(fault.message?.contains(words) == true, "\(words): \(fault.message ?? "")")
-                #expect(verdict.message?.contains(words) == true, "\(words): \(verdict.message ?? "")")
+                #expect(diagnosis.message?.contains(words) == true, "\(words): \(diagnosis.message ?? "")")
             }
         }
         #expect(try scene.made == ["localhost"])
@@ -158,10 +158,10 @@ struct AuthorityChoiceTests {
         let scene = try await Scene(["DNS:localhost"], existing: ["localhost"])
         #expect(try await scene.connect(nil, trusting: "localhost").mechanisms == nil)
         try await scene.stop()
-        let verdict = try #require(try scene.tap.records().first { $0.code == "login-failed" })
-        #expect(verdict.details?.cause == "certificate-wrong-name" && verdict.details?.proxyIsCause == true)
-        #expect(verdict.message?.contains("no server name (SNI)") == true, "\(verdict.message ?? "")")
-        #expect(verdict.message?.contains("--upstream localhost:") == true, "\(verdict.message ?? "")")
+        let diagnosis = try #require(try scene.tap.records().first { $0.code == "login-failed" })
+        #expect(diagnosis.details?.cause == "certificate-wrong-name" && diagnosis.details?.proxyIsCause == true)
+        #expect(diagnosis.message?.contains("no server name (SNI)") == true, "\(diagnosis.message ?? "")")
+        #expect(diagnosis.message?.contains("--upstream localhost:") == true, "\(diagnosis.message ?? "")")
     }
 
     /// A ClientHello of TLS 1.2 without a name.

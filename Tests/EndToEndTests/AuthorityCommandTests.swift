@@ -119,8 +119,8 @@ struct AuthorityCommandTests {
             #expect(try await program.process.ending() == .exited(0))
             outputs.append(program.process.text(of: .standardOutput))
         }
-        let facts = Set(outputs.map { $0.split(separator: "\n").dropFirst().joined(separator: "\n") })
-        #expect(facts.count == 1)
+        let info = Set(outputs.map { $0.split(separator: "\n").dropFirst().joined(separator: "\n") })
+        #expect(info.count == 1)
         #expect(outputs.filter { $0.hasPrefix("made for") }.count == 1)
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["example.org"])
     }

@@ -78,12 +78,12 @@ import Testing
         let whole = Tap.read(scene.authority)
         try await age(scene.authority, in: folder)
         for way in [["--starttls"], []] {
-            let facts = try await TLSPeer.connect(
+            let info = try await TLSPeer.connect(
                 port: way.isEmpty ? scene.directPort : scene.tap.port,
                 trusting: scene.authority,
                 ["--sni", "localhost"] + way
             )
-            #expect(facts.names == nil && facts.error != nil, "\(facts)")
+            #expect(info.names == nil && info.error != nil, "\(info)")
         }
         // What is said to be done is enough, while the proxy runs.
         try whole.write(toFile: scene.authority, atomically: false, encoding: .utf8)
@@ -104,9 +104,9 @@ import Testing
             let faults = records.filter { $0.session == session && $0.kind == "error" }
             #expect(faults.map(\.code) == ["no-certificate"])
             #expect(faults.first?.message?.contains(way) == true, "\(faults.first?.message ?? "")")
-            let verdict = records.first { $0.session == session && $0.code == "login-failed" }
-            #expect(verdict?.details?.cause == "ended-by-xmpptap" && verdict?.details?.proxyIsCause == true)
-            #expect(verdict?.message?.contains(way) == true, "\(verdict?.message ?? "")")
+            let diagnosis = records.first { $0.session == session && $0.code == "login-failed" }
+            #expect(diagnosis?.details?.cause == "ended-by-xmpptap" && diagnosis?.details?.proxyIsCause == true)
+            #expect(diagnosis?.message?.contains(way) == true, "\(diagnosis?.message ?? "")")
         }
     }
 }

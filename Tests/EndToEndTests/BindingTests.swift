@@ -53,17 +53,17 @@ struct BindingTests {
             tap = try await Tap(upstream: port, arguments: arguments)
         }
 
-        func logIn(_ binding: String, _ arguments: [String] = []) async throws -> BindingPeer.Facts {
+        func logIn(_ binding: String, _ arguments: [String] = []) async throws -> BindingPeer.Parameters {
             try await BindingPeer.logIn(port: tap.port, trusting: trusted, binding: binding, arguments)
         }
 
         /// Ends both; gives what the server says of the only login.
-        func end() async throws -> BindingPeer.Facts {
-            let facts = try await server.login()
+        func end() async throws -> BindingPeer.Parameters {
+            let parameters = try await server.login()
             try await tap.stop()
             defer { withExtendedLifetime(certificate) {} }
             try await server.stop()
-            return facts
+            return parameters
         }
     }
 
@@ -75,8 +75,8 @@ struct BindingTests {
             hasAccount: false,
             hasKey: true
         )
-        let facts = try await scene.logIn("tls-server-end-point", ["--provider", "aiosasl"])
-        #expect(facts.error == nil && facts.jid == "juliet@localhost/b")
+        let parameters = try await scene.logIn("tls-server-end-point", ["--provider", "aiosasl"])
+        #expect(parameters.error == nil && parameters.jid == "juliet@localhost/b")
         let server = try await scene.end()
         #expect(server.flag == "p=tls-server-end-point" && server.error == nil)
         let records = try scene.tap.records()
@@ -90,24 +90,24 @@ struct BindingTests {
             hasAccount: false,
             hasKey: true
         )
-        let facts = try await scene.logIn("tls-exporter")
-        #expect(facts.error?.contains("not-authorized") == true)
+        let parameters = try await scene.logIn("tls-exporter")
+        #expect(parameters.error?.contains("not-authorized") == true)
         #expect(try await scene.end().error == "channel-bindings-dont-match")
         let records = try scene.tap.records()
         let forecast = try #require(records.last { $0.code == "channel-binding" })
         #expect(forecast.level == "warn" && forecast.message?.contains("tls-exporter differs") == true)
-        let verdict = try #require(records.first { $0.code == "login-failed" })
-        #expect(verdict.details?.cause == "channel-binding-mismatch")
-        #expect(verdict.message?.contains("(--accounts)") == true)
+        let diagnosis = try #require(records.first { $0.code == "login-failed" })
+        #expect(diagnosis.details?.cause == "channel-binding-mismatch")
+        #expect(diagnosis.message?.contains("(--accounts)") == true)
     }
 
     @Test func `aiosasl binds to the server's certificate with an account, and the tap to its own connection`()
         async throws
     {
         let scene = try await Scene(bindings: ["tls-exporter"], hasAccount: true, hasKey: true)
-        let facts = try await scene.logIn("tls-server-end-point", ["--provider", "aiosasl"])
-        #expect(facts.error == nil && facts.jid == "juliet@localhost/b" && facts.signed == ["h", "t"])
-        #expect(facts.bindings == ["tls-exporter", "tls-server-end-point"])
+        let parameters = try await scene.logIn("tls-server-end-point", ["--provider", "aiosasl"])
+        #expect(parameters.error == nil && parameters.jid == "juliet@localhost/b" && parameters.signed == ["h", "t"])
+        #expect(parameters.bindings == ["tls-exporter", "tls-server-end-point"])
         let server = try await scene.end()
         #expect(server.flag == "p=tls-exporter" && server.error == nil)
     }
@@ -125,11 +125,11 @@ struct BindingTests {
         version: String
     ) async throws {
         let scene = try await Scene(bindings: [server], version: version, hasAccount: true)
-        let facts = try await scene.logIn(client)
-        #expect(facts.error == nil && facts.jid == "juliet@localhost/b")
-        #expect(facts.mechanism == "SCRAM-SHA-256-PLUS" && facts.version == "TLSv\(version)")
+        let parameters = try await scene.logIn(client)
+        #expect(parameters.error == nil && parameters.jid == "juliet@localhost/b")
+        #expect(parameters.mechanism == "SCRAM-SHA-256-PLUS" && parameters.version == "TLSv\(version)")
         // The tap signs what it offers on this leg.
-        #expect(facts.signed == ["h", "t"])
+        #expect(parameters.signed == ["h", "t"])
         let seen = try await scene.end()
         #expect(seen.error == nil && seen.mechanism == "SCRAM-SHA-256-PLUS" && seen.flag == "p=\(server)")
         #expect(seen.version == "TLSv\(version)")
@@ -142,8 +142,8 @@ struct BindingTests {
 
     @Test func `the features before and after are both in the log`() async throws {
         let scene = try await Scene(["SCRAM-SHA-256-PLUS", "X-OAUTH2"], bindings: ["tls-exporter"], hasAccount: true)
-        let facts = try await scene.logIn("tls-exporter")
-        #expect(facts.error == nil && facts.mechanisms == ["SCRAM-SHA-256-PLUS"])
+        let parameters = try await scene.logIn("tls-exporter")
+        #expect(parameters.error == nil && parameters.mechanisms == ["SCRAM-SHA-256-PLUS"])
         _ = try await scene.end()
         let features = try scene.tap.records().filter {
             $0.xml?.contains("X-OAUTH2") == true
@@ -156,8 +156,11 @@ struct BindingTests {
         async throws
     {
         let scene = try await Scene(["EXTERNAL"], bindings: [], hasAccount: true, isShown: true)
-        let facts = try await scene.logIn("tls-exporter")
-        #expect(facts.error == nil && facts.jid == "juliet@localhost/b" && facts.mechanism == "SCRAM-SHA-256-PLUS")
+        let parameters = try await scene.logIn("tls-exporter")
+        #expect(
+            parameters.error == nil && parameters.jid == "juliet@localhost/b"
+                && parameters.mechanism == "SCRAM-SHA-256-PLUS"
+        )
         let server = try await scene.end()
         #expect(server.mechanism == "EXTERNAL" && server.error == nil)
         #expect(server.authzid == "juliet@localhost" && server.subject == "localhost")

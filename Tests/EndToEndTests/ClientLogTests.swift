@@ -12,7 +12,7 @@ struct ClientLogTests {
         try #require(Corpus.folder).appending(path: "xmppframework-login.log").path
     }
 
-    @Test func `The ladder of a log of XMPPFramework`() async throws {
+    @Test func `The timeline of a log of XMPPFramework`() async throws {
         let told = try await XMPPTapBinary.run(["explain", try Self.log()])
         #expect(told.ending == .exited(0), "\(told.error)")
         #expect(told.output.hasPrefix("session 1, 1024@192.168.1.1/iOS_V1.0\n"))

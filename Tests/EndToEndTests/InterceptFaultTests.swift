@@ -156,12 +156,12 @@ import Testing
         #expect(try await early.read(within: .seconds(10)) { _ in false }.end != .silent)
 
         for port in [scene.tap.port, scene.directPort] {
-            let facts = try await TLSPeer.connect(
+            let parameters = try await TLSPeer.connect(
                 port: port,
                 trusting: scene.authority,
                 ["--sni", "localhost"] + (port == scene.tap.port ? ["--starttls"] : [])
             )
-            #expect(facts.mechanisms != nil && facts.error == nil, "\(facts)")
+            #expect(parameters.mechanisms != nil && parameters.error == nil, "\(parameters)")
         }
         try await scene.stop()
         let records = try scene.tap.records()
@@ -174,12 +174,12 @@ import Testing
         let misled = records.filter { $0.session == UInt64(Self.ways.count + 2) && $0.kind == "error" }
         #expect(misled.first?.message?.contains("the server sent something that is no TLS") == true)
         // Neither is the server's fault: it says in its own terms what it expects.
-        let verdicts = (1...2).map { offset in
+        let diagnoses = (1...2).map { offset in
             records.first { $0.session == UInt64(Self.ways.count + offset) && $0.code == "login-failed" }?.details
         }
-        #expect(verdicts[0]?.side == "client" || verdicts[0]?.side == "network", "\(verdicts)")
-        #expect(verdicts[0]?.proxyIsCause == false, "\(verdicts)")
-        #expect(verdicts[1]?.cause == "tls-unexpected" && verdicts[1]?.side == "client", "\(verdicts)")
+        #expect(diagnoses[0]?.side == "client" || diagnoses[0]?.side == "network", "\(diagnoses)")
+        #expect(diagnoses[0]?.proxyIsCause == false, "\(diagnoses)")
+        #expect(diagnoses[1]?.cause == "tls-unexpected" && diagnoses[1]?.side == "client", "\(diagnoses)")
         for session in 1...UInt64(Self.ways.count + 4) {
             #expect(records.contains { $0.session == session && $0.code == "session-ended" }, "session \(session)")
         }
@@ -201,12 +201,12 @@ import Testing
         try await client.write(Array(Self.hello(name: "localhost").prefix(20)))
         let got = try await client.read(within: .seconds(15)) { _ in false }
         #expect(got.end != .silent)
-        let facts = try await TLSPeer.connect(
+        let parameters = try await TLSPeer.connect(
             port: scene.tap.port,
             trusting: scene.authority,
             ["--sni", "localhost", "--starttls"]
         )
-        #expect(facts.error == nil, "\(facts)")
+        #expect(parameters.error == nil, "\(parameters)")
         try await scene.stop()
         let faults = try scene.tap.records().filter { $0.session == 1 && $0.kind == "error" }
         #expect(faults.map(\.code) == ["tls-timeout"], "\(faults.map(\.message))")

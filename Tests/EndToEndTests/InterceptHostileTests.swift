@@ -34,12 +34,12 @@ import Testing
     private static func alert(_ code: UInt8) -> [UInt8] { [0x15, 3, 1, 0, 2, 2, code] }
 
     private static func loginWorks(_ scene: InterceptScene) async throws {
-        let facts = try await TLSPeer.connect(
+        let parameters = try await TLSPeer.connect(
             port: scene.directPort,
             trusting: scene.authority,
             ["--sni", "localhost"]
         )
-        #expect(facts.mechanisms == true && facts.error == nil, "\(facts)")
+        #expect(parameters.mechanisms == true && parameters.error == nil, "\(parameters)")
     }
 
     @Test func `odd hellos that are allowed are answered, and others get the alert that says why`() async throws {
@@ -144,12 +144,12 @@ import Testing
         let long = try TestCertificate(certificate: read(leaf.certificate) + chain, key: read(leaf.key))
         for (trusted, isServed) in [(leaf, true), (other, false)] {
             let scene = try await InterceptScene(certificate: long, arguments: ["--upstream-ca", trusted.certificate])
-            let facts = try await TLSPeer.connect(
+            let parameters = try await TLSPeer.connect(
                 port: scene.directPort,
                 trusting: scene.authority,
                 ["--sni", "localhost"]
             )
-            #expect((facts.mechanisms == true) == isServed, "\(facts)")
+            #expect((parameters.mechanisms == true) == isServed, "\(parameters)")
             try await scene.stop()
             let faults = try scene.tap.records().filter { $0.kind == "error" && $0.session == 1 }
             #expect(faults.count == (isServed ? 0 : 1), "\(faults.map(\.message))")
@@ -244,12 +244,12 @@ import Testing
         let said = scene.tap.binary.process.text(of: .standardError)
         #expect(said.contains("warning: --channel-binding strip: clients that have channel binding say y"))
         let log = Tap.read(scene.tap.json)
-        let edited = try #require(log.split(separator: "\n").first { $0.contains("\"verdict\":\"edited\"") })
+        let edited = try #require(log.split(separator: "\n").first { $0.contains("\"action\":\"edited\"") })
         let out = try #require(edited.firstRange(of: "\"edited\":\"")).upperBound
         #expect(edited[..<out].contains("SCRAM-SHA-1-PLUS") && !edited[out...].contains("-PLUS"), "\(edited)")
         let forecasts = try scene.tap.records().filter { $0.code == "channel-binding" }.compactMap(\.message)
         #expect(forecasts.first?.hasPrefix("this login is at risk: RFC 5802 §6 ") == true, "\(forecasts)")
-        let verdict = try #require(try scene.tap.records().first { $0.code == "login-failed" }?.details)
-        #expect(verdict.cause == "channel-binding-denied" && verdict.proxyIsCause == true, "\(log)")
+        let diagnosis = try #require(try scene.tap.records().first { $0.code == "login-failed" }?.details)
+        #expect(diagnosis.cause == "channel-binding-denied" && diagnosis.proxyIsCause == true, "\(log)")
     }
 }

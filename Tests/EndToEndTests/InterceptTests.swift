@@ -154,15 +154,15 @@ import Testing
         for words in [first, second] { #expect(words.contains("xmpptap ca export")) }
         let causes = try scene.tap.records().filter { $0.code == "login-failed" }.compactMap(\.details?.cause)
         #expect(causes == ["certificate-not-accepted", "authority-not-trusted"])
-        let verdicts = try scene.tap.records().filter { $0.code == "login-failed" }
-        #expect(verdicts.allSatisfy { $0.details?.proxyIsCause == true })
+        let diagnoses = try scene.tap.records().filter { $0.code == "login-failed" }
+        #expect(diagnoses.allSatisfy { $0.details?.proxyIsCause == true })
         let folder = URL(filePath: scene.authority).deletingLastPathComponent().deletingLastPathComponent().path
-        for verdict in verdicts {
+        for diagnosis in diagnoses {
             for words in [
                 "certificate for localhost", "issued by CN=xmpptap CA for localhost ",
                 "xmpptap ca export --domain localhost --ca-dir \(folder)",
             ] {
-                #expect(verdict.message?.contains(words) == true, "\(words): \(verdict.message ?? "")")
+                #expect(diagnosis.message?.contains(words) == true, "\(words): \(diagnosis.message ?? "")")
             }
         }
     }

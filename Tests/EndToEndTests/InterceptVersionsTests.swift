@@ -103,15 +103,15 @@ import Testing
         )
         let tap = try await Tap(upstream: port, arguments: own.arguments + ["--upstream-ca", real.certificate])
         for (offer, agreed) in [("xmpp-client", "xmpp-client"), ("h2,xmpp-client", "xmpp-client"), (nil, nil)] {
-            let facts = try await TLSPeer.connect(
+            let parameters = try await TLSPeer.connect(
                 port: tap.port,
                 trusting: own.certificate,
                 ["--sni", "localhost"] + (offer.map { ["--alpn", $0] } ?? [])
             )
-            #expect(facts.error == nil && facts.mechanisms == true)
-            #expect(facts.alpn == agreed)
-            #expect(facts.names == ["localhost"])
-            #expect(server.facts.last?.alpn == agreed && server.facts.last?.sni == "localhost")
+            #expect(parameters.error == nil && parameters.mechanisms == true)
+            #expect(parameters.alpn == agreed)
+            #expect(parameters.names == ["localhost"])
+            #expect(server.parameters.last?.alpn == agreed && server.parameters.last?.sni == "localhost")
         }
         // Byte for byte, as a hostile network would have it.
         let drip = try await TLSPeer.connect(
@@ -139,7 +139,7 @@ import Testing
             upstream: port,
             arguments: own.arguments + ["--upstream-ca", real.certificate] + (isLowered ? ["--tls-min", "1.0"] : [])
         )
-        let facts = try await TLSPeer.connect(
+        let parameters = try await TLSPeer.connect(
             port: tap.port,
             trusting: own.certificate,
             ["--starttls", "--sni", "localhost", "--max", "1.0"]
@@ -147,10 +147,10 @@ import Testing
         try await tap.stop()
         try await server.stop()
         if isLowered {
-            #expect(facts.version == "TLSv1" && facts.mechanisms == true, "\(facts)")
-            #expect(server.facts.last?.version == "TLSv1")
+            #expect(parameters.version == "TLSv1" && parameters.mechanisms == true, "\(parameters)")
+            #expect(server.parameters.last?.version == "TLSv1")
         } else {
-            #expect(facts.error?.contains("failure") == true, "\(facts)")
+            #expect(parameters.error?.contains("failure") == true, "\(parameters)")
             let fault = try tap.records().first { $0.kind == "error" }
             #expect(fault?.message?.contains("--tls-min 1.0") == true, "\(fault?.message ?? "")")
         }

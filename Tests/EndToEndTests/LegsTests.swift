@@ -92,12 +92,12 @@ import Testing
             try await tap.stop()
             let records = try tap.records()
             #expect(!records.contains { $0.code == "session-ready" }, "\(name)")
-            let verdict = records.first { $0.code == "login-failed" }?.details
+            let diagnosis = records.first { $0.code == "login-failed" }?.details
             #expect(
-                verdict?.cause == (client == "off" ? "leg-with-tls" : "leg-without-tls"),
-                "\(name): \(verdict?.cause ?? "")"
+                diagnosis?.cause == (client == "off" ? "leg-with-tls" : "leg-without-tls"),
+                "\(name): \(diagnosis?.cause ?? "")"
             )
-            #expect(verdict?.side == "xmpptap" && verdict?.proxyIsCause == true, "\(name)")
+            #expect(diagnosis?.side == "xmpptap" && diagnosis?.proxyIsCause == true, "\(name)")
         }
         try await server.stop()
     }

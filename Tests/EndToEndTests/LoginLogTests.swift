@@ -54,7 +54,7 @@ struct LoginLogTests {
         #expect(bind.xml.contains("<resource>iOS_V1.0</resource>"))
         #expect(logged.contains { $0.who == "juliet@localhost/iOS_V1.0" })
 
-        // The same login as a story: one line a happening, none of them whole XML.
+        // The same login as a story: one line a event, none of them whole XML.
         let story = Tap.read(tap.story)
         for word in [
             "connected", "PLAIN", "success", "bind", "ready as juliet@localhost/iOS_V1.0", "closed by the client",

@@ -150,7 +150,7 @@ struct OtherStreamsTests {
         #expect(story.contains(/error \[1 ~juliet\] RECV iq error .*not-authorized/), "\(story)")
         let told = try await explain(tap)
         #expect(told.contains(/legacy-auth .*failed, not-authorized.*method password/), "\(told)")
-        #expect(told.contains(/legacy-auth .*ok \(step login; method password/), "\(told)")
+        #expect(told.contains(/legacy-auth .*ok \(phase login; method password/), "\(told)")
         checkNothing(of: Account.juliet.password, "Wrong-1597", in: tap)
     }
 
@@ -179,9 +179,9 @@ struct OtherStreamsTests {
         let story = Tap.read(tap.story)
         #expect(story.contains("ok: registers, or changes the password: nurse"), "\(story)")
         let told = try await explain(tap)
-        #expect(told.contains(/register .*ok \(step form/), "\(told)")
-        #expect(told.contains(/register .*ok \(step submit/), "\(told)")
-        #expect(told.contains(/register .*failed, conflict.* \(step submit/), "\(told)")
+        #expect(told.contains(/register .*ok \(phase form/), "\(told)")
+        #expect(told.contains(/register .*ok \(phase submit/), "\(told)")
+        #expect(told.contains(/register .*failed, conflict.* \(phase submit/), "\(told)")
         checkNothing(of: "Angelica-1597", in: tap)
     }
 
@@ -231,7 +231,7 @@ struct OtherStreamsTests {
             "ready as juliet@example.org/balcony.1: bound",
         ] { #expect(story.contains(words), "no \(words) in\n\(story)") }
         let told = try await explain(tap)
-        #expect(told.contains(/sasl2 .*ok \(step challenge; mechanism SCRAM-SHA-1\)/), "\(told)")
+        #expect(told.contains(/sasl2 .*ok \(phase challenge; mechanism SCRAM-SHA-1\)/), "\(told)")
         #expect(told.contains(/bind2 .*ok\n/), "\(told)")
         for secret in Self.messages + ["d4565fa7-4d72-4749", "looking-glass"] { checkNothing(of: secret, in: tap) }
     }

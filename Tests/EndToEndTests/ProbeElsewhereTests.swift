@@ -187,9 +187,9 @@ struct ProbeElsewhereTests {
         let comparison = try #require(objects.first { $0["kind"] as? String == "comparison" })
         #expect(comparison["session"] as? Int == 2 && comparison["ready"] as? Bool == true)
         #expect(comparison["text"] as? String == "the client went the same way, and got there")
-        let rungs = objects.filter { $0["kind"] as? String == "rung" }
-        #expect(rungs.count > 10 && rungs.allSatisfy { $0["differs"] as? Bool == false })
-        #expect(rungs.last?["client"] as? String == "ready: ok")
+        let steps = objects.filter { $0["kind"] as? String == "comparison-step" }
+        #expect(steps.count > 10 && steps.allSatisfy { $0["differs"] as? Bool == false })
+        #expect(steps.last?["client"] as? String == "ready: ok")
 
         let none = try await Probed(flags + ["--with", "77"])
         #expect(none.ending == .exited(2) && none.error.contains("there is no such session"))

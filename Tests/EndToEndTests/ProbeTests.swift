@@ -175,9 +175,11 @@ struct ProbeTests {
         #expect((certificate["fingerprint"] as? String)?.count == 95)
         let grades = objects.filter { $0["kind"] as? String == "grade" }
         #expect(grades.count == 8 && grades.allSatisfy { $0["rule"] is String })
-        let verdict = try #require(objects.last)
-        #expect(verdict["kind"] as? String == "verdict" && verdict["outcome"] as? String == "ready")
-        #expect((verdict["jid"] as? String)?.hasPrefix("juliet@localhost/") == true && verdict["duration"] is Double)
+        let diagnosis = try #require(objects.last)
+        #expect(diagnosis["kind"] as? String == "result" && diagnosis["outcome"] as? String == "ready")
+        #expect(
+            (diagnosis["jid"] as? String)?.hasPrefix("juliet@localhost/") == true && diagnosis["duration"] is Double
+        )
         try await scene.server.stop()
     }
 

@@ -165,8 +165,8 @@ struct ReadmeTranscriptTests {
         #expect(try await proxy.process.terminate() == .exited(0))
         let told = try await XMPPTapBinary.run(["explain", capture, "--session", "1"])
         try Self.check("$ xmpptap explain wrong.xtap", told.output.split(separator: "\n").map(String.init))
-        let verdict = proxy.process.lines(of: .standardOutput).filter { $0.contains("the login failed") }
-        try Self.check("18:30:03.383 error", Array(verdict.prefix(1)))
+        let diagnosis = proxy.process.lines(of: .standardOutput).filter { $0.contains("the login failed") }
+        try Self.check("18:30:03.383 error", Array(diagnosis.prefix(1)))
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.prosody, .profanity), "Prosody or profanity is missing"))

@@ -113,8 +113,8 @@ struct StoredKeysTests {
         let client = try scene.client("SCRAM-SHA-1-PLUS", as: Account("juliet", password: "not hers"))
         await #expect(throws: KitError.self) { try await client.finish() }
         try await scene.stop()
-        let verdict = try #require(try scene.tap.records().first { $0.code == "login-failed" })
-        #expect(verdict.details?.cause == "wrong-password", "\(verdict.message ?? "")")
+        let diagnosis = try #require(try scene.tap.records().first { $0.code == "login-failed" })
+        #expect(diagnosis.details?.cause == "wrong-password", "\(diagnosis.message ?? "")")
     }
 
     @Test func `records that are not the server's any more: both numbers, the account and the way out`() async throws {
@@ -129,9 +129,9 @@ struct StoredKeysTests {
         let failed = try #require(records.first { $0.code == "own-login-failed" }?.message)
         #expect(failed.contains("juliet@localhost: the server has hashed the password"), "\(failed)")
         #expect(failed.contains("the stored keys are of 4096") && failed.contains("or give its password"), "\(failed)")
-        let verdict = try #require(records.first { $0.code == "login-failed" })
-        #expect(verdict.details?.cause == "own-login-refused" && verdict.details?.side == "xmpptap")
-        #expect(verdict.message?.contains("the stored keys are of 4096") == true, "\(verdict.message ?? "")")
+        let diagnosis = try #require(records.first { $0.code == "login-failed" })
+        #expect(diagnosis.details?.cause == "own-login-refused" && diagnosis.details?.side == "xmpptap")
+        #expect(diagnosis.message?.contains("the stored keys are of 4096") == true, "\(diagnosis.message ?? "")")
     }
 
     @Test func `a record that is none ends the program before it listens, with file and line`() async throws {

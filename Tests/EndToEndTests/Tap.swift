@@ -115,11 +115,11 @@ struct LogRecord: Decodable {
     var message: String?
     var details: Details?
 
-    /// Facts of a step on the way to a server.
+    /// Attributes of a step on the way to a server.
     struct Details: Decodable {
-        var rung: String?
+        var step: String?
         var outcome: String?
-        /// Of a verdict on a login that failed.
+        /// Of a diagnosis on a login that failed.
         var cause: String?
         var side: String?
         var rule: String?

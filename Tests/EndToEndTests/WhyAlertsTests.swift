@@ -1,7 +1,7 @@
 import TapTestKit
 import Testing
 
-/// Why logins failed at an alert of either side, or at ALPN: the verdict in the log, and what `explain` makes of it.
+/// Why logins failed at an alert of either side, or at ALPN: the diagnosis in the log, and what `explain` makes of it.
 @Suite(
     .serialized,
     .timeLimit(.minutes(3)),
@@ -129,12 +129,12 @@ struct WhyAlertsTests {
             upstream: port,
             arguments: own.arguments + ["--upstream-ca", certificate.certificate]
         )
-        let facts = try await TLSPeer.connect(
+        let parameters = try await TLSPeer.connect(
             port: tap.port,
             trusting: own.certificate,
             ["--sni", "localhost", "--alpn", "xmpp-client"]
         )
-        #expect(facts.error != nil)
+        #expect(parameters.error != nil)
         try await tap.stop()
         _ = try await server.terminate()
         try await WhyTLSScene.check(
@@ -158,12 +158,12 @@ struct WhyAlertsTests {
             upstream: server.port,
             arguments: own.arguments + ["--client-tls", "direct", "--server-tls", "off"]
         )
-        let facts = try await TLSPeer.connect(
+        let parameters = try await TLSPeer.connect(
             port: tap.port,
             trusting: own.certificate,
             ["--sni", "localhost", "--alpn", "h2"]
         )
-        #expect(facts.error?.contains("no application protocol") == true, "\(facts)")
+        #expect(parameters.error?.contains("no application protocol") == true, "\(parameters)")
         try await tap.stop()
         try await server.stop()
         try await WhyTLSScene.check(

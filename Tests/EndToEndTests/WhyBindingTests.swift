@@ -10,7 +10,7 @@ struct WhyBindingTests {
         serverVersion: String = "1.3",
         client: [String],
         tap arguments: [String] = []
-    ) async throws -> (facts: BindingPeer.Facts, tap: Tap) {
+    ) async throws -> (parameters: BindingPeer.Parameters, tap: Tap) {
         let certificate = try await TestCertificate(isRSA: true)
         let own = try await InterceptAuthority()
         let port = try FreePort.next()
@@ -26,7 +26,7 @@ struct WhyBindingTests {
             upstream: port,
             arguments: own.arguments + ["--upstream-ca", certificate.certificate] + arguments
         )
-        let facts = try await BindingPeer.logIn(
+        let parameters = try await BindingPeer.logIn(
             port: tap.port,
             trusting: own.certificate,
             binding: "tls-exporter",
@@ -35,36 +35,38 @@ struct WhyBindingTests {
         try await tap.stop()
         try await server.stop()
         withExtendedLifetime((certificate, own)) {}
-        return (facts, tap)
+        return (parameters, tap)
     }
 
     private func check(_ tap: Tap, _ cause: String, _ rule: String, _ words: String) async throws {
-        let verdict = try #require(try tap.records().first { $0.code == "login-failed" })
-        let facts = try #require(verdict.details)
-        #expect("\(facts.rung ?? "") \(facts.cause ?? "") \(facts.side ?? "")" == "sasl \(cause) xmpptap")
-        #expect(facts.rule == rule && facts.proxyIsCause == true, "\(facts)")
-        #expect(verdict.message?.contains(words) == true, "\(verdict.message ?? "")")
+        let diagnosis = try #require(try tap.records().first { $0.code == "login-failed" })
+        let parameters = try #require(diagnosis.details)
+        #expect(
+            "\(parameters.step ?? "") \(parameters.cause ?? "") \(parameters.side ?? "")" == "sasl \(cause) xmpptap"
+        )
+        #expect(parameters.rule == rule && parameters.proxyIsCause == true, "\(parameters)")
+        #expect(diagnosis.message?.contains(words) == true, "\(diagnosis.message ?? "")")
         let explained = try await XMPPTapBinary.run(["explain", tap.json])
         #expect(explained.ending == .exited(1) && explained.output.contains(words), "\(explained.output)")
     }
 
     @Test func `the mechanisms that are signed are not those that are offered: some were taken out here`() async throws
     {
-        let (facts, tap) = try await fail(
+        let (parameters, tap) = try await fail(
             ["SCRAM-SHA-256-PLUS", "SCRAM-SHA-256"],
             client: ["--flag", "n", "--early"],
             tap: ["--channel-binding", "strip"]
         )
-        #expect(facts.error?.contains("h is not of what was offered") == true, "\(facts)")
+        #expect(parameters.error?.contains("h is not of what was offered") == true, "\(parameters)")
         try await check(tap, "mechanisms-altered", "XEP-0474", "leave the mechanisms as the server offers them")
     }
 
     @Test func `the version that is signed is not the client's: the legs differ`() async throws {
-        let (facts, tap) = try await fail(
+        let (parameters, tap) = try await fail(
             ["SCRAM-SHA-256"],
             client: ["--flag", "n", "--early", "--version", "1.2"]
         )
-        #expect(facts.error?.contains("t is not the version") == true, "\(facts)")
+        #expect(parameters.error?.contains("t is not the version") == true, "\(parameters)")
         try await check(tap, "tls-version-altered", "XEP-0515", "use the same version of TLS")
     }
 
@@ -73,13 +75,13 @@ struct WhyBindingTests {
         async throws
     {
         let scene = try await InterceptScene(version: "1_2", arguments: ["--channel-binding", "strip"])
-        let facts = try await BindingPeer.logIn(
+        let parameters = try await BindingPeer.logIn(
             port: scene.tap.port,
             trusting: scene.authority,
             binding: "tls-unique",
             ["--flag", "y"]
         )
-        #expect(facts.error != nil, "\(facts)")
+        #expect(parameters.error != nil, "\(parameters)")
         try await scene.stop()
         let failure = try scene.tap.records().first { $0.code == "sasl-failure" }
         #expect(failure?.condition == "malformed-request", "\(failure?.condition ?? "none")")

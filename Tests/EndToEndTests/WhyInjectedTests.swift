@@ -10,7 +10,7 @@ import Testing
         + "<stream:features><starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'><required/></starttls></stream:features>"
 
     /// What the client says behind the offer, and the server behind that; what is to be told.
-    private typealias Case = (client: String, server: String?, verdict: WhyScene)
+    private typealias Case = (client: String, server: String?, diagnosis: WhyScene)
 
     private typealias WhyScene = WhyTLSScene.Verdict
 
@@ -63,7 +63,7 @@ import Testing
             if let said = one.server {
                 try await server.read(through: Self.request)
                 try await server.write(said)
-                if one.verdict.cause == "tls-failed" {
+                if one.diagnosis.cause == "tls-failed" {
                     // The hello has come, and is answered by what is no TLS.
                     _ = try await server.read { $0.count > 5 }
                     try await server.write("HTTP/1.1 400 Bad Request\r\n\r\n")
@@ -71,7 +71,7 @@ import Testing
             }
             _ = try await client.read { _ in false }
             try await tap.stop()
-            try await WhyTLSScene.check(tap, one.verdict, "case \(index)", sourceLocation: #_sourceLocation)
+            try await WhyTLSScene.check(tap, one.diagnosis, "case \(index)", sourceLocation: #_sourceLocation)
             #expect(
                 !Tap.read(tap.json).contains("R0m30myr0m30") && !Tap.read(tap.text).contains("AGp1bGlldABSMG0zMG15")
             )

@@ -14,7 +14,7 @@ struct WhyProsodyTests {
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.slixmpp), "slixmpp is missing"))
-    func `Each is told by its rung, its side and its rule`() async throws {
+    func `Each is told by its step, its side and its rule`() async throws {
         let server = try await ProsodyServer()
         let tap = try await Tap(upstream: server.port)
         let juliet = Account.juliet
@@ -50,19 +50,19 @@ struct WhyProsodyTests {
         await #expect(throws: KitError.self) { try await wrong.finish() }
         try await tap.stop()
         try await server.stop()
-        let verdicts = try tap.records().filter { $0.code == "login-failed" }
+        let diagnoses = try tap.records().filter { $0.code == "login-failed" }
             .sorted { $0.session ?? 0 < $1.session ?? 0 }
         #expect(
-            verdicts.map {
-                "\($0.details?.rung ?? "") \($0.details?.cause ?? "") \($0.details?.side ?? "") \($0.details?.rule ?? "")"
+            diagnoses.map {
+                "\($0.details?.step ?? "") \($0.details?.cause ?? "") \($0.details?.side ?? "") \($0.details?.rule ?? "")"
             } == [
                 "bind missing-bind client RFC 6120 §7.1",
                 "sasl client-gave-up client RFC 6120 §4.4", "sasl malformed-request client RFC 6120 §6.5.8",
                 "sasl wrong-password client RFC 6120 §6.5.10",
             ],
-            "\(verdicts.map(\.message))"
+            "\(diagnoses.map(\.message))"
         )
-        #expect(verdicts.allSatisfy { $0.details?.proxyIsCause == false })
+        #expect(diagnoses.allSatisfy { $0.details?.proxyIsCause == false })
         for session in 1...4 {
             let explained = try await XMPPTapBinary.run(["explain", tap.json, "--session", "\(session)"])
             #expect(explained.ending == .exited(1) && explained.output.contains("  try: "), "\(explained.output)")

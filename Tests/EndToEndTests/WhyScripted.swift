@@ -10,8 +10,8 @@ enum WhyScripted {
         let said: [String]
         /// Who leaves then.
         let leaver: String
-        /// Rung, cause and side.
-        let verdict: String
+        /// Step, cause and side.
+        let diagnosis: String
         let rule: String
         /// A part of what is said.
         let words: String
@@ -21,14 +21,14 @@ enum WhyScripted {
         init(
             _ said: [String],
             _ leaver: String,
-            _ verdict: String,
+            _ diagnosis: String,
             _ rule: String,
             _ words: String,
             opening: String = WhyScripted.header
         ) {
             self.said = said
             self.leaver = leaver
-            self.verdict = verdict
+            self.diagnosis = diagnosis
             self.rule = rule
             self.words = words
             self.opening = opening
@@ -76,12 +76,15 @@ enum WhyScripted {
         try await tap.stop()
         let records = try tap.records()
         for (index, one) in cases.enumerated() {
-            let verdicts = records.filter { $0.session == UInt64(index + 1) && $0.code == "login-failed" }
-            try #require(verdicts.count == 1, "\(one.verdict): \(verdicts.count)")
-            let facts = try #require(verdicts[0].details)
-            #expect("\(facts.rung ?? "") \(facts.cause ?? "") \(facts.side ?? "")" == one.verdict)
-            #expect(facts.rule == one.rule && facts.proxyIsCause == false, "\(one.verdict): \(facts.rule ?? "")")
-            #expect(verdicts[0].message?.contains(one.words) == true, "\(verdicts[0].message ?? "")")
+            let diagnoses = records.filter { $0.session == UInt64(index + 1) && $0.code == "login-failed" }
+            try #require(diagnoses.count == 1, "\(one.diagnosis): \(diagnoses.count)")
+            let details = try #require(diagnoses[0].details)
+            #expect("\(details.step ?? "") \(details.cause ?? "") \(details.side ?? "")" == one.diagnosis)
+            #expect(
+                details.rule == one.rule && details.proxyIsCause == false,
+                "\(one.diagnosis): \(details.rule ?? "")"
+            )
+            #expect(diagnoses[0].message?.contains(one.words) == true, "\(diagnoses[0].message ?? "")")
             let explained = try await XMPPTapBinary.run(["explain", tap.json, "--session", "\(index + 1)"])
             #expect(explained.ending == .exited(1) && explained.output.contains(one.words), "\(explained.output)")
         }

@@ -168,9 +168,11 @@ import Testing
         try await client.read(through: "remote-connection-failed", within: .seconds(40))
         withExtendedLifetime(waiting) {}
         try await tap.stop()
-        let verdict = try #require(try tap.records().first { $0.code == "login-failed" })
-        let facts = try #require(verdict.details)
-        #expect("\(facts.rung ?? "") \(facts.cause ?? "") \(facts.side ?? "")" == "connect connection-timeout network")
-        #expect(facts.proxyIsCause == false && verdict.message?.contains("firewalls") == true)
+        let diagnosis = try #require(try tap.records().first { $0.code == "login-failed" })
+        let details = try #require(diagnosis.details)
+        #expect(
+            "\(details.step ?? "") \(details.cause ?? "") \(details.side ?? "")" == "connect connection-timeout network"
+        )
+        #expect(details.proxyIsCause == false && diagnosis.message?.contains("firewalls") == true)
     }
 }

@@ -3,7 +3,7 @@ import Testing
 
 /// One client through a proxy that ends TLS to one server, where TLS fails: what is to be told of it.
 enum WhyTLSScene {
-    /// What a verdict has to say.
+    /// What a diagnosis has to say.
     struct Verdict: Sendable {
         let cause: String
         let side: String
@@ -12,27 +12,28 @@ enum WhyTLSScene {
         let words: [String]
     }
 
-    /// Checks that session 1 of a tap that has ended has this verdict alone, and that `explain` says the same.
+    /// Checks that session 1 of a tap that has ended has this diagnosis alone, and that `explain` says the same.
     static func check(_ tap: Tap, _ wanted: Verdict, _ name: String, sourceLocation: SourceLocation)
         async throws
     {
-        let verdicts = try tap.records().filter { $0.code == "login-failed" }
-        try #require(verdicts.count == 1, "\(name): \(Tap.read(tap.text))", sourceLocation: sourceLocation)
-        let facts = try #require(verdicts[0].details)
-        #expect(verdicts[0].kind == "note" && verdicts[0].level == "error", "\(name)", sourceLocation: sourceLocation)
-        let told = "\(facts.cause ?? "") \(facts.rung ?? "") \(facts.side ?? "") \(facts.rule ?? "")"
+        let diagnoses = try tap.records().filter { $0.code == "login-failed" }
+        try #require(diagnoses.count == 1, "\(name): \(Tap.read(tap.text))", sourceLocation: sourceLocation)
+        let parameters = try #require(diagnoses[0].details)
+        #expect(diagnoses[0].kind == "note" && diagnoses[0].level == "error", "\(name)", sourceLocation: sourceLocation)
+        let told =
+            "\(parameters.cause ?? "") \(parameters.step ?? "") \(parameters.side ?? "") \(parameters.rule ?? "")"
         #expect(
             told == "\(wanted.cause) tls \(wanted.side) \(wanted.rule)",
-            "\(name): \(verdicts[0].message ?? "")",
+            "\(name): \(diagnoses[0].message ?? "")",
             sourceLocation: sourceLocation
         )
-        #expect(facts.proxyIsCause == (wanted.side == "xmpptap"), "\(name)", sourceLocation: sourceLocation)
+        #expect(parameters.proxyIsCause == (wanted.side == "xmpptap"), "\(name)", sourceLocation: sourceLocation)
         let explained = try await XMPPTapBinary.run(["explain", tap.json, "--session", "1"])
         #expect(explained.ending == .exited(1), "\(name): \(explained.error)", sourceLocation: sourceLocation)
         for words in wanted.words + ["failed at tls: ", wanted.rule] {
             #expect(explained.output.contains(words), "\(name): \(explained.output)", sourceLocation: sourceLocation)
             guard words != "failed at tls: " else { continue }
-            #expect(verdicts[0].message?.contains(words) == true, "\(name)", sourceLocation: sourceLocation)
+            #expect(diagnoses[0].message?.contains(words) == true, "\(name)", sourceLocation: sourceLocation)
         }
     }
 
@@ -61,12 +62,16 @@ enum WhyTLSScene {
             upstream: port,
             arguments: own.arguments + ["--upstream-ca", root]
         )
-        let facts = try await TLSPeer.connect(
+        let parameters = try await TLSPeer.connect(
             port: tap.port,
             trusting: clientTrusts ?? own.certificate,
             begin + clientArguments
         )
-        #expect(facts.error != nil && facts.mechanisms == nil, "\(name): \(facts)", sourceLocation: sourceLocation)
+        #expect(
+            parameters.error != nil && parameters.mechanisms == nil,
+            "\(name): \(parameters)",
+            sourceLocation: sourceLocation
+        )
         try await tap.stop()
         try await peer.stop()
         try await check(tap, wanted, name, sourceLocation: sourceLocation)

@@ -1,7 +1,7 @@
 import TapTestKit
 import Testing
 
-/// Why logins failed at the server's certificate: the verdict in the log, and what `explain` makes of it.
+/// Why logins failed at the server's certificate: the diagnosis in the log, and what `explain` makes of it.
 @Suite(
     .serialized,
     .timeLimit(.minutes(3)),
@@ -17,7 +17,7 @@ struct WhyTLSTests {
     func `a certificate that is not believed`(wrong: Wrong, direct: Bool) async throws {
         let authority = try await TestAuthority()
         let rule = "RFC 5280 §4.1.2.5"
-        let verdict: WhyTLSScene.Verdict
+        let diagnosis: WhyTLSScene.Verdict
         var root = authority.root
         var pair: (certificate: String, key: String)
         /// A file is gone with its owner.
@@ -31,7 +31,7 @@ struct WhyTLSTests {
         switch wrong {
         case .expired:
             pair = try await leaf(["DNS:localhost"], from: "20250101000000Z", to: "20250201000000Z")
-            verdict = .init(
+            diagnosis = .init(
                 cause: "certificate-expired",
                 side: "server",
                 rule: rule,
@@ -39,7 +39,7 @@ struct WhyTLSTests {
             )
         case .notYetValid:
             pair = try await leaf(["DNS:localhost"], from: "20490101000000Z", to: "20490201000000Z")
-            verdict = .init(
+            diagnosis = .init(
                 cause: "clock-skew",
                 side: "network",
                 rule: rule,
@@ -47,7 +47,7 @@ struct WhyTLSTests {
             )
         case .name:
             pair = try await leaf(["DNS:xmpp7.example"])
-            verdict = .init(
+            diagnosis = .init(
                 cause: "certificate-wrong-name",
                 side: "server",
                 rule: "RFC 6120 §13.7.2",
@@ -58,7 +58,7 @@ struct WhyTLSTests {
             let other = try await TestAuthority(name: "Another Authority")
             owners.append(other)
             root = other.root
-            verdict = .init(
+            diagnosis = .init(
                 cause: "certificate-unknown-issuer",
                 side: "server",
                 rule: "RFC 6120 §13.7.2",
@@ -68,7 +68,7 @@ struct WhyTLSTests {
             let own = try await TestCertificate()
             owners.append(own)
             pair = (own.certificate, own.key)
-            verdict = .init(
+            diagnosis = .init(
                 cause: "certificate-unknown-issuer",
                 side: "server",
                 rule: "RFC 6120 §13.7.2",
@@ -76,14 +76,20 @@ struct WhyTLSTests {
             )
         case .purpose:
             pair = try await leaf(["DNS:localhost"], ["extendedKeyUsage=clientAuth"])
-            verdict = .init(
+            diagnosis = .init(
                 cause: "certificate-refused",
                 side: "server",
                 rule: "RFC 6120 §13.7.2",
                 words: ["it was not made for a server", "--upstream-insecure"]
             )
         }
-        try await WhyTLSScene.fail("\(wrong), direct \(direct)", server: pair, trusting: root, direct: direct, verdict)
+        try await WhyTLSScene.fail(
+            "\(wrong), direct \(direct)",
+            server: pair,
+            trusting: root,
+            direct: direct,
+            diagnosis
+        )
         withExtendedLifetime(owners) {}
     }
 }

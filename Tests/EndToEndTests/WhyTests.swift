@@ -15,8 +15,8 @@ struct WhyTests {
         "<auth xmlns='\(sasl)' mechanism='\(mechanism)'>\(Data(message.utf8).base64EncodedString())</auth>"
     }
 
-    /// Runs clients one after the other, and gives the verdict on each.
-    private func verdicts(
+    /// Runs clients one after the other, and gives the diagnosis on each.
+    private func diagnoses(
         _ tap: Tap,
         _ clients: [(PlainSocket) throws -> Void]
     ) async throws -> [LogRecord] {
@@ -28,16 +28,16 @@ struct WhyTests {
         }
         try await tap.stop()
         let records = try tap.records()
-        let verdicts = records.filter { $0.code == "login-failed" }
-        #expect(verdicts.count == clients.count, "\(verdicts)")
-        #expect(verdicts.allSatisfy { $0.kind == "note" && $0.level == "error" })
+        let diagnoses = records.filter { $0.code == "login-failed" }
+        #expect(diagnoses.count == clients.count, "\(diagnoses)")
+        #expect(diagnoses.allSatisfy { $0.kind == "note" && $0.level == "error" })
         let text = Tap.read(tap.json) + Tap.read(tap.text)
         #expect(!text.contains("wr0ng-passw0rd") && !text.contains("d3JvbmctcGFzc3cwcmQ"))
-        return verdicts
+        return diagnoses
     }
 
-    private func causes(_ verdicts: [LogRecord]) -> [String] {
-        verdicts.map { "\($0.details?.rung ?? "") \($0.details?.cause ?? "") \($0.details?.side ?? "")" }
+    private func causes(_ diagnoses: [LogRecord]) -> [String] {
+        diagnoses.map { "\($0.details?.step ?? "") \($0.details?.cause ?? "") \($0.details?.side ?? "")" }
     }
 
     @Test func `Names, passwords, mechanisms, domains and resources, each wrong in its own way`() async throws {
@@ -45,7 +45,7 @@ struct WhyTests {
         let tap = try await Tap(upstream: server.port)
         let first = try PlainClient(.juliet, port: server.port, resource: "balcony")
         let juliet = Account.juliet
-        let verdicts = try await verdicts(
+        let diagnoses = try await diagnoses(
             tap,
             [
                 { socket in
@@ -95,14 +95,14 @@ struct WhyTests {
             ]
         )
         #expect(
-            causes(verdicts) == [
+            causes(diagnoses) == [
                 "sasl not-authorized client", "sasl unknown-user client", "sasl no-common-mechanism client",
                 "mechanism no-common-mechanism client", "features host-unknown client",
                 "stream-open namespace-mismatch client", "bind conflict client",
             ]
         )
-        #expect(verdicts.allSatisfy { $0.details?.proxyIsCause == false })
-        #expect(verdicts.first?.details?.rule == "RFC 6120 §6.5.10")
+        #expect(diagnoses.allSatisfy { $0.details?.proxyIsCause == false })
+        #expect(diagnoses.first?.details?.rule == "RFC 6120 §6.5.10")
         try first.leave()
         try await server.stop()
     }
@@ -111,9 +111,9 @@ struct WhyTests {
         let certificate = try await TestCertificate()
         let server = try await ProsodyServer(encryption: .startTLS(certificate))
         let tap = try await Tap(upstream: server.port)
-        let verdicts = try await verdicts(tap, [{ socket in try socket.openStream() }])
-        #expect(causes(verdicts) == ["starttls tls-required client"])
-        #expect(verdicts.first?.message?.contains("c2s_require_encryption = false") == true)
+        let diagnoses = try await diagnoses(tap, [{ socket in try socket.openStream() }])
+        #expect(causes(diagnoses) == ["starttls tls-required client"])
+        #expect(diagnoses.first?.message?.contains("c2s_require_encryption = false") == true)
         try await server.stop()
     }
 
@@ -129,25 +129,25 @@ struct WhyTests {
             }
         }
         let open = try await ProsodyServer(host: "modules_enabled = { \"register\" }; allow_registration = true")
-        let taken = try await verdicts(try await Tap(upstream: open.port), [register("juliet")])
+        let taken = try await diagnoses(try await Tap(upstream: open.port), [register("juliet")])
         #expect(causes(taken) == ["register account-exists client"])
         try await open.stop()
         let closed = try await ProsodyServer()
-        let refused = try await verdicts(try await Tap(upstream: closed.port), [register("mercutio")])
+        let refused = try await diagnoses(try await Tap(upstream: closed.port), [register("mercutio")])
         #expect(causes(refused) == ["register registration-not-allowed server"], "\(refused)")
         try await closed.stop()
     }
 
     @Test func `A server that is not there, and one that does not answer`() async throws {
         let tap = try await Tap(upstream: try FreePort.next())
-        let nobody = try await verdicts(
+        let nobody = try await diagnoses(
             tap,
             [{ socket in try socket.write("<stream:stream xmlns:stream='http://etherx.jabber.org/streams' to='x'>") }]
         )
         #expect(causes(nobody) == ["connect connection-refused server"])
         let mute = try RawListener()
         let second = try await Tap(upstream: mute.port, arguments: ["--limit", "login=1"])
-        let silent = try await verdicts(
+        let silent = try await diagnoses(
             second,
             [
                 { socket in

@@ -3,7 +3,7 @@ import Foundation
 /// One end of a login that is bound to TLS: `binding_peer.py`, on pyOpenSSL, the client with PyPI's aiosasl.
 public struct BindingPeer: Sendable {
     /// What it tells of a connection. What it does not know is nil.
-    public struct Facts: Decodable, Sendable {
+    public struct Parameters: Decodable, Sendable {
         /// `TLSv1.3`.
         public let version: String?
         /// The mechanism that was used.
@@ -75,7 +75,7 @@ public struct BindingPeer: Sendable {
         trusting authority: String,
         binding: String,
         _ arguments: [String] = []
-    ) async throws -> Facts {
+    ) async throws -> Parameters {
         let peer = try BindingPeer(
             [
                 "client", "--port", "\(port)", "--ca", authority, "--binding", binding, "--jid", Account.juliet.jid,
@@ -83,22 +83,22 @@ public struct BindingPeer: Sendable {
             ] + arguments
         )
         _ = try await peer.process.ending()
-        guard let facts = peer.facts.last else { throw peer.process.failure("told nothing") }
-        return facts
+        guard let parameters = peer.parameters.last else { throw peer.process.failure("told nothing") }
+        return parameters
     }
 
     /// What it has told of connections so far.
-    public var facts: [Facts] {
+    public var parameters: [Parameters] {
         process.lines(of: .standardOutput).filter { !$0.contains("listening") }
-            .compactMap { try? JSONDecoder().decode(Facts.self, from: Data($0.utf8)) }
+            .compactMap { try? JSONDecoder().decode(Parameters.self, from: Data($0.utf8)) }
     }
 
     /// What a server tells of the first connection on which somebody logged in, once that has ended. Others only looked
     /// whether it is there.
-    public func login() async throws -> Facts {
+    public func login() async throws -> Parameters {
         let end = ContinuousClock.now + .seconds(10)
         while true {
-            if let found = facts.first(where: { $0.mechanism != nil }) { return found }
+            if let found = parameters.first(where: { $0.mechanism != nil }) { return found }
             guard ContinuousClock.now < end else { throw process.failure("nobody has logged in") }
             try await Task.sleep(for: .milliseconds(10))
         }

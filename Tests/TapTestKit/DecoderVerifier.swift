@@ -36,7 +36,7 @@ public struct DecoderTranscript: Equatable, CustomStringConvertible {
             switch event.kind {
             case .item(let kind): line += "\(kind)"
             case .fault(let fault):
-                // What follows the fault in the same read is not part of the verdict.
+                // What follows the fault in the same read is not part of the diagnosis.
                 line = "\(event.epoch)/\(event.offset - fragments) fault "
                 line += "\(fault.code.rawValue) at \(fault.offset) \(fault.limit)"
             case .torn where event.isTruncated:

@@ -1,7 +1,7 @@
 public import TapCore
 public import XMPPCore
 
-/// A session driven by hand: bytes and happenings in, what it passes on and records out. The clock moves only when told.
+/// A session driven by hand: bytes and events in, what it passes on and records out. The clock moves only when told.
 public struct SessionHarness: ~Copyable {
     /// A record with its texts taken out of the content.
     public struct Told {
@@ -37,7 +37,7 @@ public struct SessionHarness: ~Copyable {
     public var keepsSlowSteps = false
     /// Steps that wait.
     public private(set) var slowSteps: [SlowStep] = []
-    /// The time given with the next happening.
+    /// The time given with the next event.
     public var now = Run.Instant(time: Timestamp(nanoseconds: 1_700_000_000_000_000_000), monotonic: 0)
 
     /// A session whose server is connected already, unless told otherwise.

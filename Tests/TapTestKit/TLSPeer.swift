@@ -3,7 +3,7 @@ import Foundation
 /// One end of a TLS connection whose name, protocols, version and pieces a test chooses: `tls_peer.py`.
 public struct TLSPeer: Sendable {
     /// What it tells of a connection. What it does not know is nil.
-    public struct Facts: Decodable, Sendable {
+    public struct Parameters: Decodable, Sendable {
         /// `TLSv1.3`.
         public let version: String?
         /// What ALPN has agreed on.
@@ -41,17 +41,17 @@ public struct TLSPeer: Sendable {
         port: UInt16,
         trusting authority: String,
         _ arguments: [String]
-    ) async throws -> Facts {
+    ) async throws -> Parameters {
         let peer = try TLSPeer(["client", "--port", "\(port)", "--ca", authority] + arguments)
         _ = try await peer.process.ending()
-        guard let facts = peer.facts.last else { throw peer.process.failure("told nothing") }
-        return facts
+        guard let parameters = peer.parameters.last else { throw peer.process.failure("told nothing") }
+        return parameters
     }
 
     /// What it has told of connections so far.
-    public var facts: [Facts] {
+    public var parameters: [Parameters] {
         process.lines(of: .standardOutput).filter { !$0.contains("listening") }
-            .compactMap { try? JSONDecoder().decode(Facts.self, from: Data($0.utf8)) }
+            .compactMap { try? JSONDecoder().decode(Parameters.self, from: Data($0.utf8)) }
     }
 
     /// Ends it.

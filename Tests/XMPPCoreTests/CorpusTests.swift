@@ -21,7 +21,7 @@ struct Golden: Decodable {
     var isRestricted: Bool { comment != nil || pi != nil || doctype != nil }
 }
 
-/// The verdicts of the parser core on data that nobody here wrote, held against libexpat's.
+/// The diagnoses of the parser core on data that nobody here wrote, held against libexpat's.
 @Suite(.enabled(if: Corpus.isAvailable, "XMPPTAP_CORPUS is not set")) struct CorpusTests {
     struct Example: Decodable {
         var xep: String

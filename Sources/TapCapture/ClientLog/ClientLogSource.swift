@@ -3,7 +3,7 @@ internal import XMPPCore
 
 /// Reads the SEND and RECV lines that a client has logged itself as the sessions they were.
 ///
-/// Each item goes through the same ``Session`` as one that a proxy relays, so the records, the ladder and the verdict
+/// Each item goes through the same ``Session`` as one that a proxy relays, so the records, the timeline and the diagnosis
 /// are made the same way. What the client did not log is not made up, but for stream headers: a stream cannot be read
 /// without one, so where it is missing one is inferred, and its record says so. Lines that continue an item are joined
 /// to it; any other line is a note, hidden where it may hold a secret.

@@ -28,7 +28,7 @@ final class ClientLogStreams {
             beginning: Session.ownLogBeginning,
             at: now
         )
-        session.climbed(.connect, .skipped("not told in a client's log"), at: now)
+        session.took(.connect, .skipped("not told in a client's log"), at: now)
         session.serverConnected("the server", at: now)
     }
 
@@ -115,7 +115,7 @@ final class ClientLogStreams {
 
     /// A header that the log does not have.
     private func header(_ direction: Direction) -> [UInt8] {
-        let address = (session.facts.domain ?? domain).map {
+        let address = (session.info.domain ?? domain).map {
             " \(direction == .send ? "to" : "from")=\"\(Self.escape($0))\""
         }
         return Array(

@@ -58,10 +58,10 @@ public final class LogSink: Sink {
     private let filter: LogFilter
     private let parts: JSONForm.Parts
     private let writer: RecordWriter
-    private let desks: [Desk]
+    private let workspaces: [Workspace]
 
     /// What is needed to form a line; one for each thread that is likely to form one at the same time.
-    private final class Desk: Sendable {
+    private final class Workspace: Sendable {
         struct Tools {
             var text: TextForm?
             var json = JSONForm()
@@ -92,7 +92,7 @@ public final class LogSink: Sink {
         filter = LogFilter(configuration.spec)
         level = filter.level
         parts = configuration.isCapture || level >= .trace ? .chunks : []
-        desks = (0..<4).map { _ in Desk(configuration.form) }
+        workspaces = (0..<4).map { _ in Workspace(configuration.form) }
         let lines = LogLines(configuration: configuration, run: run)
         writer = try RecordWriter(
             configuration.destination,
@@ -165,9 +165,9 @@ public final class LogSink: Sink {
     @discardableResult
     public func close(within time: Duration = .seconds(10)) -> RecordWriter.Loss { writer.close(within: time) }
 
-    /// Borrows a free desk; waits only where all are taken.
-    private func withTools(_ body: (inout Desk.Tools) -> Void) {
-        for desk in desks where desk.tools.withLockIfAvailable({ body(&$0) }) != nil { return }
-        desks[0].tools.withLock { body(&$0) }
+    /// Borrows a free workspace; waits only where all are taken.
+    private func withTools(_ body: (inout Workspace.Tools) -> Void) {
+        for workspace in workspaces where workspace.tools.withLockIfAvailable({ body(&$0) }) != nil { return }
+        workspaces[0].tools.withLock { body(&$0) }
     }
 }

@@ -103,7 +103,7 @@ struct DiagramCanvas {
         }
         body = before + lines + body
         y += 8
-        if let verdict = diagram.verdict { draw(verdict) }
+        if let diagnosis = diagram.diagnosis { draw(diagnosis) }
         if let ending = diagram.ending {
             text(20, ending, limit: 170, class: "faint")
             y += Self.step
@@ -124,7 +124,7 @@ struct DiagramCanvas {
         text(20, time(row.time), class: "faint")
         switch row.content {
         case .item(let item): draw(item)
-        case .rung(let name, let outcome, let words):
+        case .loginStep(let name, let outcome, let words):
             let (sign, style) = outcome == "ok" ? ("✓", "good") : outcome == "skipped" ? ("–", "faint") : ("✗", "bad")
             text(110, "\(sign) \(name)\(words)", limit: 32, class: style)
         case .remark(let level, let words):
@@ -164,13 +164,13 @@ struct DiagramCanvas {
         y += 6
     }
 
-    private mutating func draw(_ verdict: LoginVerdict) {
-        let rule = verdict.rule.map { " (\($0))" } ?? ""
+    private mutating func draw(_ diagnosis: LoginDiagnosis) {
+        let rule = diagnosis.rule.map { " (\($0))" } ?? ""
         let blame =
-            verdict.isProxyTheCause.map { $0 ? "; xmpptap itself is the cause" : "; xmpptap is not the cause" } ?? ""
+            diagnosis.isProxyTheCause.map { $0 ? "; xmpptap itself is the cause" : "; xmpptap is not the cause" } ?? ""
         let lines =
-            wrap("failed at \(verdict.rung.rawValue): \(verdict.finding)\(rule)")
-            + ["side: \(verdict.side.rawValue)\(blame)"] + wrap("try: \(verdict.advice)")
+            wrap("failed at \(diagnosis.loginStep.rawValue): \(diagnosis.finding)\(rule)")
+            + ["side: \(diagnosis.side.rawValue)\(blame)"] + wrap("try: \(diagnosis.advice)")
         let height = lines.count * 18 + 14
         body +=
             "<rect class=\"box\" x=\"14\" y=\"\(y - 4)\" width=\"\(Self.width - 28)\" height=\"\(height)\" rx=\"4\"/>\n"

@@ -1,7 +1,7 @@
 internal import XMPPCore
 
 /// A session as a diagram of who said what to whom: what passed between the client and the server, what this program did
-/// about it, and the rungs of the ladder beside it.
+/// about it, and the steps of the timeline beside it.
 ///
 /// Made of records, like every view: take them in order by ``note(_:content:)``, then draw it.
 public struct SequenceDiagram: Sendable {
@@ -20,8 +20,8 @@ public struct SequenceDiagram: Sendable {
         enum Content: Sendable, Hashable {
             /// An item from one to another.
             case item(Item)
-            /// A step of the ladder that has ended.
-            case rung(name: String, outcome: String, words: String)
+            /// A step of the timeline that has ended.
+            case loginStep(name: String, outcome: String, words: String)
             /// A remark or an error, of this level.
             case remark(Level, String)
         }
@@ -52,7 +52,7 @@ public struct SequenceDiagram: Sendable {
     private(set) var hasTap = true
     /// Rows that were not kept.
     private(set) var omitted = 0
-    private(set) var verdict: LoginVerdict?
+    private(set) var diagnosis: LoginDiagnosis?
     private(set) var ending: String?
     /// When the session began.
     private(set) var began: Timestamp?
@@ -72,11 +72,11 @@ public struct SequenceDiagram: Sendable {
         switch record.code {
         case "session-began":
             hasTap = ![Session.ownLogBeginning, Session.ownClientBeginning].contains(record.message)
-        case Rung.code: return noteRung(record)
-        case LoginVerdict.code:
-            verdict = LoginVerdict(record)
+        case LoginStep.code: return noteStep(record)
+        case LoginDiagnosis.code:
+            diagnosis = LoginDiagnosis(record)
             return
-        case SessionFacts.endedCode:
+        case SessionInfo.endedCode:
             ending = record.message
             return
         default: break
@@ -96,8 +96,9 @@ public struct SequenceDiagram: Sendable {
         }
     }
 
-    private mutating func noteRung(_ record: Record) {
-        guard let name = record.details?[Rung.code]?.text, let outcome = record.details?[Rung.outcomeDetail]?.text
+    private mutating func noteStep(_ record: Record) {
+        guard let name = record.details?[LoginStep.code]?.text,
+            let outcome = record.details?[LoginStep.outcomeDetail]?.text
         else {
             return
         }
@@ -107,7 +108,7 @@ public struct SequenceDiagram: Sendable {
             line.append(duration: duration)
             words += ", \(String(decoding: line.bytes, as: UTF8.self))"
         }
-        add(.rung(name: name, outcome: outcome, words: words), at: record.time)
+        add(.loginStep(name: name, outcome: outcome, words: words), at: record.time)
     }
 
     private mutating func add(_ content: Row.Content, at time: Timestamp) {
@@ -134,11 +135,11 @@ public struct SequenceDiagram: Sendable {
             item.from = .tap
             item.to = record.leg.map { Lane($0) } ?? item.to
             item.mark = "xmpptap"
-        } else if record.verdict == Record.taken {
+        } else if record.action == Record.answered {
             item.to = .tap
-        } else if let verdict = record.verdict {
-            item.mark = record.rule.map { "\(verdict) \($0)" } ?? verdict
-            item.isStopped = ["dropped", "bounced", "blackholed"].contains { verdict.hasPrefix($0) }
+        } else if let action = record.action {
+            item.mark = record.rule.map { "\(action) \($0)" } ?? action
+            item.isStopped = ["dropped", "bounced", "blackholed"].contains { action.hasPrefix($0) }
             if item.isStopped { item.to = .tap }
         }
         return item

@@ -44,7 +44,7 @@ public struct JSONForm: Sendable {
         open(stored.record, to: &line)
         Self.appendItem(stored.record, stored.content.span, parts, to: &line)
         if !stored.unknown.isEmpty {
-            line.separate()
+            line.asymmetric()
             line.append(bytes: stored.unknown)
         }
         line.closeObject()
@@ -85,7 +85,7 @@ public struct JSONForm: Sendable {
             line.field("chunks")
             line.openArray()
             for chunk in record.chunks {
-                line.separate()
+                line.asymmetric()
                 line.append(decimal: chunk)
             }
             line.closeArray()
@@ -100,7 +100,7 @@ public struct JSONForm: Sendable {
         appendAccounts(record, content, to: &line)
         if let answers = record.answers { line.field("answers", answers) }
         if let roundTrip = record.roundTrip { line.field("round_trip", seconds: roundTrip) }
-        if let verdict = record.verdict { line.field("verdict", verdict) }
+        if let action = record.action { line.field("action", action) }
         if let rule = record.rule { line.field("rule", rule) }
         if record.isTruncated { line.field("truncated", true) }
         if let digest = record.digest { line.field("digest", digest) }
@@ -177,11 +177,11 @@ public struct JSONForm: Sendable {
         }
     }
 
-    private static func append(_ name: StaticString, _ facts: Facts?, to line: inout LineBuffer) {
-        guard let facts else { return }
+    private static func append(_ name: StaticString, _ details: Attributes?, to line: inout LineBuffer) {
+        guard let details else { return }
         line.field(name)
         line.openObject()
-        for entry in facts.entries {
+        for entry in details.entries {
             line.field(named: entry.name)
             switch entry.value {
             case .string(let text): line.appendJSONString(text)
@@ -190,7 +190,7 @@ public struct JSONForm: Sendable {
             case .strings(let list):
                 line.openArray()
                 for text in list {
-                    line.separate()
+                    line.asymmetric()
                     line.appendJSONString(text)
                 }
                 line.closeArray()

@@ -12,7 +12,7 @@ public struct LogFilter: Sendable, Hashable {
         /// The options of these bits.
         public init(rawValue: UInt8) { self.rawValue = rawValue }
 
-        /// The line that tells the happening.
+        /// The line that tells the event.
         public static let summary = Shown(rawValue: 1)
         /// The SEND or RECV line with the whole XML.
         public static let xml = Shown(rawValue: 2)

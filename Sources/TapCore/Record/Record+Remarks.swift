@@ -4,7 +4,7 @@ public import XMPPCore
 // out of the way it keeps them small.
 extension Record {
     struct Remarks: Sendable {
-        var verdict: String?
+        var action: String?
         var rule: String?
         var edited: ByteRange?
         var bytes: [UInt8]?
@@ -12,13 +12,13 @@ extension Record {
         var condition: String?
         var code: String?
         var message: String?
-        var sasl: Facts?
-        var tls: Facts?
-        var sm: Facts?
-        var details: Facts?
+        var sasl: Attributes?
+        var tls: Attributes?
+        var sm: Attributes?
+        var details: Attributes?
     }
 
-    /// Whether there is no verdict, digest, condition, code or message, no bytes, and no fact of any kind.
+    /// Whether there is no diagnosis, digest, condition, code or message, no bytes, and no fact of any kind.
     var isPlain: Bool { remarks.isEmpty }
 
     private var remark: Remarks {
@@ -30,9 +30,9 @@ extension Record {
     }
 
     /// What a rule decided, by name; nil where none did.
-    public var verdict: String? {
-        get { isPlain ? nil : remark.verdict }
-        set { if newValue != nil || !isPlain { remark.verdict = newValue } }
+    public var action: String? {
+        get { isPlain ? nil : remark.action }
+        set { if newValue != nil || !isPlain { remark.action = newValue } }
     }
 
     /// The rule that decided, `file:line`.
@@ -65,7 +65,7 @@ extension Record {
         set { if newValue != nil || !isPlain { remark.condition = newValue } }
     }
 
-    /// This program's own word for the happening, stable from version to version.
+    /// This program's own word for the event, stable from version to version.
     public var code: String? {
         get { isPlain ? nil : remark.code }
         set { if newValue != nil || !isPlain { remark.code = newValue } }
@@ -78,25 +78,25 @@ extension Record {
     }
 
     /// Decoded facts of an authentication step.
-    public var sasl: Facts? {
+    public var sasl: Attributes? {
         get { isPlain ? nil : remark.sasl }
         set { if newValue != nil || !isPlain { remark.sasl = newValue } }
     }
 
-    /// Facts of a TLS connection.
-    public var tls: Facts? {
+    /// Attributes of a TLS connection.
+    public var tls: Attributes? {
         get { isPlain ? nil : remark.tls }
         set { if newValue != nil || !isPlain { remark.tls = newValue } }
     }
 
-    /// Facts of stream management.
-    public var sm: Facts? {
+    /// Attributes of stream management.
+    public var sm: Attributes? {
         get { isPlain ? nil : remark.sm }
         set { if newValue != nil || !isPlain { remark.sm = newValue } }
     }
 
     /// What else is known: counts, features, addresses.
-    public var details: Facts? {
+    public var details: Attributes? {
         get { isPlain ? nil : remark.details }
         set { if newValue != nil || !isPlain { remark.details = newValue } }
     }

@@ -1,12 +1,12 @@
 public import XMPPCore
 
-/// One happening, as every log, capture, store and view gets it.
+/// One event, as every log, capture, store and view gets it.
 ///
 /// A record is cheap to make: what came from the wire is not copied, its texts are ranges of the *content*, a run of
 /// bytes that goes beside the record. The content of a whole item is the item itself, redacted where it held a secret;
 /// nothing that a sink can reach through a record is secret, unless the user asked for it.
 public struct Record: Sendable {
-    /// What kind of happening it is. The raw value stands in the JSON form.
+    /// What kind of event it is. The raw value stands in the JSON form.
     public enum Kind: String, Sendable, Hashable, CaseIterable {
         /// A session began, changed its state, or ended.
         case session
@@ -44,7 +44,7 @@ public struct Record: Sendable {
     public var time: Timestamp
     /// Nanoseconds since the run began.
     public var monotonic: Int64
-    /// What kind of happening it is.
+    /// What kind of event it is.
     public var kind: Kind
     /// The level at which the text log shows it.
     public var level: Level

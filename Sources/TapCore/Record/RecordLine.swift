@@ -57,7 +57,7 @@ public struct RecordLine: Sendable {
     private enum Field: String, CaseIterable {
         case sequence, time, monotonic, level, part, kind, session, jid, user, domain, remote, direction, leg, epoch,
             offset
-        case length, chunks, name, from, to, type, id, payload, summary, account, peer, answers, verdict, rule,
+        case length, chunks, name, from, to, type, id, payload, summary, account, peer, answers, action, rule,
             truncated, digest
         case condition, code, message, sasl, tls, sm, details, origin, xml, base64, edited
         case roundTrip = "round_trip"
@@ -121,12 +121,12 @@ public struct RecordLine: Sendable {
             return true
         case .arrayStart where field == .chunks: return try readChunks(&reader)
         case .objectStart:
-            guard let facts = try Facts(&reader) else { return false }
+            guard let details = try Attributes(&reader) else { return false }
             switch field {
-            case .sasl: record.sasl = facts
-            case .tls: record.tls = facts
-            case .sm: record.sm = facts
-            case .details: record.details = facts
+            case .sasl: record.sasl = details
+            case .tls: record.tls = details
+            case .sm: record.sm = details
+            case .details: record.details = details
             default: return false
             }
             return true
@@ -152,7 +152,7 @@ public struct RecordLine: Sendable {
         case .user: record.user = reader.string(slice)
         case .domain: record.domain = reader.string(slice)
         case .remote: record.remote = reader.string(slice)
-        case .verdict: record.verdict = reader.string(slice)
+        case .action: record.action = reader.string(slice)
         case .rule: record.rule = reader.string(slice)
         case .digest: record.digest = reader.string(slice)
         case .condition: record.condition = reader.string(slice)
@@ -211,7 +211,7 @@ public struct RecordLine: Sendable {
     }
 }
 
-extension Facts {
+extension Attributes {
     /// Reads facts whose opening brace has been read; `nil` where a value is none that a fact can have.
     fileprivate init?(_ reader: inout JSONReader) throws(JSONError) {
         self.init()

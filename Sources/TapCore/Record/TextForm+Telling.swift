@@ -78,8 +78,8 @@ extension TextForm {
         return true
     }
 
-    private func append(_ facts: Facts?, of name: Span<UInt8>, _ isTold: inout Bool, to line: inout LineBuffer) {
-        for entry in facts?.entries ?? [] where entry != Self.beginning {
+    private func append(_ details: Attributes?, of name: Span<UInt8>, _ isTold: inout Bool, to line: inout LineBuffer) {
+        for entry in details?.entries ?? [] where entry != Self.beginning {
             // Their value says what they are.
             let isNameless = entry.name == "mechanism" || entry.name == "step"
             let value = entry.value.text
@@ -96,7 +96,7 @@ extension TextForm {
     }
 
     /// What `<auth/>` and its like do anyway.
-    private static let beginning = Facts.Entry(name: "step", value: "begin")
+    private static let beginning = Attributes.Entry(name: "step", value: "begin")
 
     /// ` FROM → TO`, the session's own full JID by its resource. A stanza's missing address is the one it stands for
     /// (RFC 6120 §8.1); a presence to nobody goes to all who are subscribed and has no arrow.
@@ -193,8 +193,8 @@ extension TextForm {
             separator = ", "
             isOpen = true
         }
-        for facts in [record.sasl, record.tls, record.sm, record.details] {
-            for entry in facts?.entries ?? [] where !record.tellsInWords(entry) {
+        for details in [record.sasl, record.tls, record.sm, record.details] {
+            for entry in details?.entries ?? [] where !record.tellsInWords(entry) {
                 line.append(separator)
                 appendName(entry.name, to: &line)
                 line.append(0x20)
@@ -225,14 +225,14 @@ extension TextForm {
 
 extension Record {
     /// Whether a detail is there for machines only, because the message says it.
-    fileprivate func tellsInWords(_ entry: Facts.Entry) -> Bool {
+    fileprivate func tellsInWords(_ entry: Attributes.Entry) -> Bool {
         let detail = entry.name
         return switch code {
-        case Rung.code: detail == Rung.code || detail == Rung.outcomeDetail
-        case SessionFacts.endedCode: !SessionFacts.tellsInFigures(entry)
+        case LoginStep.code: detail == LoginStep.code || detail == LoginStep.outcomeDetail
+        case SessionInfo.endedCode: !SessionInfo.tellsInFigures(entry)
         case Session.tlsOpenedCode: true
         // Its message is made of them, but for the word of the cause.
-        case LoginVerdict.code: detail != LoginVerdict.causeDetail
+        case LoginDiagnosis.code: detail != LoginDiagnosis.causeDetail
         default: false
         }
     }

@@ -9,7 +9,7 @@ internal import XMPPCore
 /// 17:22:45.008 warn [3 1024@192.168.1.1/iOS_V1.0] net: the server is slow to read (log-congested)
 /// ```
 ///
-/// The first two are XMPPFramework's form: the item as it went over the wire. The others tell a happening: an item by
+/// The first two are XMPPFramework's form: the item as it went over the wire. The others tell a event: an item by
 /// its head and its summary, or a remark of a part of the program. Every text from the wire is escaped (``LineBuffer/appendEscaped(_:)-(RawSpan)``);
 /// the only other escape sequences are the colours, which the form adds itself.
 public struct TextForm: Sendable {
@@ -101,9 +101,9 @@ public struct TextForm: Sendable {
             line.append("] ")
         }
         append(word, colour: record.direction?.colour, to: &line)
-        if let verdict = record.verdict, !isOwn {
+        if let action = record.action, !isOwn {
             line.append(0x20)
-            line.appendEscaped(verdict)
+            line.appendEscaped(action)
             if let rule = record.rule {
                 line.append(0x20)
                 line.appendEscaped(rule)
@@ -151,7 +151,7 @@ extension Span<UInt8> {
 
 extension Record {
     /// Whether the tap did something about it, which is told before a colon.
-    fileprivate var isMarked: Bool { verdict != nil || origin == .tap }
+    fileprivate var isMarked: Bool { action != nil || origin == .tap }
 }
 
 extension Record.Kind {

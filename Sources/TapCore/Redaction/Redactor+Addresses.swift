@@ -24,11 +24,11 @@ extension Redactor {
         policy == .metadata ? Placeholder.text(.value, size: name.utf8.count) : name
     }
 
-    /// Facts of an authentication, with the names in them.
-    func disclose(_ facts: Facts, at domain: String?) -> Facts {
-        guard policy == .metadata else { return facts }
-        var shown = facts
-        for entry in facts.entries {
+    /// Attributes of an authentication, with the names in them.
+    func disclose(_ details: Attributes, at domain: String?) -> Attributes {
+        guard policy == .metadata else { return details }
+        var shown = details
+        for entry in details.entries {
             guard case .string(let text) = entry.value else { continue }
             switch entry.name {
             case "user": shown[entry.name] = .string(disclose(user: text, at: domain))

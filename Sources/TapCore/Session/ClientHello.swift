@@ -124,20 +124,20 @@ public struct ClientHello: Sendable, Hashable {
     }
 
     /// The same as a record tells it.
-    public var facts: Facts {
-        var facts: Facts = [:]
-        if let serverName { facts["server_name"] = .string(serverName) }
-        if !protocols.isEmpty { facts["alpn"] = .strings(protocols) }
-        facts["version"] = .string(Self.name(ofVersion: version))
-        facts["legacy_version"] = .string(Self.name(ofVersion: legacyVersion))
+    public var details: Attributes {
+        var details: Attributes = [:]
+        if let serverName { details["server_name"] = .string(serverName) }
+        if !protocols.isEmpty { details["alpn"] = .strings(protocols) }
+        details["version"] = .string(Self.name(ofVersion: version))
+        details["legacy_version"] = .string(Self.name(ofVersion: legacyVersion))
         if !supportedVersions.isEmpty {
-            facts["supported_versions"] = .strings(supportedVersions.map(Self.name(ofVersion:)))
+            details["supported_versions"] = .strings(supportedVersions.map(Self.name(ofVersion:)))
         }
-        facts["ciphers"] = .integer(Int64(cipherCount))
-        if offersResumption { facts["offers_resumption"] = true }
-        if offersEarlyData { facts["offers_early_data"] = true }
-        if offersEncryptedHello { facts["offers_encrypted_hello"] = true }
-        return facts
+        details["ciphers"] = .integer(Int64(cipherCount))
+        if offersResumption { details["offers_resumption"] = true }
+        if offersEarlyData { details["offers_early_data"] = true }
+        if offersEncryptedHello { details["offers_encrypted_hello"] = true }
+        return details
     }
 
     // MARK: Reading

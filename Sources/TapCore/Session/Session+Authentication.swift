@@ -8,33 +8,33 @@ extension Session {
             return recordItem(event, direction, .element, level: .info, part: .sasl)
         }
         var record = makeRecord(event, direction, .element, level: .info, part: .sasl)
-        record.sasl = step.facts
-        if isTaken { record.verdict = Record.taken }
+        record.sasl = step.details
+        if isTaken { record.action = Record.answered }
         switch step.kind {
         case .begin:
-            facts.authentication = .none
+            info.authentication = .none
             phase = .authenticating
         case .failure:
             record.level = .error
             record.condition = step.condition
             record.code = "sasl-failure"
             record.message = step.text.map { tools.redactor.disclose(text: $0) }
-            facts.authentication = .failed(condition: step.condition ?? "undefined-condition")
+            info.authentication = .failed(condition: step.condition ?? "undefined-condition")
             phase = .opening
         default: break
         }
         emit(consume record)
-        climb(step, element)
+        noteTimeline(step, element)
         if direction == .recv, step.kind == .failure { noteBindingOutcome(accepted: false) }
         if direction == .recv, step.kind == .success { authenticated(element, event) }
     }
 
     /// The server has said that authentication has succeeded.
     mutating func authenticated(_ element: Element, _ event: StreamEvent) {
-        facts.authentication = .succeeded
+        info.authentication = .succeeded
         noteBindingOutcome(accepted: true)
         // Before authentication a stranger had little room; from here on the session has its own.
-        for direction in Direction.allCases { pipes[direction].decoder.limits = options.limits }
+        for direction in Direction.allCases { directions[direction].decoder.limits = options.limits }
         guard element.namespace.isSASL2 else { return phase = .restarting }
         phase = .binding
         handleSASL2Success(element, event)
@@ -43,9 +43,9 @@ extension Session {
     /// What an element means for authentication, noted in the facts of the session.
     mutating func decodeStep(_ element: Element, _ direction: Direction) -> AuthenticationStep? {
         guard var step = sasl.decode(element, direction) else { return nil }
-        step.facts = tools.redactor.disclose(step.facts, at: facts.domain)
-        facts.mechanism = sasl.mechanism
-        if let user = sasl.user { facts.user = user }
+        step.details = tools.redactor.disclose(step.details, at: info.domain)
+        info.mechanism = sasl.mechanism
+        if let user = sasl.user { info.user = user }
         return step
     }
 
@@ -57,18 +57,18 @@ extension Session {
         }
         let isResumed = success.firstChild { $0.isNamed("resumed") && $0.namespace == .streamManagement }
         let refusal = success.child("failed", .streamManagement)
-        if refusal != nil || isResumed != nil, ladder.isUnderWay(.resume) {
+        if refusal != nil || isResumed != nil, timeline.isUnderWay(.resume) {
             let condition = refusal?.firstChild { $0.namespace == .stanzaErrors }?.name
             finish(.resume, isResumed == nil ? .failed(condition: condition) : .ok)
         }
         // Where the earlier session goes on, nothing is bound (XEP-0388 with XEP-0198).
-        if isResumed != nil { ladder.cancel(.bind2) }
-        if ladder.isUnderWay(.bind2) { finish(.bind2, isBound == nil ? .failed("nothing was bound") : .ok) }
+        if isResumed != nil { timeline.cancel(.bind2) }
+        if timeline.isUnderWay(.bind2) { finish(.bind2, isBound == nil ? .failed("nothing was bound") : .ok) }
         if isBound == nil, isResumed == nil {
             // Features follow at once, as there is no new stream (XEP-0388 §2.4).
             begin(.features, awaits: .server)
         }
-        if let identifier, Address(identifier).resource != nil { facts.jid = identifier }
+        if let identifier, Address(identifier).resource != nil { info.jid = identifier }
         if isBound != nil { becomeOpen(event, "bound") }
         for enabled in (isBound?.children ?? []) + success.children {
             noteResumable(enabled)

@@ -45,7 +45,7 @@ extension Session {
         if isNamed("a", event, direction) { return liveness.acknowledges(direction) }
         if direction == .send, isNamed("resume", event, direction) { return begin(.resume, awaits: .server) }
         guard direction == .recv else { return }
-        if isNamed("failed", event, direction), ladder.isUnderWay(.resume) {
+        if isNamed("failed", event, direction), timeline.isUnderWay(.resume) {
             let condition = parse(direction)?.firstChild { $0.namespace == .stanzaErrors }?.name
             return finish(.resume, .failed(condition: condition))
         }
@@ -53,7 +53,7 @@ extension Session {
             noteResumable(enabled)
             noteOtherPlace(enabled)
         }
-        guard isNamed("resumed", event, direction), facts.opened == nil else { return }
+        guard isNamed("resumed", event, direction), info.opened == nil else { return }
         finish(.resume, .ok)
         resume(parse(direction), event)
     }
@@ -64,14 +64,14 @@ extension Session {
     mutating func becomeOpen(_ event: StreamEvent, _ words: String, resumes earlier: UInt64? = nil) {
         if case .open = phase { return }
         phase = .open
-        facts.opened = now
+        info.opened = now
         identifyClient()
         login = nil
         for direction in Direction.allCases {
-            pipes[direction].decoder.limits = options.limits
+            directions[direction].decoder.limits = options.limits
             cutThrough(direction)
         }
-        climbToTop()
+        becameReady()
         noteReady(words, resumes: earlier)
     }
 }

@@ -6,18 +6,18 @@ extension Session {
     mutating func handle(_ event: StreamEvent, _ direction: Direction) {
         switch event.kind {
         case .item(let kind):
-            if kind == .element, event.isTruncated, pipes[direction].mode == .store {
+            if kind == .element, event.isTruncated, directions[direction].mode == .store {
                 return refuseOversize(event, direction)
             }
             if kind == .header, direction == .send, refuseOtherDomain(event) || refusesClearStream() { return }
             if kind == .element, refusesClearElement(event, direction) { return }
-            if separate != nil, takesAside(event, kind, direction) { return }
+            if asymmetric != nil, takesAside(event, kind, direction) { return }
             if kind == .element, direction == .recv, isFeatures(event) { return passFeatures(event) }
-            if kind == .element, terminates(event, direction) { return }
+            if kind == .element, bridges(event, direction) { return }
             if kind == .element, refusesConsent(event, direction) { return }
             if kind == .whitespace, keepsWhiteSpace(event, direction) { return }
             if shouldHold(event, direction) { holdItem(event, direction) } else { forward(event, direction) }
-            if event.head.isUnusual { doubt(event, kind, direction) }
+            if event.head.isUnusual { compareReaders(event, kind, direction) }
             switch kind {
             case .declaration: recordItem(event, direction, .declaration, level: .verbose)
             case .whitespace: recordItem(event, direction, .whitespace, level: .verbose)
@@ -27,7 +27,7 @@ extension Session {
             }
         case .fragment(let isFirst):
             // In cut-through the piece has passed; where items are stored it must not, and the item is refused.
-            if pipes[direction].mode == .store {
+            if directions[direction].mode == .store {
                 if isFirst { refuseOversize(event, direction) }
             } else {
                 digest(direction, isFirst: isFirst)
@@ -38,7 +38,7 @@ extension Session {
     }
 
     private mutating func refuseOversize(_ event: StreamEvent, _ direction: Direction) {
-        let limit = pipes[direction].decoder.limits.itemBytes
+        let limit = directions[direction].decoder.limits.itemBytes
         let isStranger = limit == options.unauthenticatedLimits.itemBytes
         let words = "\(limit) bytes, the limit \(isStranger ? "before authentication" : "of a session")"
         note(
@@ -56,7 +56,7 @@ extension Session {
     /// Some clients say goodbye twice, which harms nobody.
     private func isRepeatedEnd(_ fault: ScanFault, _ direction: Direction) -> Bool {
         guard fault.code == .afterStreamEnd else { return false }
-        let bytes = pipes.bytes(direction)
+        let bytes = directions.bytes(direction)
         return bytes.count > 1 && bytes[0] == 0x3C && bytes[1] == 0x2F
     }
 
@@ -68,9 +68,9 @@ extension Session {
 
     private mutating func handleFault(_ fault: ScanFault, _ event: StreamEvent, _ direction: Direction) {
         if direction == .recv, refusesEarlyBytesOfServer() { return }
-        let isForeign = pipes[direction].decoder.epoch == 0 && fault.code == .notXML
+        let isForeign = directions[direction].decoder.epoch == 0 && fault.code == .notXML
         // An acknowledgement or a presence that crosses the end of the stream belongs to an ordinary logout.
-        let isLate = fault.code == .afterStreamEnd && facts.opened != nil
+        let isLate = fault.code == .afterStreamEnd && info.opened != nil
         if isRepeatedEnd(fault, direction) {
             note(
                 .note,
@@ -80,12 +80,12 @@ extension Session {
                 direction: direction
             )
         } else {
-            if isForeign, direction == .recv, isTLSRecord(pipes.bytes(.recv)) { login?.hasServerTLS = true }
+            if isForeign, direction == .recv, isTLSRecord(directions.bytes(.recv)) { login?.hasServerTLS = true }
             recordFault(fault, event, direction, isForeign: isForeign, isLate: isLate)
             if let login, login.fault == nil { login.fault = (fault, direction, isForeign) }
         }
         if isLate { return turnOpaque(direction, .ended) }
-        failRung(condition: fault.condition.rawValue, isForeign ? "no XMPP" : fault.explanation)
+        failStep(condition: fault.condition.rawValue, isForeign ? "no XMPP" : fault.explanation)
         if isRefusing { return direction == .send ? answerRefused() : finish(reset: false) }
         if refusesUnread {
             return refuse(fault.condition, "\(fault.explanation), at offset \(fault.offset)", fault: direction)
@@ -100,7 +100,7 @@ extension Session {
     /// The last event's element as a tree; nil when libxml2 disagrees with the scanner, which is recorded.
     mutating func parse(_ direction: Direction) -> Element? {
         do {
-            return try tools.parser.parse(pipes[direction].decoder)
+            return try tools.parser.parse(directions[direction].decoder)
         } catch {
             note(
                 .error,
@@ -116,13 +116,13 @@ extension Session {
     }
 
     func isNamed(_ name: StaticString, _ event: StreamEvent, _ direction: Direction) -> Bool {
-        pipes.bytes(direction).slice(event.head.name).equals(name)
+        directions.bytes(direction).slice(event.head.name).equals(name)
     }
 
     /// What an attribute of the last event means; nil where it is absent.
     func text(_ attribute: StanzaHead.Attribute?, _ direction: Direction) -> String? {
         guard let attribute else { return nil }
-        let raw = pipes.bytes(direction).slice(attribute.range)
+        let raw = directions.bytes(direction).slice(attribute.range)
         guard attribute.needsDecoding else { return raw.string() }
         var meaning: [UInt8] = []
         AttributeValue.decode(raw, into: &meaning)

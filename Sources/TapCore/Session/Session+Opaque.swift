@@ -8,17 +8,17 @@ extension Session {
         guard case .refusing(let condition, _) = phase else { return beginTLS(directly: true) }
         beginTLS(directly: true)
         lookIntoOpaque(direction, bytes)
-        facts.ending = .tap(condition: condition.rawValue)
+        info.ending = .tap(condition: condition.rawValue)
         alert(Alert(condition))
     }
 
     /// Bytes that pass undecoded: of TLS what it says in clear is read, of all else a digest is kept.
     mutating func lookIntoOpaque(_ direction: Direction, _ bytes: Span<UInt8>) {
-        guard case .opaque(let why) = pipes[direction].mode else { return }
+        guard case .opaque(let why) = directions[direction].mode else { return }
         guard why != .tls else { return lookIntoTLS(direction, bytes) }
         if options.redaction.showsRawBytes { return showBytes(direction, bytes, why) }
-        if pipes[direction].digest == nil { pipes[direction].digest = run.makeByteDigest() }
-        pipes[direction].digest?.update(bytes)
+        if directions[direction].digest == nil { directions[direction].digest = run.makeByteDigest() }
+        directions[direction].digest?.update(bytes)
     }
 
     private mutating func lookIntoTLS(_ direction: Direction, _ bytes: Span<UInt8>) {
@@ -55,14 +55,14 @@ extension Session {
         var record = makeRecord(.tls, .info, part: .tls)
         record.direction = direction
         record.leg = direction.source
-        record.offset = pipes[direction].opaqueFrom ?? 0
+        record.offset = directions[direction].opaqueFrom ?? 0
         switch result {
         case .needMore: break
         case .hello(let hello):
             record.code = "client-hello"
             record.message =
                 "ClientHello for \(hello.serverName ?? "no name"), up to \(ClientHello.name(ofVersion: hello.version))"
-            record.tls = hello.facts
+            record.tls = hello.details
         case .notTLS:
             record.level = .warn
             record.code = "not-tls"
@@ -77,11 +77,11 @@ extension Session {
     }
 
     /// The bytes themselves, for a user who asked to see all.
-    private mutating func showBytes(_ direction: Direction, _ bytes: Span<UInt8>, _ why: Pipe.Opacity) {
+    private mutating func showBytes(_ direction: Direction, _ bytes: Span<UInt8>, _ why: DirectionRelay.Opacity) {
         var record = makeRecord(.bytes, .verbose, part: .session)
         record.direction = direction
         record.leg = direction.source
-        record.offset = pipes[direction].forwarded
+        record.offset = directions[direction].forwarded
         record.length = UInt64(bytes.count)
         record.code = why.code
         var copy: [UInt8] = []
@@ -96,7 +96,7 @@ extension Session {
         hello = ClientHelloReader()
         login?.serverHelloReader = ServerHelloReader()
         login?.records = (send: TLSRecordReader(), recv: TLSRecordReader())
-        let at = pipes.send.decoder.position
+        let at = directions.send.decoder.position
         var record = makeRecord(.tls, .info, part: .tls)
         record.code = "tls-began"
         record.message =
@@ -115,8 +115,8 @@ extension Session {
 
     /// What passed undecoded, told when the session ends.
     mutating func recordOpaqueBytes(_ direction: Direction) {
-        guard case .opaque(let why) = pipes[direction].mode, let from = pipes[direction].opaqueFrom,
-            pipes[direction].received > from
+        guard case .opaque(let why) = directions[direction].mode, let from = directions[direction].opaqueFrom,
+            directions[direction].received > from
         else { return }
         let isTLS = why == .tls
         // What comes late at an ordinary logout is nothing to be told of at info.
@@ -126,7 +126,7 @@ extension Session {
         record.direction = direction
         record.leg = direction.source
         record.offset = from
-        record.length = pipes[direction].received - from
+        record.length = directions[direction].received - from
         record.code = isTLS ? "tls-passed" : why.code
         record.message =
             isTLS
@@ -138,16 +138,16 @@ extension Session {
 
     /// The digest of the bytes since it was begun, in hexadecimal; nil where none was.
     mutating func takeDigest(_ direction: Direction) -> String? {
-        defer { pipes[direction].digest = nil }
-        guard let bytes = try? pipes[direction].digest?.finalize() else { return nil }
+        defer { directions[direction].digest = nil }
+        guard let bytes = try? directions[direction].digest?.finalize() else { return nil }
         let digits = Array("0123456789abcdef".utf8)
         return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
     }
 
     /// Runs the digest over bytes of an item that is not kept.
     mutating func digest(_ direction: Direction, isFirst: Bool) {
-        if isFirst { pipes[direction].digest = run.makeByteDigest() }
-        guard let digest = pipes[direction].digest else { return }
-        digest.update(pipes.bytes(direction))
+        if isFirst { directions[direction].digest = run.makeByteDigest() }
+        guard let digest = directions[direction].digest else { return }
+        digest.update(directions.bytes(direction))
     }
 }

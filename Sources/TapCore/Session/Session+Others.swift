@@ -6,13 +6,13 @@ extension Session {
     /// What there is to say of a header beside its addresses: nothing of a client's of this century.
     func headerWords(_ event: StreamEvent, _ direction: Direction) -> String? {
         var words: [String] = []
-        switch facts.kind {
+        switch info.kind {
         case .client, .unknown: break
         case .server: if direction == .send { words.append("of a server") }
         // A component's has no version and never had one (XEP-0114 §3).
         case .component: return direction == .send ? "of a component" : nil
         }
-        if facts.kind != .unknown, event.head.version == nil { words.append("before version 1.0") }
+        if info.kind != .unknown, event.head.version == nil { words.append("before version 1.0") }
         return words.isEmpty ? nil : words.joined(separator: ", ")
     }
 
@@ -22,7 +22,7 @@ extension Session {
     mutating func handleHandshake(_ event: StreamEvent, _ direction: Direction) {
         let step = parse(direction).flatMap { decodeStep($0, direction) }
         var record = makeRecord(event, direction, .element, level: .info, part: .sasl)
-        record.sasl = step?.facts
+        record.sasl = step?.details
         // What the component has sent proves something only when the server has accepted it.
         record.message =
             direction == .send
@@ -32,8 +32,8 @@ extension Session {
             phase = .authenticating
             return begin(.handshake, awaits: .server)
         }
-        facts.authentication = .succeeded
-        facts.jid = facts.domain
+        info.authentication = .succeeded
+        info.jid = info.domain
         finish(.handshake, .ok)
         becomeOpen(event, "the component is accepted")
     }
@@ -42,7 +42,7 @@ extension Session {
 
     /// A server's stream is open when its certificate was believed; dialback may still be asked for other domains.
     mutating func openServerStream(_ event: StreamEvent) {
-        facts.jid = facts.from
+        info.jid = info.from
         becomeOpen(event, "the server is believed")
     }
 
@@ -90,25 +90,25 @@ extension Session {
         record.condition = step.condition
         if isRefused { record.code = "dialback-failed" }
         emit(record)
-        let rung: Rung.Name = step.isVerification ? .dialbackVerification : .dialback
+        let loginStep: LoginStep.Name = step.isVerification ? .dialbackVerification : .dialback
         switch step.answer {
         case .none:
-            var details: Facts = [:]
+            var details: Attributes = [:]
             details["from"] = step.from.map { .string(tools.redactor.disclose(address: $0)) }
             details["to"] = step.to.map { .string(tools.redactor.disclose(address: $0)) }
-            begin(rung, key: step.key, awaits: direction.destination, details: details)
-            if !step.isVerification, direction == .send, facts.opened == nil { facts.mechanism = "dialback" }
+            begin(loginStep, key: step.key, awaits: direction.destination, details: details)
+            if !step.isVerification, direction == .send, info.opened == nil { info.mechanism = "dialback" }
         case .valid:
-            finish(rung, key: step.key, .ok)
+            finish(loginStep, key: step.key, .ok)
             isVerifying = isVerifying || step.isVerification
-            guard !step.isVerification, direction == .recv, facts.opened == nil else { return }
-            facts.authentication = .succeeded
-            facts.jid = step.to
+            guard !step.isVerification, direction == .recv, info.opened == nil else { return }
+            info.authentication = .succeeded
+            info.jid = step.to
             becomeOpen(event, "dialback has succeeded")
         case .refused:
-            finish(rung, key: step.key, .failed(condition: step.condition, step.words))
-            guard !step.isVerification, direction == .recv, facts.opened == nil else { return }
-            facts.authentication = .failed(condition: step.condition ?? "invalid")
+            finish(loginStep, key: step.key, .failed(condition: step.condition, step.words))
+            guard !step.isVerification, direction == .recv, info.opened == nil else { return }
+            info.authentication = .failed(condition: step.condition ?? "invalid")
         }
     }
 
@@ -134,5 +134,5 @@ extension Session {
 
     /// Whether answers come on the stream that the request went out on. Servers have one for each way, unless both
     /// go by one (XEP-0288).
-    var answersComeBack: Bool { facts.kind != .server || isBidirectional }
+    var answersComeBack: Bool { info.kind != .server || isBidirectional }
 }

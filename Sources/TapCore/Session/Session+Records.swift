@@ -31,10 +31,10 @@ extension Session {
             part: part
         )
         record.session = number
-        record.jid = facts.jid.map { tools.redactor.disclose(address: $0) }
-        if facts.jid == nil {
-            record.user = facts.user.map { tools.redactor.disclose(user: $0, at: facts.domain) }
-            record.domain = facts.domain.map { tools.redactor.disclose(address: $0) }
+        record.jid = info.jid.map { tools.redactor.disclose(address: $0) }
+        if info.jid == nil {
+            record.user = info.user.map { tools.redactor.disclose(user: $0, at: info.domain) }
+            record.domain = info.domain.map { tools.redactor.disclose(address: $0) }
         }
         record.remote = remote
         return record
@@ -59,7 +59,7 @@ extension Session {
         record.length = event.length
         record.chunks = event.chunks
         record.isTruncated = event.isTruncated
-        if separate?.isKeeping == true { record.verdict = "kept" }
+        if asymmetric?.isKeeping == true { record.action = "buffered" }
         contentSource = direction == .send ? .send : .recv
         guard !event.isTruncated else {
             record.digest = takeDigest(direction)
@@ -104,12 +104,12 @@ extension Session {
     ) -> String? {
         guard let xml = record.xml else { return nil }
         let context = Summary.Context(direction: direction, jid: record.jid, request: request?.summary)
-        let content = contentSource == .composed ? composed.span : pipes.bytes(direction)
+        let content = contentSource == .composed ? composed.span : directions.bytes(direction)
         // The head refers to the item as it came; where that is not shown, what is shown is read.
         if contentSource != .composed {
             if let words = Summary.words(of: event.head, content, context) { return words }
             let isShort = xml.count <= Self.longestRead
-            if isShort, let words = Summary.words(of: event.head, pipes[direction].decoder) { return words }
+            if isShort, let words = Summary.words(of: event.head, directions[direction].decoder) { return words }
         }
         if xml.count <= Self.longestRead, let element = read(content.slice(xml), direction) {
             return Summary.words(of: element, context)
@@ -123,8 +123,8 @@ extension Session {
 
     /// What is shown of the last event's item as an element, by the scanner's outline where it is shown as it came.
     private func read(_ shown: Span<UInt8>, _ direction: Direction) -> Element? {
-        if contentSource != .composed { return tools.elements.read(pipes[direction].decoder) }
-        return tools.elements.read(shown, in: pipes[direction].decoder)
+        if contentSource != .composed { return tools.elements.read(directions[direction].decoder) }
+        return tools.elements.read(shown, in: directions[direction].decoder)
     }
 
     private func note(_ head: StanzaHead, in record: inout Record) {
@@ -147,10 +147,10 @@ extension Session {
     private mutating func compose(_ event: StreamEvent, _ direction: Direction, _ record: inout Record) {
         var head = event.head
         composed.removeAll(keepingCapacity: true)
-        switch tools.redactor.disclose(event, of: pipes[direction].decoder) {
+        switch tools.redactor.disclose(event, of: directions[direction].decoder) {
         case .verbatim:
             guard needsComposing(head) else { return }
-            composed.append(pipes.bytes(direction))
+            composed.append(directions.bytes(direction))
         case .redacted(let redaction):
             composed += redaction.bytes
             head = redaction.carry(head)
@@ -165,7 +165,7 @@ extension Session {
         record.to = meaning(of: head.to)
         if head.payloadNamespace.source != .known {
             let start = composed.count
-            pipes[direction].decoder.appendURI(of: event.head.payloadNamespace, to: &composed)
+            directions[direction].decoder.appendURI(of: event.head.payloadNamespace, to: &composed)
             record.payloadURI = ByteRange(start, composed.count)
         }
     }

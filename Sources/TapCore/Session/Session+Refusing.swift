@@ -13,8 +13,8 @@ extension Session {
     mutating func refuse(_ condition: StreamErrorCondition, _ text: String, fault: Direction = .send) {
         guard !isFinished, !isRefusing else { return }
         if isConnected {
-            facts.ending = .tap(condition: condition.rawValue)
-            if !pipes.recv.isOpaque, !pipes.send.isOpaque {
+            info.ending = .tap(condition: condition.rawValue)
+            if !directions.recv.isOpaque, !directions.send.isOpaque {
                 if mayInsert(.recv) { sayError(fault == .send ? condition : .internalServerError, text, to: .client) }
                 if mayInsert(.send), serverHasStream {
                     if fault == .recv { sayError(condition, text, to: .server) } else { say([Self.end], to: .server) }
@@ -26,21 +26,21 @@ extension Session {
             return
         }
         phase = .refusing(condition, text)
-        if pipes.send.isOpaque { return finish(reset: false) }
-        pipes.send.hasInput = true
-        if facts.domain != nil { answerRefused() }
+        if directions.send.isOpaque { return finish(reset: false) }
+        directions.send.hasInput = true
+        if info.domain != nil { answerRefused() }
     }
 
     /// Whether what has been passed on ends with a whole item that is not the last, so that another may follow.
     private func mayInsert(_ direction: Direction) -> Bool {
-        guard !pipes[direction].hasClosedStream else { return false }
-        return pipes[direction].mode == .store || pipes[direction].decoder.isBetweenItems
+        guard !directions[direction].hasClosedStream else { return false }
+        return directions[direction].mode == .store || directions[direction].decoder.isBetweenItems
     }
 
     /// Answers the header of a client that is refused.
     mutating func answerRefused() {
         guard case .refusing(let condition, let text) = phase, !isFinished else { return }
-        facts.ending = .tap(condition: condition.rawValue)
+        info.ending = .tap(condition: condition.rawValue)
         sayError(condition, text, to: .client)
         enqueue(.finish(.client))
         finish(reset: false)
@@ -52,7 +52,7 @@ extension Session {
 
     /// A stream error and the end of the stream, in a stream that begins here where the peer has none yet.
     mutating func sayError(_ condition: StreamErrorCondition, _ text: String, to leg: Leg) {
-        let hasStream = leg == .client ? clientHasStream : pipes.send.decoder.epoch > 0
+        let hasStream = leg == .client ? clientHasStream : directions.send.decoder.epoch > 0
         say(
             (hasStream ? [] : header()) + [(.element, Self.streamError(condition, text)), Self.end],
             condition,
@@ -78,7 +78,7 @@ extension Session {
             record.leg = leg
             record.length = UInt64(item.bytes.count)
             // The header is from where the client said it was going, which should be a domain.
-            let isShown = item.kind != .streamOpen || tools.redactor.shows(address: facts.domain)
+            let isShown = item.kind != .streamOpen || tools.redactor.shows(address: info.domain)
             record.xml = isShown ? ByteRange(start, composed.count) : nil
             if item.kind == .element {
                 let length = item.bytes.dropFirst().prefix { ![0x20, 0x2F, 0x3E].contains($0) }.count
@@ -95,8 +95,8 @@ extension Session {
     mutating func compose() {
         guard contentSource != .composed else { return }
         composed.removeAll(keepingCapacity: true)
-        if contentSource == .send { composed.append(pipes.bytes(.send)) }
-        if contentSource == .recv { composed.append(pipes.bytes(.recv)) }
+        if contentSource == .send { composed.append(directions.bytes(.send)) }
+        if contentSource == .recv { composed.append(directions.bytes(.recv)) }
         contentSource = .composed
     }
 
@@ -109,7 +109,7 @@ extension Session {
             "stream:stream",
             xmlns: "jabber:client",
             [
-                "xmlns:stream": "http://etherx.jabber.org/streams", "id": "xmpptap-\(number)", "from": facts.domain,
+                "xmlns:stream": "http://etherx.jabber.org/streams", "id": "xmpptap-\(number)", "from": info.domain,
                 "version": "1.0",
             ]
         )

@@ -24,12 +24,12 @@ extension Session {
     /// - Parameter earlier: The session that this one continues.
     mutating func noteReady(_ words: String, resumes earlier: UInt64? = nil) {
         guard options.level >= .info else { return }
-        let elapsed = now.monotonic - facts.began.monotonic
+        let elapsed = now.monotonic - info.began.monotonic
         var record = makeRecord(.session, .info, part: .session)
         record.code = Self.readyCode
         record.message = "ready\(record.jid.map { " as \($0)" } ?? ""): \(words)"
-        var details: Facts = [:]
-        if facts.isUnverified { details["unverified"] = true }
+        var details: Attributes = [:]
+        if info.isUnverified { details["unverified"] = true }
         details[Self.resumesDetail] = earlier.map { .integer(Int64(clamping: $0)) }
         if !details.entries.isEmpty { record.details = details }
         record.roundTrip = elapsed
@@ -45,7 +45,7 @@ extension Session {
         var record = makeRecord(.chunk, .trace, part: .net)
         record.direction = direction
         record.leg = direction.source
-        record.offset = pipes[direction].received
+        record.offset = directions[direction].received
         record.length = UInt64(bytes.count)
         enqueue(.record(consume record))
     }
@@ -84,11 +84,11 @@ extension Session {
     /// The offending bytes: up to 120 around the fault once the session is past authentication; before that, and in
     /// an item that may hold a secret, only the item's name and the one byte, so that nothing of a password can show.
     private func offence(_ fault: ScanFault, _ event: StreamEvent, _ direction: Direction) -> String {
-        let bytes = pipes.bytes(direction)
+        let bytes = directions.bytes(direction)
         let start = fault.offset - event.offset
         guard start < UInt64(bytes.count) else { return "" }
         let at = Int(start)
-        guard facts.opened != nil && !event.head.mayHoldSecret && !event.isTruncated || options.redaction.showsRawBytes,
+        guard info.opened != nil && !event.head.mayHoldSecret && !event.isTruncated || options.redaction.showsRawBytes,
             let around = tools.redactor.excerpt(of: bytes, around: at)
         else {
             let name = event.head.name.isEmpty ? "" : " in <\(bytes.slice(event.head.name).string())>"
@@ -103,7 +103,7 @@ extension Session {
             return "the server answered the clear-text stream with a TLS record: this port expects direct TLS; "
                 + outcome
         }
-        let guess = ProtocolGuess(pipes.bytes(direction), isFinal: true)
+        let guess = ProtocolGuess(directions.bytes(direction), isFinal: true)
         let advice = guess?.advice.map { " \($0)" } ?? ""
         return "\(guess?.words ?? "these bytes"), not XMPP; \(outcome).\(advice)"
     }
@@ -126,21 +126,21 @@ extension Session {
     /// What is to be said of the session as a whole.
     mutating func finishRecords() {
         contentSource = .none
-        facts.unanswered = requests.count + requests.forgotten
+        info.unanswered = requests.count + requests.forgotten
         phase = .closed
-        endLadder()
+        endTimeline()
         for direction in Direction.allCases { recordOpaqueBytes(direction) }
-        noteVerdict()
+        noteDiagnosis()
         watchReconnects()
-        if case .clean? = facts.ending { endResumption(isOver: true) } else { endResumption(isOver: false) }
-        guard facts.endingLevel <= options.level else { return }
-        var record = makeRecord(.session, facts.endingLevel, part: .session)
-        record.code = SessionFacts.endedCode
-        record.message = facts.endingWords
-        record.condition = facts.endingCondition
-        record.roundTrip = now.monotonic - facts.began.monotonic
-        var summary = facts.summary
-        summary["domain"] = facts.domain.map { .string(tools.redactor.disclose(address: $0)) }
+        if case .clean? = info.ending { endResumption(isOver: true) } else { endResumption(isOver: false) }
+        guard info.endingLevel <= options.level else { return }
+        var record = makeRecord(.session, info.endingLevel, part: .session)
+        record.code = SessionInfo.endedCode
+        record.message = info.endingWords
+        record.condition = info.endingCondition
+        record.roundTrip = now.monotonic - info.began.monotonic
+        var summary = info.summary
+        summary["domain"] = info.domain.map { .string(tools.redactor.disclose(address: $0)) }
         record.details = summary
         emit(consume record)
     }

@@ -4,7 +4,7 @@ import XMPPCore
 extension Session {
     mutating func handleStanza(_ event: StreamEvent, _ direction: Direction) {
         let head = event.head
-        facts.count(head.kind, direction)
+        info.count(head.kind, direction)
         switch type(of: head, direction) {
         case .error where !event.isTruncated: handleErrorStanza(event, direction)
         case .request where head.kind == .iq: handleRequest(event, direction)
@@ -25,7 +25,7 @@ extension Session {
 
     private func type(of head: StanzaHead, _ direction: Direction) -> StanzaType {
         guard let range = head.type?.range else { return .other }
-        let type = pipes.bytes(direction).slice(range)
+        let type = directions.bytes(direction).slice(range)
         if type.equals("get") || type.equals("set") { return .request }
         if type.equals("result") { return .result }
         return type.equals("error") ? .error : .other
@@ -47,7 +47,7 @@ extension Session {
         _ purpose: IQTracker.Purpose
     ) {
         let hasManyUsers = hasManyUsers
-        let bytes = pipes.bytes(direction)
+        let bytes = directions.bytes(direction)
         // Ids and addresses with character references are compared as written: each peer writes its own the same way.
         requests.note(
             direction,
@@ -62,8 +62,8 @@ extension Session {
     }
 
     private mutating func takeRequest(_ event: StreamEvent, _ direction: Direction) -> IQTracker.Request? {
-        let (jid, domain, hasManyUsers) = (facts.jid, facts.domain, hasManyUsers)
-        let bytes = pipes.bytes(direction)
+        let (jid, domain, hasManyUsers) = (info.jid, info.domain, hasManyUsers)
+        let bytes = directions.bytes(direction)
         return requests.answer(
             direction,
             id: bytes.slice(event.head.id?.range ?? .empty),
@@ -75,7 +75,7 @@ extension Session {
     }
 
     /// Whether the two ends speak for many, each of whom chooses ids of his own.
-    private var hasManyUsers: Bool { facts.kind == .server || facts.kind == .component }
+    private var hasManyUsers: Bool { info.kind == .server || info.kind == .component }
 
     private func note(_ request: IQTracker.Request?, in record: inout Record) {
         guard let request else { return }
@@ -95,35 +95,35 @@ extension Session {
             begin(.session, awaits: .server)
             return .session
         }
-        guard direction == .send, facts.opened == nil, !event.isTruncated else { return .ordinary }
+        guard direction == .send, info.opened == nil, !event.isTruncated else { return .ordinary }
         switch event.head.payloadNamespace.namespace {
         case .bind:
-            let bind = tools.elements.read(pipes.send.decoder)?.child("bind", .bind)
+            let bind = tools.elements.read(directions.send.decoder)?.child("bind", .bind)
             login?.requestedResource = bind?.childText("resource", .bind)
             begin(.bind, awaits: .server)
             return .bind
         case .register:
-            begin(.registration, awaits: .server, details: ["step": isSet(event) ? "submit" : "form"])
+            begin(.registration, awaits: .server, details: ["phase": isSet(event) ? "submit" : "form"])
             return .registration
         case .iqAuth:
-            guard let iq = parse(direction), let step = decodeStep(iq, direction), let user = facts.user else {
-                begin(.legacyAuthentication, awaits: .server, details: ["step": "fields"])
+            guard let iq = parse(direction), let step = decodeStep(iq, direction), let user = info.user else {
+                begin(.legacyAuthentication, awaits: .server, details: ["phase": "fields"])
                 return .legacyFields
             }
-            var details: Facts = ["step": "login"]
-            details["method"] = step.facts["method"]
+            var details: Attributes = ["phase": "login"]
+            details["method"] = step.details["method"]
             begin(.legacyAuthentication, awaits: .server, details: details)
             record.part = .sasl
-            record.sasl = step.facts
+            record.sasl = step.details
             let resource = iq.firstChild?.childText("resource", .iqAuth) ?? ""
             login?.requestedResource = resource
-            return .legacyAuthentication(jid: facts.domain.map { "\(user)@\($0)/\(resource)" })
+            return .legacyAuthentication(jid: info.domain.map { "\(user)@\($0)/\(resource)" })
         default: return .ordinary
         }
     }
 
     private func isSet(_ event: StreamEvent) -> Bool {
-        event.head.type.map { pipes.bytes(.send).slice($0.range).equals("set") } ?? false
+        event.head.type.map { directions.bytes(.send).slice($0.range).equals("set") } ?? false
     }
 
     private mutating func handleResult(_ event: StreamEvent, _ direction: Direction, _ request: IQTracker.Request) {
@@ -134,12 +134,12 @@ extension Session {
         case .session: finish(.session, .ok)
         case .bind:
             guard let jid = parse(direction)?.child("bind", .bind)?.childText("jid", .bind) else { return }
-            facts.jid = jid
+            info.jid = jid
             finish(.bind, .ok)
             becomeOpen(event, "bound")
         case .legacyAuthentication(let jid):
-            facts.jid = jid
-            facts.authentication = .succeeded
+            info.jid = jid
+            info.authentication = .succeeded
             finish(.legacyAuthentication, .ok)
             becomeOpen(event, "logged in by legacy authentication")
         }
@@ -159,7 +159,7 @@ extension Session {
         guard let request else { return }
         switch request.purpose {
         case .legacyAuthentication:
-            facts.authentication = .failed(condition: record.condition ?? "undefined-condition")
+            info.authentication = .failed(condition: record.condition ?? "undefined-condition")
             finish(.legacyAuthentication, .failed(condition: record.condition, record.message))
         case .legacyFields: finish(.legacyAuthentication, .failed(condition: record.condition, record.message))
         case .registration: finish(.registration, .failed(condition: record.condition, record.message))

@@ -6,11 +6,11 @@ extension Session {
         let head = event.head
         switch direction {
         case .send:
-            facts.version = text(head.version, direction)
-            if let to = text(head.to, direction) { facts.domain = to }
-            if let from = text(head.from, direction) { facts.from = from }
-            facts.kind =
-                switch pipes[direction].decoder.contentNamespace {
+            info.version = text(head.version, direction)
+            if let to = text(head.to, direction) { info.domain = to }
+            if let from = text(head.from, direction) { info.from = from }
+            info.kind =
+                switch directions[direction].decoder.contentNamespace {
                 case .client: .client
                 case .server: .server
                 case .componentAccept, .componentConnect: .component
@@ -19,8 +19,8 @@ extension Session {
         case .recv:
             login?.hasServerHeader = true
             login?.serverVersion = text(head.version, direction)
-            if facts.streams.count < SessionFacts.mostStreams {
-                facts.streams.append(.init(epoch: event.epoch, id: text(head.id, direction)))
+            if info.streams.count < SessionInfo.mostStreams {
+                info.streams.append(.init(epoch: event.epoch, id: text(head.id, direction)))
             }
         }
         if options.level >= .info {
@@ -32,34 +32,34 @@ extension Session {
             // The first is worth a word; who sends a thousand of them has a thousand records of headers.
             note(
                 .note,
-                pipes[direction].hasRestartedUncalled ? .verbose : .warn,
+                directions[direction].hasRestartedUncalled ? .verbose : .warn,
                 code: "unexpected-restart",
                 "a new stream header that no success, proceed or compressed called for",
                 direction: direction
             )
-            pipes[direction].hasRestartedUncalled = true
+            directions[direction].hasRestartedUncalled = true
         }
-        pipes[direction].mayRestart = false
+        directions[direction].mayRestart = false
         awaitFeatures(event, direction)
-        climbHeader(event, direction)
+        timelineHeader(event, direction)
         if case .refusing = phase, direction == .send { answerRefused() }
     }
 
     /// Whether the initiator may open a new stream: after success, or ahead of it while authentication is under way.
     private func isRestartDue(_ direction: Direction) -> Bool {
-        if pipes[direction].mayRestart { return true }
+        if directions[direction].mayRestart { return true }
         return switch phase {
         case .restarting, .authenticating: true
         case .binding:
-            direction == .recv || pipes.send.decoder.epoch <= pipes.recv.decoder.epoch
+            direction == .recv || directions.send.decoder.epoch <= directions.recv.decoder.epoch
         default: false
         }
     }
 
     mutating func handleStreamEnd(_ event: StreamEvent, _ direction: Direction) {
-        pipes[direction].hasClosedStream = true
+        directions[direction].hasClosedStream = true
         recordItem(event, direction, .streamClose, level: .info)
-        if facts.ending == nil { facts.ending = .clean(by: direction) }
+        if info.ending == nil { info.ending = .clean(by: direction) }
         if case .open = phase { phase = .closing }
     }
 
@@ -75,12 +75,12 @@ extension Session {
         record.summary = "ends the stream"
         // A component whose secret is wrong is told so by a stream error (XEP-0114 §3).
         if let step = decodeStep(element, direction) {
-            record.sasl = step.facts
-            facts.authentication = .failed(condition: condition)
+            record.sasl = step.details
+            info.authentication = .failed(condition: condition)
         }
         let words = element.childText("text", .streamErrors).map { tools.redactor.disclose(text: $0) }
         record.message = words
         emit(record)
-        failRung(condition: condition, words)
+        failStep(condition: condition, words)
     }
 }

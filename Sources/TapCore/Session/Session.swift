@@ -2,7 +2,7 @@ import XMPPCore
 
 /// One client's session through the tap: both directions, what is known of them, and what is to be done.
 ///
-/// Deterministic, without sockets, clocks, files or threads. Happenings come in by the mutating methods, each with the
+/// Deterministic, without sockets, clocks, files or threads. Events come in by the mutating methods, each with the
 /// time it happened at; commands are pulled by ``next()`` until there are none and performed in order. The bytes a
 /// command speaks of are in ``content`` until the next call.
 ///
@@ -14,21 +14,21 @@ public struct Session: ~Copyable {
     /// Number within the run.
     public let number: UInt64
     /// What is known so far.
-    public internal(set) var facts: SessionFacts
+    public internal(set) var info: SessionInfo
 
     let run: Run
     let options: SessionOptions
     let tools: SessionTools
     let remote: String?
     /// Both directions.
-    var pipes: PipePair
+    var directions: Directions
     var phase = Phase.opening
     var now: Run.Instant
     var requests = IQTracker()
     var roster = Roster()
     var liveness: Liveness
     /// How far it has come on the way to be ready.
-    public internal(set) var ladder: Ladder
+    public internal(set) var timeline: LoginTimeline
     var sasl: SASLDecoder
     /// What is remembered of the login until the session is ready.
     var login: LoginNotes? = LoginNotes()
@@ -37,7 +37,7 @@ public struct Session: ~Copyable {
     /// How far TLS has come that is ended here.
     var tls = TLSProgress.none
     /// TLS that does not begin on both legs together, until it has begun.
-    var separate: SeparateTLS?
+    var asymmetric: AsymmetricTLS?
     /// Keys of dialback are checked by this stream (XEP-0220 §2.3): it need not carry anything else.
     var isVerifying = false
     /// Stanzas of both servers go by this stream (XEP-0288).
@@ -85,13 +85,13 @@ public struct Session: ~Copyable {
         self.remote = remote
         self.now = now
         sasl = SASLDecoder(policy: options.redaction)
-        separate = SeparateTLS(options)
+        asymmetric = AsymmetricTLS(options)
         number = run.nextSession()
-        facts = SessionFacts(began: now)
+        info = SessionInfo(began: now)
         liveness = Liveness(at: now.monotonic)
-        ladder = Ladder(at: now.monotonic)
-        login?.termination = options.desk.map { Termination($0) }
-        pipes = PipePair(
+        timeline = LoginTimeline(at: now.monotonic)
+        login?.bridge = options.authenticator.map { SASLBridge($0) }
+        directions = Directions(
             limits: options.unauthenticatedLimits,
             outline: options.level >= .info ? tools.outline : nil
         )
@@ -139,35 +139,35 @@ public struct Session: ~Copyable {
         get {
             switch shownSource {
             case .none, .composed: composed.span
-            case .send: pipes.both[0].decoder.bytes
-            case .recv: pipes.both[1].decoder.bytes
+            case .send: directions.both[0].decoder.bytes
+            case .recv: directions.both[1].decoder.bytes
             }
         }
     }
 
     /// The decoder of a direction that has turned opaque goes when the commands that speak of its bytes are performed.
     private mutating func dropIdleDecoders() {
-        for direction in Direction.allCases where pipes[direction].isOpaque && pipes[direction].waiting > 0 {
-            pipes[direction].decoder = StreamDecoder()
+        for direction in Direction.allCases where directions[direction].isOpaque && directions[direction].waiting > 0 {
+            directions[direction].decoder = StreamDecoder()
         }
     }
 
     /// Looks at one item of a direction; false when there is nothing to look at.
     private mutating func step(_ direction: Direction) -> Bool {
-        guard pipes[direction].hasInput, !isFinished else { return false }
-        if pipes[direction].isHeld && !passesWhileHeld(direction)
+        guard directions[direction].hasInput, !isFinished else { return false }
+        if directions[direction].isHeld && !passesWhileHeld(direction)
             || direction == .send && !isConnected && !isRefusing
         {
             if direction == .send, refusesEarlyBytes() { return true }
             // What waits goes on waiting, unless nobody is left to wait for it.
-            guard pipes[direction].isGone else { return false }
+            guard directions[direction].isGone else { return false }
             passEnd(direction)
             return !queue.isEmpty
         }
-        guard !pipes[direction].isOpaque, let event = pipes[direction].decoder.next() else {
-            pipes[direction].hasInput = false
-            if pipes[direction].end != nil { passEnd(direction) }
-            return pipes[direction].hasInput || !queue.isEmpty
+        guard !directions[direction].isOpaque, let event = directions[direction].decoder.next() else {
+            directions[direction].hasInput = false
+            if directions[direction].end != nil { passEnd(direction) }
+            return directions[direction].hasInput || !queue.isEmpty
         }
         handle(event, direction)
         return true
@@ -176,8 +176,8 @@ public struct Session: ~Copyable {
     /// White space behind a request for TLS goes with it, though RFC 6120 §5.3.3 forbids it: go-sendxmpp ends the request
     /// with a line feed, and a server that got it after its consent would take it for TLS.
     private func passesWhileHeld(_ direction: Direction) -> Bool {
-        guard direction == .send, case .startingTLS = phase, pipes.send.waiting > 0 else { return false }
-        return [0x20, 0x09, 0x0A, 0x0D].contains(pipes.pending(.send)[0])
+        guard direction == .send, case .startingTLS = phase, directions.send.waiting > 0 else { return false }
+        return [0x20, 0x09, 0x0A, 0x0D].contains(directions.pending(.send)[0])
     }
 
     mutating func enqueue(_ command: consuming Command) { queue.append(command) }

@@ -36,7 +36,7 @@ public struct SessionOptions: Sendable {
     /// anew. Goes with ``holdsProceed``.
     public var isOwnClient = false
     /// Ends the logins of clients whose accounts it has; nil ends none.
-    public var desk: (any LoginDesk)?
+    public var authenticator: (any Authenticator)?
     /// What becomes of a session one of whose streams cannot be parsed. Default: it goes on.
     public var onUnparsable = UnparsablePolicy.relay
     /// Bytes a direction may keep waiting before its leg is no longer read. Default 256 KiB.

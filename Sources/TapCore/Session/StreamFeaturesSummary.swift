@@ -40,12 +40,12 @@ struct StreamFeaturesSummary {
         }
     }
 
-    var facts: Facts {
-        var facts: Facts = ["features": .strings(names)]
-        if !mechanisms.isEmpty { facts["mechanisms"] = .strings(mechanisms) }
-        if !mechanisms2.isEmpty { facts["sasl2_mechanisms"] = .strings(mechanisms2) }
-        if isTLSRequired { facts["tls_required"] = true }
-        return facts
+    var details: Attributes {
+        var details: Attributes = ["features": .strings(names)]
+        if !mechanisms.isEmpty { details["mechanisms"] = .strings(mechanisms) }
+        if !mechanisms2.isEmpty { details["sasl2_mechanisms"] = .strings(mechanisms2) }
+        if isTLSRequired { details["tls_required"] = true }
+        return details
     }
 
     var words: String {

@@ -10,7 +10,7 @@ extension SummaryLine {
 
     /// A verb for a request that sets, another for one that gets; nothing for an answer.
     mutating func verb(set: StaticString, get: StaticString) {
-        if isType("set") { phrase(set) } else if isType("get") { phrase(get) } else { separate() }
+        if isType("set") { phrase(set) } else if isType("get") { phrase(get) } else { asymmetric() }
     }
 
     mutating func append(stanza element: Element) {
@@ -65,7 +65,7 @@ extension SummaryLine {
         if presence.attribute("type", is: "error") {
             appendError(presence, "refused")
         } else if !isOfRoom {
-            separate()
+            asymmetric()
             if let words = Summary.presence(Array(type.utf8).span) { append(words: words) } else { append(text: type) }
         }
         // What the room says comes before what the client added to it.

@@ -44,12 +44,12 @@ struct SummaryLine {
 
     /// Begins a phrase with a comma, where there is one before it.
     mutating func phrase(_ words: StaticString) {
-        separate()
+        asymmetric()
         append(words)
     }
 
     /// Ends the phrase before, so that what is appended next is one of its own.
-    mutating func separate() {
+    mutating func asymmetric() {
         if hasPhrase { append(", ") }
         hasPhrase = true
     }
@@ -193,7 +193,7 @@ struct SummaryLine {
     /// A payload, told by its family, or by its name where it has none.
     mutating func append(payload: Element) {
         guard depth < Self.depthLimit, !isFull else { return }
-        guard let tell = SummaryFamily.telling(payload.namespace) else { return appendName(payload) }
+        guard let tell = SummaryFormatter.telling(payload.namespace) else { return appendName(payload) }
         depth += 1
         tell(payload, &self)
         depth -= 1
@@ -234,7 +234,7 @@ struct SummaryLine {
     /// The name of an element that no family tells.
     mutating func appendName(_ element: Element) {
         let namespace = element.namespace
-        separate()
+        asymmetric()
         if namespace.isContent || namespace == .none { return append(nameOf: element) }
         append("{")
         if namespace == .other { append(text: element.namespaceURI) } else { append(namespace.uri) }
@@ -243,7 +243,7 @@ struct SummaryLine {
     }
 
     mutating func appendName(_ name: String, _ namespace: Namespace, _ uri: String) {
-        separate()
+        asymmetric()
         if namespace.isContent || namespace == .none { return append(text: name) }
         append("{")
         if namespace == .other { append(text: uri) } else { append(namespace.uri) }

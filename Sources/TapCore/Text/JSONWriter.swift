@@ -6,7 +6,7 @@
 extension LineBuffer {
     /// Opens an object as a value.
     public mutating func openObject() {
-        separate()
+        asymmetric()
         append(0x7B)
     }
 
@@ -17,7 +17,7 @@ extension LineBuffer {
 
     /// Opens an array as a value.
     public mutating func openArray() {
-        separate()
+        asymmetric()
         append(0x5B)
     }
 
@@ -45,7 +45,7 @@ extension LineBuffer {
 
     /// Writes the name of a field that comes from data.
     public mutating func field(named name: String) {
-        separate()
+        asymmetric()
         appendJSONString(name)
         append(0x3A)
     }
@@ -103,7 +103,7 @@ extension LineBuffer {
     /// Writes the comma that is due before another name or value.
     ///
     /// Public for values that are appended by hand, such as numbers in an array.
-    public mutating func separate() {
+    public mutating func asymmetric() {
         if needsComma { append(0x2C) }
     }
 

@@ -12,7 +12,7 @@ protocol ClientOwner: AnyObject {
     /// A handshake begins.
     func tlsBegins(directly: Bool)
     /// A handshake has ended well. Whether the streams may go on; else the connection closes.
-    func tlsOpened(_ facts: TLSFacts) -> Bool
+    func tlsOpened(_ parameters: TLSParameters) -> Bool
     /// TLS has failed; the session hears of it next.
     func tlsFailed(_ fault: TLSFault)
     /// The connection is over.
@@ -100,8 +100,10 @@ final class ClientConnection: ChannelInboundHandler {
     }
 
     private func opened() {
-        guard let tls, let engine = handler?.engine, let facts = engine.facts() else { return lose("TLS has no facts") }
-        guard owner?.tlsOpened(facts) == true else { return close() }
+        guard let tls, let engine = handler?.engine, let parameters = engine.parameters() else {
+            return lose("the TLS handshake is not complete")
+        }
+        guard owner?.tlsOpened(parameters) == true else { return close() }
         var channel = ClientChannel(engine)
         if !tls.binds { channel.bindings = [] }
         if isDirect { session.start(channel) } else { session.secured(channel) }

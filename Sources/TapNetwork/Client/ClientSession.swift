@@ -42,7 +42,7 @@ struct ClientSession: ~Copyable {
     }
 
     enum State {
-        case opening, negotiating, securing, offered
+        case opening, negotiating, negotiatingTLS, offered
         case authenticating(Login)
         case reopening, binding, bindAwaited(StreamFeatures)
         /// Bound by SASL2, and the features are yet to come.
@@ -100,7 +100,7 @@ struct ClientSession: ~Copyable {
 
     /// TLS is up that ``Action/beginTLS`` wanted.
     mutating func secured(_ channel: ClientChannel) {
-        guard case .securing = state else { return }
+        guard case .negotiatingTLS = state else { return }
         self.channel = channel
         // What was said in clear may have been anybody's.
         decoder = StreamDecoder(limits: .authenticated)
@@ -185,7 +185,7 @@ struct ClientSession: ~Copyable {
     private var step: ClientFault.Step {
         switch state {
         case .opening, .reopening, .negotiating: .stream
-        case .securing: .startTLS
+        case .negotiatingTLS: .startTLS
         case .offered: .mechanisms
         case .authenticating: .login
         case .binding, .bindAwaited, .boundInline: .bind
@@ -231,7 +231,7 @@ struct ClientSession: ~Copyable {
         case .negotiating:
             guard let features = StreamFeatures(element) else { return }
             try negotiate(features)
-        case .securing:
+        case .negotiatingTLS:
             guard element.matches("proceed", .tls) else {
                 throw fault(.refused(element.name), "the server declines TLS")
             }
@@ -261,7 +261,7 @@ struct ClientSession: ~Copyable {
             return tell(.offered(features))
         }
         if features.startTLS != .absent {
-            state = .securing
+            state = .negotiatingTLS
             return send { $0.element("starttls", .tls) }
         }
         guard !isRequired else { throw fault(.broken, "the server offers no TLS") }

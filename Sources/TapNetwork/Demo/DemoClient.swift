@@ -151,8 +151,8 @@ private final class DemoConversation: ClientOwner {
     func tlsFailed(_ fault: TLSFault) {}
     func closed() {}
 
-    func tlsOpened(_ facts: TLSFacts) -> Bool {
-        note("tls", "\(facts.version), certificate issued by \(facts.certificate?.issuer ?? "nobody")")
+    func tlsOpened(_ parameters: TLSParameters) -> Bool {
+        note("tls", "\(parameters.version), certificate issued by \(parameters.certificate?.issuer ?? "nobody")")
         return true
     }
 

@@ -74,7 +74,7 @@ extension Interception {
     func certificate(
         for name: String,
         isNamed: Bool,
-        like server: CertificateFacts?,
+        like server: CertificateInfo?,
         at now: Timestamp,
         on eventLoop: any EventLoop
     ) -> EventLoopFuture<ShownCertificate> {

@@ -14,49 +14,49 @@ extension SessionDriver {
         guard interception != nil, options.clientTLS != .off, stage == .relaying, server.isOpen,
             buffer.readableBytesUInt8Span[0] == 0x16
         else { return false }
-        let securing = Securing(options, directly: buffer)
-        self.securing = securing
-        stage = .securing
+        let negotiation = TLSNegotiation(options, directly: buffer)
+        self.negotiation = negotiation
+        stage = .negotiatingTLS
         // What has come behind it is more of the same.
-        deferred.removeAll { happening in
-            guard case .received(.client, let more) = happening else { return false }
-            return securing.take(more)
+        deferred.removeAll { event in
+            guard case .received(.client, let more) = event else { return false }
+            return negotiation.take(more)
         }
         return true
     }
 
     /// Goes on with TLS that is to begin, once nothing else is being done.
-    func advanceSecuring() {
-        guard let securing, securing.step == .ready, !isPerforming else { return }
-        guard stage == .relaying || stage == .securing, let interception else { return self.securing = nil }
-        if securing.isDirect {
-            if let fault = securing.fault {
-                return failSecuring(code: "malformed-client-hello", fault, leg: .client, alert: .decodeError)
+    func advanceNegotiation() {
+        guard let negotiation, negotiation.step == .ready, !isPerforming else { return }
+        guard stage == .relaying || stage == .negotiatingTLS, let interception else { return self.negotiation = nil }
+        if negotiation.isDirect {
+            if let fault = negotiation.fault {
+                return failNegotiation(code: "malformed-client-hello", fault, leg: .client, alert: .decodeError)
             }
         } else {
             guard session.mayBeginTLS(at: now) else {
-                self.securing = nil
+                self.negotiation = nil
                 return perform()
             }
             // What the certificates are verified for, and made for, is what the stream inside has to be for.
-            if let domain = session.facts.domain { session.chose(domain: domain) }
+            if let domain = session.info.domain { session.chose(domain: domain) }
         }
-        stage = .securing
-        guard securing.secures(.server) else { return findIdentity(securing) }
-        securing.go(to: .server)
+        stage = .negotiatingTLS
+        guard negotiation.secures(.server) else { return findIdentity(negotiation) }
+        negotiation.go(to: .server)
         do {
-            let target = try target(of: securing)
+            let target = try target(of: negotiation)
             try server.secure(observed(TLSEngine(interception.serverLeg, to: target)))
         } catch let error as JIDError {
-            return failSecuring(
+            return failNegotiation(
                 code: "tls-failed",
                 "no certificate can stand for the domain: \(error)",
                 alert: .unrecognizedName
             )
         } catch {
-            return failSecuring(code: "tls-failed", "\(error)")
+            return failNegotiation(code: "tls-failed", "\(error)")
         }
-        session.tlsBegins(.server, directly: securing.isDirect || session.serverTLSIsDirect, at: now)
+        session.tlsBegins(.server, directly: negotiation.isDirect || session.serverTLSIsDirect, at: now)
         perform()
         server.tls?.start()
     }
@@ -68,12 +68,12 @@ extension SessionDriver {
     }
 
     /// Whom the server is to be: the domain that the client wants.
-    private func target(of securing: Securing) throws -> ServerLegTarget {
-        var target = ServerLegTarget(reference: try ServerReference(domain: name(for: securing)))
-        guard let hello = securing.hello else {
+    private func target(of negotiation: TLSNegotiation) throws -> ServerLegTarget {
+        var target = ServerLegTarget(reference: try ServerReference(domain: name(for: negotiation)))
+        guard let hello = negotiation.hello else {
             // The client, which has asked for TLS in its stream or not at all, names no protocol (XEP-0368 §3).
             if session.serverTLSIsDirect {
-                target.protocols = [session.facts.kind == .server ? "xmpp-server" : "xmpp-client"]
+                target.protocols = [session.info.kind == .server ? "xmpp-server" : "xmpp-client"]
             }
             return target
         }
@@ -85,8 +85,8 @@ extension SessionDriver {
 
     /// The domain that the client wants: the `to` of its stream, or the name in its hello; failing both, the server's own
     /// name.
-    func name(for securing: Securing) -> String {
-        if let name = wantedName(securing) { return name }
+    func name(for negotiation: TLSNegotiation) -> String {
+        if let name = wantedName(negotiation) { return name }
         switch route {
         case .endpoint(let dialer):
             let host = dialer.endpoint.host
@@ -96,8 +96,8 @@ extension SessionDriver {
     }
 
     /// The domain that the client has named; nil where it has named none.
-    func wantedName(_ securing: Securing) -> String? {
-        securing.isDirect ? securing.hello?.serverName : session.facts.domain
+    func wantedName(_ negotiation: TLSNegotiation) -> String? {
+        negotiation.isDirect ? negotiation.hello?.serverName : session.info.domain
     }
 
     // MARK: What TLS tells
@@ -122,48 +122,50 @@ extension SessionDriver {
                 at: now
             )
         case .failed(let fault):
-            guard let securing, stage == .securing else {
+            guard let negotiation, stage == .negotiatingTLS else {
                 return ended(leg, .failed("TLS: \(fault.words(peer: "the \(leg.name)"))"))
             }
-            fail(securing, leg, by: fault)
+            fail(negotiation, leg, by: fault)
         }
     }
 
     private func serverOpened() {
-        guard stage == .securing, let securing, securing.step == .server, let facts = server.tls?.engine.facts() else {
+        guard stage == .negotiatingTLS, let negotiation, negotiation.step == .server,
+            let parameters = server.tls?.engine.parameters()
+        else {
             return
         }
-        securing.agreed = facts
+        negotiation.agreed = parameters
         session.tlsOpened(
             .server,
-            facts.facts,
-            facts.words(peer: "the server"),
-            overlooked: facts.overlookedWords,
+            parameters.details,
+            parameters.words(peer: "the server"),
+            overlooked: parameters.overlookedWords,
             at: now
         )
-        guard securing.secures(.client) else {
-            forecastBinding(facts.versionNumber, nil)
+        guard negotiation.secures(.client) else {
+            forecastBinding(parameters.versionNumber, nil)
             tellBindings()
-            self.securing = nil
+            self.negotiation = nil
             stage = .relaying
             return perform()
         }
         perform()
-        findIdentity(securing)
+        findIdentity(negotiation)
     }
 
     /// Has a certificate found for the client, like the server's where that has shown one.
-    private func findIdentity(_ securing: Securing) {
+    private func findIdentity(_ negotiation: TLSNegotiation) {
         guard let interception else { return }
-        securing.go(to: .identity)
-        let real = securing.agreed?.certificate
-        let isNamed = wantedName(securing) != nil
-        let name = name(for: securing)
+        negotiation.go(to: .identity)
+        let real = negotiation.agreed?.certificate
+        let isNamed = wantedName(negotiation) != nil
+        let name = name(for: negotiation)
         interception.certificate(for: name, isNamed: isNamed, like: real, at: now.time, on: loop.eventLoop)
             .assumeIsolated().whenComplete { [weak self] result in
-                guard let self, stage == .securing, self.securing === securing else { return }
+                guard let self, stage == .negotiatingTLS, self.negotiation === negotiation else { return }
                 switch result {
-                case .success(let shown): beginClient(securing, shown)
+                case .success(let shown): beginClient(negotiation, shown)
                 case .failure(let failure as IdentityFailure):
                     if failure.isLimit, interception.limitWarning.isFirst() {
                         session.remarkTLS(
@@ -175,20 +177,20 @@ extension SessionDriver {
                             at: now
                         )
                     }
-                    failSecuring(
+                    failNegotiation(
                         code: failure.code,
                         "the client cannot be shown a certificate: \(failure.words)",
                         alert: failure.isForName ? .unrecognizedName : .internalError
                     )
                 case .failure(let error):
-                    failSecuring(code: "no-certificate", "the client cannot be shown a certificate: \(error)")
+                    failNegotiation(code: "no-certificate", "the client cannot be shown a certificate: \(error)")
                 }
             }
     }
 
-    private func beginClient(_ securing: Securing, _ shown: ShownCertificate) {
+    private func beginClient(_ negotiation: TLSNegotiation, _ shown: ShownCertificate) {
         guard let interception else { return }
-        securing.shown = shown
+        negotiation.shown = shown
         if shown.isAuthorityNew, let name = shown.authority {
             session.remarkTLS(
                 .client,
@@ -200,63 +202,65 @@ extension SessionDriver {
             )
         }
         guard !hasPlaintext(from: .client, .server) else {
-            return failSecuring(
+            return failNegotiation(
                 code: "starttls-injection",
                 "bytes that are not TLS came while TLS was to begin",
                 leg: .client
             )
         }
         var offer = ClientLegOffer(identity: shown.identity)
-        offer.maximumVersion = securing.agreed?.versionNumber
-        if securing.isDirect { offer.protocols = protocols(securing) }
+        offer.maximumVersion = negotiation.agreed?.versionNumber
+        if negotiation.isDirect { offer.protocols = protocols(negotiation) }
         do {
             let engine = observed(try TLSEngine(interception.clientLeg, for: offer))
-            if !securing.isDirect {
+            if !negotiation.isDirect {
                 // The consent goes out in clear, and all after it by TLS.
                 session.proceed(at: now)
                 perform()
             }
             try client.secure(engine)
         } catch {
-            return failSecuring(code: "tls-failed", "\(error)", leg: .client)
+            return failNegotiation(code: "tls-failed", "\(error)", leg: .client)
         }
-        securing.go(to: .client)
-        session.tlsBegins(.client, directly: securing.isDirect, at: now)
+        negotiation.go(to: .client)
+        session.tlsBegins(.client, directly: negotiation.isDirect, at: now)
         perform()
-        client.tls?.start(early: securing.early.readableBytes > 0 ? securing.early : nil)
+        client.tls?.start(early: negotiation.early.readableBytes > 0 ? negotiation.early : nil)
     }
 
     /// What ALPN is answered with: what the server has chosen, or as it would.
-    private func protocols(_ securing: Securing) -> ClientLegOffer.Protocols {
-        guard securing.secures(.server) else { return .chosen(["xmpp-client", "xmpp-server"]) }
-        return securing.agreed?.applicationProtocol.map { .chosen([$0]) } ?? .ignored
+    private func protocols(_ negotiation: TLSNegotiation) -> ClientLegOffer.Protocols {
+        guard negotiation.secures(.server) else { return .chosen(["xmpp-client", "xmpp-server"]) }
+        return negotiation.agreed?.applicationProtocol.map { .chosen([$0]) } ?? .ignored
     }
 
     private func clientOpened() {
-        guard stage == .securing, let securing, securing.step == .client, let facts = client.tls?.engine.facts() else {
+        guard stage == .negotiatingTLS, let negotiation, negotiation.step == .client,
+            let parameters = client.tls?.engine.parameters()
+        else {
             return
         }
-        session.tlsOpened(.client, facts.facts, facts.words(peer: "the client"), at: now)
-        if let agreed = securing.agreed, agreed.version != facts.version {
+        session.tlsOpened(.client, parameters.details, parameters.words(peer: "the client"), at: now)
+        if let agreed = negotiation.agreed, agreed.version != parameters.version {
             session.remarkTLS(
                 .client,
                 .warn,
                 code: "tls-version-skew",
-                "\(facts.version) with the client and \(agreed.version) with the server: where the server signs the "
+                "\(parameters.version) with the client and \(agreed.version) with the server: where the server signs the "
                     + "version (XEP-0515), the client has to abort the login",
                 at: now
             )
         }
-        forecastBinding(securing.agreed?.versionNumber, facts.versionNumber)
+        forecastBinding(negotiation.agreed?.versionNumber, parameters.versionNumber)
         tellBindings()
-        self.securing = nil
+        self.negotiation = nil
         stage = .relaying
         perform()
     }
 
     /// Tells a session whose logins are ended here what they may be bound to.
     private func tellBindings() {
-        guard loop.context.options.desk != nil else { return }
+        guard loop.context.options.authenticator != nil else { return }
         session.secured(client: client.tls?.engine.securedLeg, server: server.tls?.engine.securedLeg)
     }
 
@@ -283,8 +287,8 @@ extension SessionDriver {
 
     /// Whether anything but white space waits that came before TLS.
     private func hasPlaintext(from legs: Leg...) -> Bool {
-        deferred.contains { happening in
-            guard case .received(let leg, let buffer) = happening, legs.contains(leg) else { return false }
+        deferred.contains { event in
+            guard case .received(let leg, let buffer) = event, legs.contains(leg) else { return false }
             return buffer.readableBytesView.contains { ![0x20, 0x09, 0x0A, 0x0D].contains($0) }
         }
     }

@@ -5,37 +5,37 @@ internal import TapSecurity
 extension SessionDriver {
     /// A connection is over while TLS begins.
     func endedInHandshake(_ leg: Leg, _ end: LegEnd) {
-        guard let securing else { return }
+        guard let negotiation else { return }
         // The one whose turn it is not can end the session in its own way.
-        guard securing.leg == leg, securing.step != .identity else {
-            self.securing = nil
+        guard negotiation.leg == leg, negotiation.step != .identity else {
+            self.negotiation = nil
             stage = .relaying
             session.ended(leg, end, at: now)
             return perform()
         }
-        fail(securing, leg, by: TLSFault(.endedInHandshake))
+        fail(negotiation, leg, by: TLSFault(.endedInHandshake))
     }
 
     /// Ends a session whose handshake has failed on a leg, and says why.
-    func fail(_ securing: Securing, _ leg: Leg, by fault: TLSFault) {
-        let reason = reason(securing, leg, fault)
-        if let verdict = reason.verdict {
+    func fail(_ negotiation: TLSNegotiation, _ leg: Leg, by fault: TLSFault) {
+        let reason = reason(negotiation, leg, fault)
+        if let diagnosis = reason.diagnosis {
             session.blame(
-                verdict.cause,
+                diagnosis.cause,
                 at: .tls,
                 reason.words,
-                side: verdict.side,
+                side: diagnosis.side,
                 condition: fault.name,
                 advice: reason.advice
             )
         }
-        failSecuring(
+        failNegotiation(
             code: fault.name,
             reason.words,
             advice: reason.advice,
             leg: leg,
             alert: fault.alertForClient,
-            certificate: leg == .client ? securing.shown?.identity.certificate : nil
+            certificate: leg == .client ? negotiation.shown?.identity.certificate : nil
         )
     }
 
@@ -46,27 +46,27 @@ extension SessionDriver {
         /// What can be done about it.
         var advice: String?
         /// The cause, where the streams do not show it, and where it lies; nil is where it usually does.
-        var verdict: (cause: LoginCause, side: LoginCause.Side?)?
+        var diagnosis: (cause: LoginCause, side: LoginCause.Side?)?
     }
 
-    private func reason(_ securing: Securing, _ leg: Leg, _ fault: TLSFault) -> Reason {
+    private func reason(_ negotiation: TLSNegotiation, _ leg: Leg, _ fault: TLSFault) -> Reason {
         let words = fault.words(peer: "the \(leg.name)")
         switch leg {
         case .client:
             guard fault.isRefusedCertificate || fault.code == .endedInHandshake,
-                client.tls?.engine.hasShownIdentity == true, let shown = securing.shown
+                client.tls?.engine.hasShownIdentity == true, let shown = negotiation.shown
             else { return Reason(words: words, advice: fault.adviceForClient) }
-            return reason(securing, fault, shown)
+            return reason(negotiation, fault, shown)
         case .server:
             var reason = Reason(words: words, advice: fault.adviceForServer)
-            guard case .untrusted(let faults) = fault.code, wantedName(securing) == nil else { return reason }
-            let verified = name(for: securing)
+            guard case .untrusted(let faults) = fault.code, wantedName(negotiation) == nil else { return reason }
+            let verified = name(for: negotiation)
             reason.words +=
-                "; the client sent \(Self.missingName(securing)), so the upstream's own name, \(verified), was verified"
+                "; the client sent \(Self.missingName(negotiation)), so the upstream's own name, \(verified), was verified"
             guard case .wrongName(_, let names) = faults.first?.code else { return reason }
             // Without a proxy the client would have verified the name that it wants.
-            reason.verdict = (.certificateWrongName, .tap)
-            reason.advice = "let the client \(Self.naming(securing))" + upstreamAdvice(names)
+            reason.diagnosis = (.certificateWrongName, .tap)
+            reason.advice = "let the client \(Self.naming(negotiation))" + upstreamAdvice(names)
             return reason
         }
     }
@@ -80,20 +80,20 @@ extension SessionDriver {
     }
 
     /// A client has refused what it was shown, or left when it saw that.
-    private func reason(_ securing: Securing, _ fault: TLSFault, _ shown: ShownCertificate) -> Reason {
+    private func reason(_ negotiation: TLSNegotiation, _ fault: TLSFault, _ shown: ShownCertificate) -> Reason {
         var words = fault.words(peer: "the client") + "; xmpptap presented the \(shown.identity.certificate.words)"
-        let isNamed = wantedName(securing) != nil
-        if (securing.hello?.serverName ?? client.tls?.engine.serverName) == nil {
+        let isNamed = wantedName(negotiation) != nil
+        if (negotiation.hello?.serverName ?? client.tls?.engine.serverName) == nil {
             words +=
                 isNamed
                 ? "; it sent no server name (SNI)"
-                : "; it sent \(Self.missingName(securing)), so the names were chosen from the server's certificate"
+                : "; it sent \(Self.missingName(negotiation)), so the names were chosen from the server's certificate"
         }
         guard let authority = shown.authority else {
             return Reason(
                 words: words,
                 advice: "that is the server's own certificate (--certificate): check the client's log for the reason",
-                verdict: (fault.alertReceived == nil ? .clientGaveUp : .tlsAlertByClient, .client)
+                diagnosis: (fault.alertReceived == nil ? .clientGaveUp : .tlsAlertByClient, .client)
             )
         }
         let flag = interception?.authorities?.flag ?? ""
@@ -102,11 +102,11 @@ extension SessionDriver {
             + "\(authority)\(flag)' prints it and says how for each client"
         if !isNamed {
             advice +=
-                "; if it expects a name that the certificate lacks, let it \(Self.naming(securing)), or use a --ca-dir with an "
+                "; if it expects a name that the certificate lacks, let it \(Self.naming(negotiation)), or use a --ca-dir with an "
                 + "authority for that name alone"
         }
         switch fault.alertReceived {
-        case .unknownCA?: return Reason(words: words, advice: advice, verdict: (.authorityNotTrusted, nil))
+        case .unknownCA?: return Reason(words: words, advice: advice, diagnosis: (.authorityNotTrusted, nil))
         // What the client is shown was made today: if it is not valid, its clock differs from this machine's.
         case .certificateExpired?: return Reason(words: words)
         case let alert:
@@ -118,18 +118,18 @@ extension SessionDriver {
             return Reason(
                 words: words,
                 advice: advice,
-                verdict: (isTold ? .authorityNotTrusted : .certificateNotAccepted, nil)
+                diagnosis: (isTold ? .authorityNotTrusted : .certificateNotAccepted, nil)
             )
         }
     }
 
     /// How a client names the server that it wants.
-    private static func naming(_ securing: Securing) -> String {
-        securing.isDirect ? "send SNI" : "name the domain in its stream header (to)"
+    private static func naming(_ negotiation: TLSNegotiation) -> String {
+        negotiation.isDirect ? "send SNI" : "name the domain in its stream header (to)"
     }
 
-    private static func missingName(_ securing: Securing) -> String {
-        securing.isDirect ? "no server name (SNI)" : "no domain in its stream"
+    private static func missingName(_ negotiation: TLSNegotiation) -> String {
+        negotiation.isDirect ? "no server name (SNI)" : "no domain in its stream"
     }
 
     /// Ends a session whose TLS cannot begin; on the leg whose turn it is, if none is named.
@@ -137,26 +137,26 @@ extension SessionDriver {
     /// - Parameters:
     ///   - alert: The alert for a client that began with TLS and has no answer yet.
     ///   - certificate: What the client was shown.
-    func failSecuring(
+    func failNegotiation(
         code: String,
         _ words: String,
         advice: String? = nil,
         leg: Leg? = nil,
         alert: Session.Alert = .internalError,
-        certificate: CertificateFacts? = nil
+        certificate: CertificateInfo? = nil
     ) {
-        guard let securing else { return }
-        self.securing = nil
+        guard let negotiation else { return }
+        self.negotiation = nil
         stage = .relaying
         deferred.removeAll()
         session.tlsFailed(
-            leg ?? securing.leg,
-            directly: securing.isDirect && securing.step != .client,
+            leg ?? negotiation.leg,
+            directly: negotiation.isDirect && negotiation.step != .client,
             alert: alert,
             code: code,
             words,
             advice: advice,
-            certificate: certificate?.facts,
+            certificate: certificate?.details,
             at: now
         )
         perform()

@@ -13,7 +13,7 @@ final class LegHandler: ChannelInboundHandler {
     typealias OutboundOut = ByteBuffer
 
     /// What is to happen to the way out once all is written.
-    private enum Farewell {
+    private enum CloseMode {
         case none
         case finish
         case reset
@@ -44,10 +44,10 @@ final class LegHandler: ChannelInboundHandler {
 
     private var driver: SessionDriver?
     private var context: ChannelHandlerContext?
-    private var farewell = Farewell.none
+    private var closeMode = CloseMode.none
     private var isReading = false
     /// The way past the channel, where there is one.
-    private var socket: OwnSocket?
+    private var socket: DirectSocketWriter?
     /// What is to be sent past the channel with the next flush; only while nothing is in its queue.
     private var unflushed: ByteBuffer?
     /// The channel has, or may have, something in its queue, which goes first.
@@ -73,7 +73,7 @@ final class LegHandler: ChannelInboundHandler {
     /// Adds this handler to a channel, on its event loop, and tells the driver from then on.
     func join(_ channel: any Channel, _ driver: SessionDriver) throws {
         try channel.pipeline.syncOperations.addHandler(self)
-        socket = OwnSocket(channel)
+        socket = DirectSocketWriter(channel)
         self.driver = driver
     }
 
@@ -103,7 +103,7 @@ final class LegHandler: ChannelInboundHandler {
 
     /// Queues bytes for ``flush()``.
     func write(_ buffer: ByteBuffer) {
-        guard let context, farewell == .none else { return }
+        guard let context, closeMode == .none else { return }
         if let tls { return tls.write(buffer.readableBytesUInt8Span) }
         guard !isQueued, socket != nil else { return queue(buffer, context) }
         guard var waiting = unflushed.take() else { return unflushed = buffer }
@@ -118,7 +118,7 @@ final class LegHandler: ChannelInboundHandler {
     }
 
     func write(_ bytes: Span<UInt8>) {
-        guard let context, farewell == .none else { return }
+        guard let context, closeMode == .none else { return }
         if let tls { return tls.write(bytes) }
         if bytes.count <= Self.joinable, unflushed != nil {
             unflushed?.writeBytes(bytes.bytes)
@@ -158,16 +158,16 @@ final class LegHandler: ChannelInboundHandler {
 
     /// Sends a FIN after all that was written; with that the connection is closed if the peer's has come.
     func finish() {
-        guard farewell == .none else { return }
-        farewell = .finish
+        guard closeMode == .none else { return }
+        closeMode = .finish
         whenAllIsWritten()
     }
 
     /// Closes with an RST after all that was written.
     func resetWhenWritten() {
-        guard farewell != .reset else { return }
-        let isWaiting = farewell == .finish && !isOutputOver
-        farewell = .reset
+        guard closeMode != .reset else { return }
+        let isWaiting = closeMode == .finish && !isOutputOver
+        closeMode = .reset
         if !isWaiting { whenAllIsWritten() }
     }
 
@@ -175,7 +175,7 @@ final class LegHandler: ChannelInboundHandler {
     func close() {
         guard !isClosing, let context else { return }
         isClosing = true
-        if farewell == .reset { context.channel.resetOnClose() }
+        if closeMode == .reset { context.channel.resetOnClose() }
         context.close(promise: nil)
     }
 
@@ -205,20 +205,20 @@ final class LegHandler: ChannelInboundHandler {
 
     private func whenAllIsWritten() {
         guard let context else { return }
-        if farewell == .finish { tls?.finish() }
+        if closeMode == .finish { tls?.finish() }
         flush()
-        if socket != nil, !isQueued { return sayFarewell() }
+        if socket != nil, !isQueued { return closeOutput() }
         isQueued = true
         // NIO drops what is unwritten when a channel whose input is over is closed for output: it has to be waited for.
         let promise = context.eventLoop.makePromise(of: Void.self)
         // Where it fails the connection is gone.
-        promise.futureResult.assumeIsolated().whenSuccess { [self] in sayFarewell() }
+        promise.futureResult.assumeIsolated().whenSuccess { [self] in closeOutput() }
         context.writeAndFlush(wrapOutboundOut(ByteBuffer()), promise: promise)
     }
 
-    private func sayFarewell() {
+    private func closeOutput() {
         guard let context, !isClosing else { return }
-        if farewell == .reset { return close() }
+        if closeMode == .reset { return close() }
         isOutputOver = true
         // NIO closes the whole where the peer's FIN has come.
         context.close(mode: .output, promise: nil)

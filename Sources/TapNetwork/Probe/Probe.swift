@@ -11,7 +11,7 @@ public struct Probe: Sendable {
 
     private let run: Run
     private let clock: RunClock
-    private let recorder: Recorder
+    private let dispatcher: RecordDispatcher
     private let cryptography: any Cryptography
 
     /// A probe whose session is recorded like any other.
@@ -21,11 +21,17 @@ public struct Probe: Sendable {
     ///   - clock: The clock of that run.
     ///   - recorder: Where the records go.
     ///   - cryptography: Digests and random bytes.
-    public init(_ plan: ProbePlan, run: Run, clock: RunClock, recorder: Recorder, cryptography: any Cryptography) {
+    public init(
+        _ plan: ProbePlan,
+        run: Run,
+        clock: RunClock,
+        dispatcher: RecordDispatcher,
+        cryptography: any Cryptography
+    ) {
         self.plan = plan
         self.run = run
         self.clock = clock
-        self.recorder = recorder
+        self.dispatcher = dispatcher
         self.cryptography = cryptography
     }
 
@@ -63,7 +69,7 @@ public struct Probe: Sendable {
                     tls: tls,
                     reference: reference,
                     domain: domain,
-                    names: NameDesk(ServiceResolver(server: resolver)),
+                    names: NameResolver(ServiceResolver(server: resolver)),
                     nonce: nonce,
                     cryptography: cryptography,
                     tell: tell
@@ -71,7 +77,7 @@ public struct Probe: Sendable {
                 ProbeWatch(
                     run: run,
                     clock: clock,
-                    recorder: recorder,
+                    dispatcher: dispatcher,
                     redaction: plan.redaction,
                     upstream: plan.via?.description ?? plan.account.domain
                 ),

@@ -12,7 +12,7 @@ final class ProbeDriver: ClientOwner {
         let tls: TLSContext
         let reference: ServerReference
         let domain: Upstream.Domain
-        let names: NameDesk
+        let names: NameResolver
         let nonce: String
         let cryptography: any Cryptography
         let tell: @Sendable (ProbeReport.Step) -> Void
@@ -38,7 +38,7 @@ final class ProbeDriver: ClientOwner {
     }
 
     /// How long the server may take to end its stream.
-    private static let farewell = TimeAmount.seconds(1)
+    private static let streamEndTimeout = TimeAmount.seconds(1)
 
     let plan: ProbePlan
     let tools: Tools
@@ -61,7 +61,7 @@ final class ProbeDriver: ClientOwner {
     private(set) weak var connection: ClientConnection?
     /// The other end is this machine.
     private(set) var isLoopback = false
-    private var search: ServerSearch?
+    private var search: ServiceDiscovery?
     private var lookups = ProbeLookups()
     private var expiry: Scheduled<Void>?
     var choice: LoginChoice?
@@ -106,8 +106,8 @@ final class ProbeDriver: ClientOwner {
     }
 
     private func find() {
-        let wish: ServerSearch.Wish = plan.isDirect ? .mirroring(isTLS: true) : .any
-        let search = ServerSearch(dialer, domain: tools.domain, wish, on: loop) { [self] step in
+        let wish: ServiceDiscovery.Wish = plan.isDirect ? .mirroring(isTLS: true) : .any
+        let search = ServiceDiscovery(dialer, domain: tools.domain, wish, on: loop) { [self] step in
             watch.made(step)
             report.note(step, &lookups)
         } done: { [self] result in
@@ -168,16 +168,16 @@ final class ProbeDriver: ClientOwner {
         watch.tlsBegins(directly: directly)
     }
 
-    func tlsOpened(_ facts: TLSFacts) -> Bool {
-        watch.tlsOpened(facts)
-        report.tls = facts
-        var words = "\(facts.version), \(facts.suite)"
-        if let name = facts.applicationProtocol { words += ", ALPN \(name)" }
+    func tlsOpened(_ parameters: TLSParameters) -> Bool {
+        watch.tlsOpened(parameters)
+        report.tls = parameters
+        var words = "\(parameters.version), \(parameters.suite)"
+        if let name = parameters.applicationProtocol { words += ", ALPN \(name)" }
         if report.isDirect { words += ", from the first byte on" }
-        report.add(.tls, .ok, [words], took: elapsed(), facts.facts)
-        report.noteCertificate(facts, at: watch.now.time)
-        if let fault = facts.overlooked.first {
-            let words = facts.overlooked.map(\.words).joined(separator: "; ")
+        report.add(.tls, .ok, [words], took: elapsed(), parameters.details)
+        report.noteCertificate(parameters, at: watch.now.time)
+        if let fault = parameters.overlooked.first {
+            let words = parameters.overlooked.map(\.words).joined(separator: "; ")
             watch.blame(
                 LoginCause(certificateFault: fault.name),
                 at: .tls,
@@ -224,7 +224,7 @@ final class ProbeDriver: ClientOwner {
     func leave() {
         connection?.session.close()
         // What is asked has been answered: a server that does not end its stream is not waited for as long.
-        arm(within: min(plan.timeout, Self.farewell))
+        arm(within: min(plan.timeout, Self.streamEndTimeout))
         connection?.perform()
     }
 
@@ -234,11 +234,11 @@ final class ProbeDriver: ClientOwner {
         expiry?.cancel()
         connection?.close()
         watch.end(by: leg)
-        report.rungs = watch.rungs
-        report.verdict = watch.verdict
+        report.timeline = watch.steps
+        report.diagnosis = watch.diagnosis
         let other = report.isDirect ? report.clearService : report.directService
         guard report.isOfferSeen, !plan.isDirect, case .announced = other else { return promise.succeed(report) }
-        ProbeGlance(plan, tools, isDirect: !report.isDirect, on: loop) { [self] sight in
+        QuickCheck(plan, tools, isDirect: !report.isDirect, on: loop) { [self] sight in
             report.note(sight)
             promise.succeed(report)
         }

@@ -85,7 +85,7 @@ extension ProbeDriver {
             report.streamManagement = .enabled(isResumable: isResumable, seconds: seconds)
             var words = isResumable ? "resumable" : "enabled, and a session cannot be resumed"
             if isResumable, let seconds { words += " for \(Self.span(seconds))" }
-            var details: Facts = ["resumable": .boolean(isResumable)]
+            var details: Attributes = ["resumable": .boolean(isResumable)]
             if let seconds { details["max"] = .integer(Int64(seconds)) }
             if let location = element.attribute("location") {
                 words += ", best at \(location)"

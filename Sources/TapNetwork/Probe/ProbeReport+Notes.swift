@@ -5,8 +5,8 @@ internal import XMPPCore
 // What is found, in words.
 extension ProbeReport {
     /// The certificate: whom it is for, who issued it, until when.
-    mutating func noteCertificate(_ facts: TLSFacts, at now: Timestamp) {
-        guard let certificate = facts.certificate else { return }
+    mutating func noteCertificate(_ parameters: TLSParameters, at now: Timestamp) {
+        guard let certificate = parameters.certificate else { return }
         let names = certificate.names.all
         let shown = names.prefix(6).joined(separator: ", ")
         let rest = names.count > 6 ? " and \(names.count - 6) more" : ""
@@ -19,11 +19,11 @@ extension ProbeReport {
             "\(certificate.key), valid until \(certificate.notAfter.text.prefix(10)), \(Self.left(days))",
             "SHA-256 \(print[..<middle])", "        \(print[middle...])",
         ]
-        let faults = facts.overlooked.map(\.words)
+        let faults = parameters.overlooked.map(\.words)
         if !faults.isEmpty { lines = ["refused: \(faults.joined(separator: "; "))"] + lines }
-        var details = certificate.facts
+        var details = certificate.details
         details["days_left"] = .integer(Int64(days))
-        if !faults.isEmpty { details["faults"] = .strings(facts.overlooked.map(\.name)) }
+        if !faults.isEmpty { details["faults"] = .strings(parameters.overlooked.map(\.name)) }
         let outcome: Step.Outcome = faults.isEmpty ? (days < Self.fewDays ? .note : .ok) : .failed
         add(.certificate, outcome, lines, took: nil, details)
     }
@@ -47,7 +47,7 @@ extension ProbeReport {
             add(.startTLS, .failed, ["the server offers no TLS: what follows is in clear"])
         }
         var lines: [String] = []
-        var details: Facts = [:]
+        var details: Attributes = [:]
         if !features.mechanisms.isEmpty {
             lines.append("SASL: \(features.mechanisms.joined(separator: " "))")
             details["mechanisms"] = .strings(features.mechanisms)
@@ -70,25 +70,25 @@ extension ProbeReport {
     }
 
     /// The other service of the domain.
-    mutating func note(_ sight: ProbeGlance.Sight) {
+    mutating func note(_ sight: QuickCheck.Sight) {
         let kind = isDirect ? "STARTTLS" : "direct TLS"
         let place = sight.address.map { "\(kind) at \($0)" } ?? kind
-        guard let facts = sight.facts else {
+        guard let parameters = sight.parameters else {
             isAlternativeSound = false
             let why = sight.trouble ?? "TLS does not begin"
             return add(.alternative, .failed, ["\(place): \(why)"], took: sight.duration)
         }
-        var words = "\(place): \(facts.version)"
-        let isSame = facts.certificate?.fingerprint == tls?.certificate?.fingerprint
+        var words = "\(place): \(parameters.version)"
+        let isSame = parameters.certificate?.fingerprint == tls?.certificate?.fingerprint
         words += isSame ? ", the same certificate" : ", another certificate"
-        if !isSame, let certificate = facts.certificate {
+        if !isSame, let certificate = parameters.certificate {
             words +=
                 ", valid until \(certificate.notAfter.text.prefix(10)), \(Self.left(certificate.daysLeft(at: began)))"
         }
-        let faults = facts.overlooked.map(\.words)
+        let faults = parameters.overlooked.map(\.words)
         if !faults.isEmpty, !isSame { words += "; refused: \(faults.joined(separator: "; "))" }
         isAlternativeSound = faults.isEmpty
-        add(.alternative, faults.isEmpty ? .ok : .failed, [words], took: sight.duration, facts.facts)
+        add(.alternative, faults.isEmpty ? .ok : .failed, [words], took: sight.duration, parameters.details)
     }
 
     mutating func noteLogin(
@@ -101,7 +101,7 @@ extension ProbeReport {
             "\(choice.words)\(isSCRAM ? "; both sides have proven that they know the password" : "; the server was shown the password")"
         ]
         if let remark = choice.remark { lines.append(remark) }
-        var details: Facts = ["mechanism": .string(choice.mechanism)]
+        var details: Attributes = ["mechanism": .string(choice.mechanism)]
         details["profile"] = choice.profile == .sasl ? "sasl" : "sasl2"
         if case .bound(let binding) = choice.binding { details["binding"] = .string(binding.type) }
         add(.login, choice.remark == nil && isSCRAM ? .ok : .note, lines, took: duration, details)
@@ -123,7 +123,7 @@ extension LoginChoice {
     }
 }
 
-extension CertificateFacts {
+extension CertificateInfo {
     /// Whole days until it expires; negative where it has.
     func daysLeft(at now: Timestamp) -> Int {
         let seconds = notAfter.seconds - now.nanoseconds / 1_000_000_000

@@ -57,7 +57,7 @@ public struct ProbeReport: Sendable {
         /// Nanoseconds it took; nil where that says nothing.
         public let duration: Int64?
         /// The same for programs.
-        public let details: Facts
+        public let details: Attributes
     }
 
     /// What the records of a domain say of one of its services.
@@ -91,7 +91,7 @@ public struct ProbeReport: Sendable {
     /// How far it came.
     public internal(set) var outcome = Outcome.failed
     /// Why not further; nil where it failed at nothing.
-    public internal(set) var verdict: LoginVerdict?
+    public internal(set) var diagnosis: LoginDiagnosis?
     /// The records for a stream that can turn to TLS.
     public internal(set) var clearService = Service.unasked
     /// The records for TLS from the first byte on.
@@ -99,7 +99,7 @@ public struct ProbeReport: Sendable {
     /// Whether TLS began with the first byte.
     public internal(set) var isDirect = false
     /// What the handshake agreed on; nil without TLS.
-    public internal(set) var tls: TLSFacts?
+    public internal(set) var tls: TLSParameters?
     /// What was offered in clear; nil where nothing was said in clear.
     public internal(set) var clearFeatures: StreamFeatures?
     /// What was offered where the login is due: inside TLS, where there is any.
@@ -122,8 +122,8 @@ public struct ProbeReport: Sendable {
     var isOfferSeen = false
     /// Whether the other service, where there is one, was found in order; nil where it was not looked at.
     public internal(set) var isAlternativeSound: Bool?
-    /// The ladder of the probe's session, as its records tell it.
-    public internal(set) var rungs: [Record] = []
+    /// The timeline of the probe's session, as its records tell it.
+    public internal(set) var timeline: [Record] = []
 
     /// What came of asking for stream management.
     public enum StreamManagement: Sendable, Hashable {
@@ -143,7 +143,7 @@ public struct ProbeReport: Sendable {
         _ outcome: Step.Outcome,
         _ lines: [String],
         took duration: Int64? = nil,
-        _ details: Facts = [:]
+        _ details: Attributes = [:]
     ) {
         // A server can say more than anybody wants to read.
         let shown = lines.prefix(Self.mostLines).map { line in

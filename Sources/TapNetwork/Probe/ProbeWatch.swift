@@ -2,22 +2,22 @@ internal import TapCore
 internal import TapSecurity
 internal import XMPPCore
 
-/// The probe's session as the tap sees every session: its records go to the logs, its ladder and verdict to the report.
+/// The probe's session as the tap sees every session: its records go to the logs, its timeline and diagnosis to the report.
 ///
 /// A class, since a ``Session`` is not to be copied. On one event loop.
 final class ProbeWatch {
     private var session: Session
     private let clock: RunClock
-    private let recorder: Recorder
-    /// Records of the ladder.
-    private(set) var rungs: [Record] = []
-    private(set) var verdict: LoginVerdict?
+    private let dispatcher: RecordDispatcher
+    /// Records of the timeline.
+    private(set) var steps: [Record] = []
+    private(set) var diagnosis: LoginDiagnosis?
 
-    init(run: Run, clock: RunClock, recorder: Recorder, redaction: RedactionPolicy, upstream: String) {
+    init(run: Run, clock: RunClock, dispatcher: RecordDispatcher, redaction: RedactionPolicy, upstream: String) {
         self.clock = clock
-        self.recorder = recorder
-        // The ladder is told at verbose, whatever the logs want.
-        var options = SessionOptions(level: max(recorder.level, .verbose), redaction: redaction)
+        self.dispatcher = dispatcher
+        // The timeline is told at verbose, whatever the logs want.
+        var options = SessionOptions(level: max(dispatcher.level, .verbose), redaction: redaction)
         options.holdsProceed = true
         options.isOwnClient = true
         session = Session(
@@ -34,7 +34,7 @@ final class ProbeWatch {
 
     var now: Run.Instant { clock.now() }
 
-    func made(_ step: FindingStep) {
+    func made(_ step: DiscoveryStep) {
         session.made(step, at: now)
         drain()
     }
@@ -62,12 +62,12 @@ final class ProbeWatch {
         drain()
     }
 
-    func tlsOpened(_ facts: TLSFacts) {
+    func tlsOpened(_ parameters: TLSParameters) {
         session.tlsOpened(
             .server,
-            facts.facts,
-            facts.words(peer: "the server"),
-            overlooked: facts.overlookedWords,
+            parameters.details,
+            parameters.words(peer: "the server"),
+            overlooked: parameters.overlookedWords,
             at: now
         )
         drain()
@@ -79,8 +79,8 @@ final class ProbeWatch {
     }
 
     /// Why the probe goes no further, where the streams do not show it.
-    func blame(_ cause: LoginCause, at rung: Rung.Name, _ finding: String, side: LoginCause.Side? = nil) {
-        session.blame(cause, at: rung, finding, side: side)
+    func blame(_ cause: LoginCause, at loginStep: LoginStep.Name, _ finding: String, side: LoginCause.Side? = nil) {
+        session.blame(cause, at: loginStep, finding, side: side)
     }
 
     /// The probe has seen all that it wanted; that it goes no further is no failure.
@@ -102,10 +102,10 @@ final class ProbeWatch {
     private func drain() {
         while let command = session.next() {
             guard case .record(let record) = command else { continue }
-            session.withContent { recorder.write(record, content: $0) }
+            session.withContent { dispatcher.write(record, content: $0) }
             switch record.code {
-            case Rung.code: rungs.append(record)
-            case LoginVerdict.code: verdict = LoginVerdict(record)
+            case LoginStep.code: steps.append(record)
+            case LoginDiagnosis.code: diagnosis = LoginDiagnosis(record)
             default: break
             }
         }

@@ -10,7 +10,7 @@ struct DeferredEvents {
     /// Number of entries up to which each read stays separate.
     static let separateReads = 64
 
-    private var events: [SessionDriver.Happening] = []
+    private var events: [SessionDriver.Event] = []
     /// Index of the first entry that was not taken.
     private var next = 0
 
@@ -19,7 +19,7 @@ struct DeferredEvents {
     /// Number of entries.
     var count: Int { events.count - next }
 
-    mutating func append(_ event: SessionDriver.Happening) {
+    mutating func append(_ event: SessionDriver.Event) {
         guard count >= Self.separateReads, case .received(let leg, let more) = event,
             case .received(leg, _)? = events.last
         else { return events.append(event) }
@@ -29,7 +29,7 @@ struct DeferredEvents {
         events.append(.received(leg, buffer))
     }
 
-    mutating func takeFirst() -> SessionDriver.Happening? {
+    mutating func takeFirst() -> SessionDriver.Event? {
         guard !isEmpty else { return nil }
         let event = events[next]
         events[next] = .ended(.client, .finished)
@@ -40,19 +40,19 @@ struct DeferredEvents {
 
     mutating func removeAll() { self = DeferredEvents() }
 
-    mutating func removeAll(where isGone: (SessionDriver.Happening) -> Bool) {
+    mutating func removeAll(where isGone: (SessionDriver.Event) -> Bool) {
         events = events[next...].filter { !isGone($0) }
         next = 0
     }
 
-    func contains(where isMeant: (SessionDriver.Happening) -> Bool) -> Bool {
+    func contains(where isMeant: (SessionDriver.Event) -> Bool) -> Bool {
         events[next...].contains(where: isMeant)
     }
 
     /// Joins all reads of a leg into one, and moves it to the front.
     mutating func join(_ leg: Leg) {
         var joined = ByteBuffer()
-        var rest: [SessionDriver.Happening] = []
+        var rest: [SessionDriver.Event] = []
         for event in events[next...] {
             if case .received(leg, let buffer) = event {
                 joined.writeImmutableBuffer(buffer)

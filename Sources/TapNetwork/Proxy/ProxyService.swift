@@ -39,7 +39,7 @@ public final class ProxyService: Service {
         _ configuration: ProxyConfiguration,
         run: Run,
         clock: RunClock,
-        recorder: Recorder,
+        dispatcher: RecordDispatcher,
         eventLoopGroup: any EventLoopGroup = MultiThreadedEventLoopGroup.singleton,
         logger: Logger,
         onListening: @escaping @Sendable (Endpoint) -> Void
@@ -54,7 +54,7 @@ public final class ProxyService: Service {
             limits: configuration.limits,
             interception: configuration.interception,
             admission: Admission(configuration.limits),
-            recorder: recorder,
+            dispatcher: dispatcher,
             metrics: metrics
         )
         group = eventLoopGroup
@@ -127,7 +127,7 @@ public final class ProxyService: Service {
         )
         var byLoop: [ObjectIdentifier: NIOLoopBound<RelayLoop>] = [:]
         for loop in state.withLock({ $0.loops }) { byLoop[ObjectIdentifier(loop.eventLoop)] = loop }
-        let names = NameDesk(try await resolver())
+        let names = NameResolver(try await resolver())
         let own = OwnAddresses()
         let proxyProtocol = configuration.proxyProtocol
         for spec in configuration.listeners {
@@ -160,7 +160,7 @@ public final class ProxyService: Service {
             let driver = SessionDriver(
                 loop: loop,
                 route: route,
-                arrival: Arrival(channel),
+                accepted: AcceptedConnection(channel),
                 sends: options.sends,
                 interception: interception
             )
@@ -168,11 +168,11 @@ public final class ProxyService: Service {
         }
         try channel.becomeLeg()
         let handler = ProxyHeaderHandler(loop: loop, options: options) { channel, header in
-            let arrival = Arrival(channel, header)
+            let accepted = AcceptedConnection(channel, header)
             let driver = SessionDriver(
                 loop: loop,
                 route: route,
-                arrival: arrival,
+                accepted: accepted,
                 sends: options.sends,
                 interception: interception
             )

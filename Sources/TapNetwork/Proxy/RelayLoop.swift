@@ -11,7 +11,7 @@ struct RelayContext: Sendable {
     /// How TLS is ended here; nil where it is passed through.
     let interception: Interception?
     let admission: Admission
-    let recorder: Recorder
+    let dispatcher: RecordDispatcher
     let metrics: ProxyMetrics
     let slowSteps = SlowSteps()
 }
@@ -114,7 +114,7 @@ final class RelayLoop {
 
     private func poll() {
         eventLoop.assumeIsolated().scheduleTask(in: Self.congestionPoll) { [self] in
-            if context.recorder.isCongested { return poll() }
+            if context.dispatcher.isCongested { return poll() }
             let waiting = stalled
             stalled.removeAll()
             for driver in waiting { driver.resume() }

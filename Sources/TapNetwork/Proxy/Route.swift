@@ -7,7 +7,7 @@ enum Route: Sendable {
     /// Each to one of the domain that its client names.
     case domains(DomainDialer)
 
-    init(_ upstream: Upstream, timeout: TimeAmount, names: NameDesk, own: OwnAddresses) {
+    init(_ upstream: Upstream, timeout: TimeAmount, names: NameResolver, own: OwnAddresses) {
         switch upstream {
         case .endpoint(let endpoint): self = .endpoint(Dialer(endpoint, timeout: timeout))
         case .domains(let domains):

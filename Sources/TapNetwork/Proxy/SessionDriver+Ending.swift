@@ -9,7 +9,7 @@ extension SessionDriver {
     /// Ends the session with a stream error.
     func refuse(_ refusal: RelayLoop.Refusal) {
         guard isLive else { return }
-        if stage == .securing { return failSecuring(code: "tls-timeout", refusal.clause) }
+        if stage == .negotiatingTLS { return failNegotiation(code: "tls-timeout", refusal.clause) }
         if stage != .relaying { stopConnecting() }
         // What has passed already decides whether an error may follow it.
         perform()
@@ -37,9 +37,9 @@ extension SessionDriver {
     }
 
     func beginClosing(reset: Bool) {
-        guard stage == .relaying || stage == .securing else { return }
+        guard stage == .relaying || stage == .negotiatingTLS else { return }
         stage = .closing
-        securing = nil
+        negotiation = nil
         deferred.removeAll()
         for leg in [client, server] { if reset { leg.resetWhenWritten() } else { leg.finish() } }
         if !isPerforming { updateReading() }
@@ -60,11 +60,11 @@ extension SessionDriver {
         guard stage != .over, stage != .connecting, stage != .opening, !client.isOpen, !server.isOpen else { return }
         stage = .over
         deferred.removeAll()
-        if isAdmitted { loop.context.admission.leave(arrival.remote?.ipAddress) }
+        if isAdmitted { loop.context.admission.leave(accepted.remote?.ipAddress) }
         session.closed(at: now)
         while let command = session.next() {
             if case .record(let record) = command {
-                session.withContent { loop.context.recorder.write(record, content: $0) }
+                session.withContent { loop.context.dispatcher.write(record, content: $0) }
             }
         }
         loop.remove(self)

@@ -33,8 +33,8 @@ extension SessionDriver {
         session.chose(domain: domain.name)
         // Without TLS ended here, a client has what it begins with.
         let wish = interception == nil ? .mirroring(isTLS: isTLS) : loop.context.options.wish(for: isTLS)
-        search = ServerSearch(dialer, domain: domain, wish, on: loop.eventLoop) { [self] rung in
-            session.made(rung, at: now)
+        search = ServiceDiscovery(dialer, domain: domain, wish, on: loop.eventLoop) { [self] loginStep in
+            session.made(loginStep, at: now)
             perform()
         } done: { [self] result in
             if search?.beginsWithTLS == true { session.serverBeginsWithTLS() }
@@ -64,7 +64,7 @@ extension SessionDriver {
         search?.cancel()
         search = nil
         opening = nil
-        securing = nil
+        negotiation = nil
         stage = .relaying
     }
 }

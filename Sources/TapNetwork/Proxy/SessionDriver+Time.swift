@@ -8,7 +8,7 @@ extension SessionDriver {
     func checkTime(_ now: Run.Instant) {
         guard isLive else { return }
         let limits = loop.context.limits
-        let began = session.facts.began.monotonic
+        let began = session.info.began.monotonic
         if let limit = limits.login, !session.isPastLogin, now.monotonic - began > limit.nanoseconds {
             return refuse(.tooLong("No session within \(limit.words) (limit login)."))
         }

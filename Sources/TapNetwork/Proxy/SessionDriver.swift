@@ -18,7 +18,7 @@ final class SessionDriver {
         /// The connection to the server is being made; what comes from the client waits.
         case connecting
         /// TLS begins on both legs; what comes besides waits.
-        case securing
+        case negotiatingTLS
         case relaying
         /// The session is over; what is written goes out, what comes is thrown away.
         case closing
@@ -26,13 +26,13 @@ final class SessionDriver {
     }
 
     /// What happened while it could not be told.
-    enum Happening {
+    enum Event {
         case received(Leg, ByteBuffer)
         case ended(Leg, LegEnd)
     }
 
     let loop: RelayLoop
-    let arrival: Arrival
+    let accepted: AcceptedConnection
     /// How TLS is ended here; nil where it is passed through.
     let interception: Interception?
     let route: Route
@@ -44,10 +44,10 @@ final class SessionDriver {
     let server = LegHandler(.server)
     /// What the client says first, where that decides about its server.
     var opening: Opening?
-    var search: ServerSearch?
+    var search: ServiceDiscovery?
     var deferred = DeferredEvents()
     /// TLS that is to begin, or begins.
-    var securing: Securing?
+    var negotiation: TLSNegotiation?
     /// The client has said something.
     private var hasHeardClient = false
     private(set) var isPerforming = false
@@ -62,22 +62,22 @@ final class SessionDriver {
     init(
         loop: RelayLoop,
         route: Route,
-        arrival: Arrival,
+        accepted: AcceptedConnection,
         sends: ProxyProtocol.Sending? = nil,
         interception: Interception? = nil
     ) {
         self.loop = loop
         self.interception = interception ?? loop.context.interception
         self.route = route
-        self.arrival = arrival
+        self.accepted = accepted
         self.sends = sends
         let context = loop.context
         session = Session(
             run: context.run,
             options: context.options,
             tools: loop.tools,
-            remote: arrival.remote?.endpoint?.description,
-            relay: arrival.relay?.endpoint?.description,
+            remote: accepted.remote?.endpoint?.description,
+            relay: accepted.relay?.endpoint?.description,
             upstream: route.words,
             at: context.clock.now()
         )
@@ -99,7 +99,7 @@ final class SessionDriver {
             return client.close()
         }
         loop.add(self)
-        if let refusal = loop.refusal ?? loop.context.admission.admit(arrival.remote?.ipAddress) {
+        if let refusal = loop.refusal ?? loop.context.admission.admit(accepted.remote?.ipAddress) {
             return refuse(refusal)
         }
         isAdmitted = true
@@ -129,7 +129,7 @@ final class SessionDriver {
         }
         guard channel.isActive else { return failed("the connection to \(route.words) was closed at once") }
         stage = .relaying
-        if let sends { server.write(arrival.header(session: session.number).bytes(sends.version).span) }
+        if let sends { server.write(accepted.header(session: session.number).bytes(sends.version).span) }
         session.serverConnected(channel.remoteAddress?.endpoint?.description ?? route.words, at: now)
         perform()
     }
@@ -147,7 +147,7 @@ final class SessionDriver {
 
     func received(_ leg: Leg, _ buffer: ByteBuffer) {
         if stage == .opening, leg == .client { return open(buffer) }
-        if stage == .securing, leg == .client, securing?.take(buffer) == true { return advanceSecuring() }
+        if stage == .negotiatingTLS, leg == .client, negotiation?.take(buffer) == true { return advanceNegotiation() }
         if stage == .closing { return handler(leg).discard(buffer.readableBytes) }
         guard stage == .relaying, !isPerforming else { return postpone(.received(leg, buffer)) }
         if take(leg, buffer) == .keep { perform() }
@@ -182,7 +182,7 @@ final class SessionDriver {
             postpone(.ended(leg, end))
             return turnAway(.hostUnknown, "The client has left and named no domain.")
         }
-        if stage == .securing, !isPerforming { return endedInHandshake(leg, end) }
+        if stage == .negotiatingTLS, !isPerforming { return endedInHandshake(leg, end) }
         guard stage == .relaying, !isPerforming else { return postpone(.ended(leg, end)) }
         session.ended(leg, end, at: now)
         perform()
@@ -214,9 +214,9 @@ final class SessionDriver {
         return disposition
     }
 
-    func postpone(_ happening: Happening) {
+    func postpone(_ event: Event) {
         guard isLive else { return }
-        deferred.append(happening)
+        deferred.append(event)
     }
 
     // MARK: What the session commands
@@ -228,12 +228,12 @@ final class SessionDriver {
         isPerforming = true
         repeat {
             while let command = session.next() { run(command) }
-        } while stage != .connecting && stage != .opening && stage != .securing && takeDeferred()
+        } while stage != .connecting && stage != .opening && stage != .negotiatingTLS && takeDeferred()
         isPerforming = false
         client.flush()
         server.flush()
         updateReading()
-        advanceSecuring()
+        advanceNegotiation()
         conclude()
     }
 
@@ -248,10 +248,10 @@ final class SessionDriver {
 
     private func run(_ command: consuming Command) {
         switch consume command {
-        case .record(let record): session.withContent { loop.context.recorder.write(record, content: $0) }
+        case .record(let record): session.withContent { loop.context.dispatcher.write(record, content: $0) }
         case .forward(let direction): session.withContent { handler(direction.destination).write($0) }
         case .send(let leg, let bytes): handler(leg).write(bytes.span)
-        case .held: securing = Securing(loop.context.options)
+        case .held: negotiation = TLSNegotiation(loop.context.options)
         case .compute(let step): compute(step)
         case .finish(let leg): handler(leg).finish()
         case .close(let reset): beginClosing(reset: reset)
@@ -268,7 +268,7 @@ final class SessionDriver {
 
     func updateReading() {
         guard stage != .over else { return }
-        if !isStalled, stage == .relaying, loop.context.recorder.isCongested {
+        if !isStalled, stage == .relaying, loop.context.dispatcher.isCongested {
             isStalled = true
             loop.wait(self)
         }
@@ -281,7 +281,7 @@ final class SessionDriver {
             switch stage {
             case .opening: !isStalled && leg == .client
             case .connecting, .over: false
-            case .securing: !isStalled && securing?.reads(leg) != false
+            case .negotiatingTLS: !isStalled && negotiation?.reads(leg) != false
             case .relaying: !isStalled && handler(leg.other).isWritable && session.wantsBytes(from: leg)
             // A close with bytes unread would be a reset, and what was written last would be lost with it.
             case .closing: true

@@ -147,6 +147,6 @@ final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
         record.code = "bad-proxy-header"
         record.message = "\(record.remote ?? "a client") is turned away: \(words)"
         let empty: [UInt8] = []
-        loop.context.recorder.write(record, content: empty.span)
+        loop.context.dispatcher.write(record, content: empty.span)
     }
 }

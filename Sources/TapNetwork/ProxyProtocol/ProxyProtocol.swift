@@ -40,7 +40,7 @@ extension ProxyProtocol.Sending {
 }
 
 /// Who a session's client is, and by which way it has come.
-struct Arrival: Sendable {
+struct AcceptedConnection: Sendable {
     /// The client's address; what the log, limits and the server are told.
     var remote: SocketAddress?
     /// The address it has connected to.

@@ -40,7 +40,7 @@ extension ServerSession {
         case ("starttls", .tls) where directory.settings.offersStartTLS && !isSecure:
             output.append(.write(connection, XMLWriter.bytes { $0.element("proceed", .tls) }))
             output.append(.startTLS(connection))
-            state = .securing
+            state = .negotiatingTLS
         case ("starttls", .tls):
             // Not offered; RFC 6120 §5.4.2.2 wants the stream to end.
             output.append(.write(connection, XMLWriter.bytes { $0.element("failure", .tls) }))

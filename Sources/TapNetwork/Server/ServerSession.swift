@@ -11,7 +11,7 @@ final class ServerSession {
         /// A header is due: the first one, or the one after authentication, when the account is known.
         case opening(account: JID?)
         /// TLS begins; what the client has said before it does not count.
-        case securing
+        case negotiatingTLS
         /// Features have been sent, and nobody has logged in.
         case negotiating
         /// In a SASL exchange.
@@ -49,7 +49,7 @@ final class ServerSession {
         decoder.append(bytes)
         while !isClosed, let event = decoder.next() {
             take(event, parser: parser, directory: &directory, &output)
-            guard case .securing = state else { continue }
+            guard case .negotiatingTLS = state else { continue }
             // What came in clear behind the request is nobody's (CVE-2011-0411 and its kin).
             decoder = StreamDecoder(limits: .unauthenticated)
             hasAnswered = false
@@ -185,7 +185,7 @@ final class ServerSession {
         case .bound(let jid): take(element, as: jid, directory: &directory, &output)
         case .binding(let account): bind(element, account, directory: &directory, &output)
         case .negotiating, .authenticating: login(element, directory: &directory, &output)
-        case .opening, .securing:
+        case .opening, .negotiatingTLS:
             fail(.notAuthorized, "a new stream is due", directory: &directory, &output)
         case .closed: break
         }

@@ -77,7 +77,7 @@ enum CertificateCheck {
     }
 
     private static func fault(_ code: Int32, _ certificate: OpaquePointer?, depth: Int32) -> CertificateFault {
-        let subject = depth > 0 ? certificate.map { CertificateFacts.line(X509_get_subject_name($0)) } : nil
+        let subject = depth > 0 ? certificate.map { CertificateInfo.line(X509_get_subject_name($0)) } : nil
         return CertificateFault(code: meaning(of: code, certificate), issuer: subject, openSSLCode: code)
     }
 
@@ -95,7 +95,7 @@ enum CertificateCheck {
         case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT, X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY,
             X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE, X509_V_ERR_CERT_UNTRUSTED,
             X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
-            return .unknownIssuer(certificate.map { CertificateFacts.line(X509_get_issuer_name($0)) } ?? "unknown")
+            return .unknownIssuer(certificate.map { CertificateInfo.line(X509_get_issuer_name($0)) } ?? "unknown")
         case X509_V_ERR_CERT_SIGNATURE_FAILURE, X509_V_ERR_UNABLE_TO_DECRYPT_CERT_SIGNATURE: return .badSignature
         case X509_V_ERR_INVALID_PURPOSE, X509_V_ERR_CERT_REJECTED: return .wrongPurpose
         case X509_V_ERR_INVALID_CA, X509_V_ERR_INVALID_NON_CA, X509_V_ERR_PATH_LENGTH_EXCEEDED,

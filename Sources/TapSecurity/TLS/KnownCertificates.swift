@@ -6,7 +6,7 @@ internal import Synchronization
 /// and verifying one costs about as much as the rest of what is not TLS itself.
 final class KnownCertificates: Sendable {
     private struct Entry {
-        let facts: CertificateFacts
+        let info: CertificateInfo
         /// Domains it was found good for, and when, in seconds since 1970.
         var verified: [String: Int] = [:]
     }
@@ -20,15 +20,15 @@ final class KnownCertificates: Sendable {
     private let entries = Mutex<[[UInt8]: Entry]>([:])
 
     /// What an `X509 *` says.
-    func facts(of certificate: OpaquePointer) -> CertificateFacts {
-        let fingerprint = CertificateFacts.fingerprint(of: certificate)
-        if let facts = entries.withLock({ $0[fingerprint]?.facts }) { return facts }
-        let facts = CertificateFacts(certificate)
+    func info(of certificate: OpaquePointer) -> CertificateInfo {
+        let fingerprint = CertificateInfo.fingerprint(of: certificate)
+        if let info = entries.withLock({ $0[fingerprint]?.info }) { return info }
+        let info = CertificateInfo(certificate)
         entries.withLock { entries in
             if entries.count >= Self.limit { entries.removeAll() }
-            entries[fingerprint] = Entry(facts: facts)
+            entries[fingerprint] = Entry(info: info)
         }
-        return facts
+        return info
     }
 
     /// Whether the certificate was found good for the domain a moment ago, and has not ended since. Who showed it with
@@ -36,10 +36,10 @@ final class KnownCertificates: Sendable {
     ///
     /// - Parameter now: Seconds since 1970.
     func isGood(_ certificate: OpaquePointer, for reference: ServerReference, at now: Int = time(nil)) -> Bool {
-        let fingerprint = CertificateFacts.fingerprint(of: certificate)
+        let fingerprint = CertificateInfo.fingerprint(of: certificate)
         return entries.withLock { entries in
             guard let entry = entries[fingerprint], let found = entry.verified[reference.domain] else { return false }
-            return (found..<found &+ Self.trustTime).contains(now) && entry.facts.notAfter.seconds > Int64(now)
+            return (found..<found &+ Self.trustTime).contains(now) && entry.info.notAfter.seconds > Int64(now)
         }
     }
 
@@ -47,13 +47,13 @@ final class KnownCertificates: Sendable {
     ///
     /// - Parameter now: Seconds since 1970.
     func noteGood(_ certificate: OpaquePointer, for reference: ServerReference, at now: Int = time(nil)) {
-        let facts = facts(of: certificate)
+        let info = info(of: certificate)
         entries.withLock { entries in
-            var entry = entries[facts.fingerprint] ?? Entry(facts: facts)
+            var entry = entries[info.fingerprint] ?? Entry(info: info)
             // One with a wildcard is good for as many domains as clients can think of.
             if entry.verified.count >= Self.limit { entry.verified.removeAll() }
             entry.verified[reference.domain] = now
-            entries[facts.fingerprint] = entry
+            entries[info.fingerprint] = entry
         }
     }
 }

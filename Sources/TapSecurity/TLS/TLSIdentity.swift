@@ -14,7 +14,7 @@ public final class TLSIdentity: @unchecked Sendable {
     /// The leaf's private key, an `EVP_PKEY *`.
     let key: OpaquePointer
     /// What the certificate says.
-    public let certificate: CertificateFacts
+    public let certificate: CertificateInfo
     /// ``chain`` as a `STACK_OF(X509) *`, which holds no references of its own; nil for an empty one.
     let chainStack: OpaquePointer?
 
@@ -28,7 +28,7 @@ public final class TLSIdentity: @unchecked Sendable {
         let stack = chain.isEmpty ? nil : OPENSSL_sk_new_null()
         for certificate in chain { OPENSSL_sk_push(stack, UnsafeRawPointer(certificate)) }
         chainStack = stack
-        certificate = CertificateFacts(leaf)
+        certificate = CertificateInfo(leaf)
         ERR_clear_error()
         let fits = X509_check_private_key(leaf, key) == 1
         ERR_clear_error()

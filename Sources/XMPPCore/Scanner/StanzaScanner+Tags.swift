@@ -109,7 +109,7 @@ extension StanzaScanner {
                 return .fault(code, at: start, limit: code == .tooManyNamespaces ? limits.namespaces : 0)
             }
             element.defaultBinding = scope.defaultBinding
-            if scope.hasDoubtfulURI { noteDoubt() }
+            if scope.hasDoubtfulURI { noteDifference() }
         }
         let binding: Int32
         switch tag.resolve(window, in: scope, defaultBinding: element.defaultBinding) {
@@ -159,7 +159,7 @@ extension StanzaScanner {
         outline.pointee.open(tag, at: start, of: window, scope.name(binding))
     }
 
-    private mutating func noteDoubt() {
+    private mutating func noteDifference() {
         head.isUnusual = true
         head.hasDoubtfulNamespace = true
         scope.hasDoubtfulURI = false
@@ -207,7 +207,7 @@ extension StanzaScanner {
         case .fault(let code, let at): return .fault(code, at: at, limit: 0)
         }
         if tag.hasReference { head.mayHoldSecret = true }
-        if scope.hasDoubtfulURI { noteDoubt() }
+        if scope.hasDoubtfulURI { noteDifference() }
         declarations = scope.declarations
         if tag.kind == .empty {
             head.isEmptyElement = true

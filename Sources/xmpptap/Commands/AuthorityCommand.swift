@@ -52,7 +52,7 @@ struct AuthorityCommand: ParsableCommand {
         @OptionGroup var config: ConfigOption
 
         func run() throws {
-            try AuthorityDesk(folder: folder.resolved()).create(domain, allowsPublicSuffix: allowPublicSuffix)
+            try AuthorityManager(folder: folder.resolved()).create(domain, allowsPublicSuffix: allowPublicSuffix)
         }
     }
 
@@ -85,7 +85,7 @@ struct AuthorityCommand: ParsableCommand {
         @OptionGroup var config: ConfigOption
 
         func run() throws {
-            try AuthorityDesk(folder: folder.resolved()).show(domain, isJSON: json)
+            try AuthorityManager(folder: folder.resolved()).show(domain, isJSON: json)
         }
     }
 
@@ -132,7 +132,7 @@ struct AuthorityCommand: ParsableCommand {
         @OptionGroup var config: ConfigOption
 
         func run() throws {
-            try AuthorityDesk(folder: folder.resolved()).export(domain, isDER: form == .der)
+            try AuthorityManager(folder: folder.resolved()).export(domain, isDER: form == .der)
         }
     }
 
@@ -160,7 +160,7 @@ struct AuthorityCommand: ParsableCommand {
         @OptionGroup var config: ConfigOption
 
         func run() throws {
-            try AuthorityDesk(folder: folder.resolved()).remove(domain)
+            try AuthorityManager(folder: folder.resolved()).remove(domain)
         }
     }
 }

@@ -42,7 +42,7 @@ struct DemoCommand: AsyncParsableCommand, Configurable {
 
     /// Runs the whole, and ends it in order; the records are with the logs then.
     private func play(_ tap: TapRun) async throws -> [DemoStep] {
-        let server = try await HouseServer.start(tap.cryptography, securedFrom: tap.clock.now().time)
+        let server = try await EphemeralServer.start(tap.cryptography, securedFrom: tap.clock.now().time)
         do {
             let steps = try await DemoRun(tap: tap, server: server).steps()
             await server.stop()

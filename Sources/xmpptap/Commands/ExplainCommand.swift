@@ -8,8 +8,8 @@ struct ExplainCommand: ParsableCommand, Configurable {
         commandName: "explain",
         abstract: "Say why a login failed, and what else a log or capture shows, put together.",
         discussion: """
-            Without a flag: how each session came to be ready for stanzas, rung by rung, or where it failed, why, and \
-            what to try; and why it ended. The rungs take a file recorded at verbose, as captures are. The exit code is \
+            Without a flag: how each session came to be ready for stanzas, step by step, or where it failed, why, and \
+            what to try; and why it ended. The steps need a file recorded at verbose, as captures are. The exit code is \
             1 where no session became ready.
 
             A client's own log will do as well, if it shows what it sent and received as XMPPFramework, slixmpp, Gajim \
@@ -44,8 +44,8 @@ struct ExplainCommand: ParsableCommand, Configurable {
         help: ArgumentHelp(
             "How the sessions are told: text, or drawn as svg or html.",
             discussion: """
-                A drawing shows who sent what to whom, the rungs beside it, and what xmpptap did itself. It draws the \
-                first \(DrawnStory.most) sessions; use --session to choose others.
+                A drawing shows who sent what to whom, the steps beside it, and what xmpptap did itself. It draws the \
+                first \(DiagramReport.most) sessions; use --session to choose others.
                 """,
             valueName: "text|svg|html"
         ),
@@ -81,15 +81,15 @@ struct ExplainCommand: ParsableCommand, Configurable {
     private static let everybody = "*"
 
     func run() throws {
-        guard let subscriptions else { return try explainLadders() }
+        guard let subscriptions else { return try explainTimelines() }
         guard format == .text else { throw Failure.usage("--format \(format.rawValue) is not for --subscriptions") }
         try explain(subscriptions: subscriptions)
     }
 
-    private func explainLadders() throws {
+    private func explainTimelines() throws {
         let wanted = Set(session)
-        var story = LadderStory(of: wanted)
-        var drawing = format.document.map { DrawnStory($0, of: wanted) }
+        var story = TimelineReport(of: wanted)
+        var drawing = format.document.map { DiagramReport($0, of: wanted) }
         var found = SessionsFound()
         let isWhole = try StoredRecords.read(files) { entry in
             switch entry {
@@ -117,7 +117,7 @@ struct ExplainCommand: ParsableCommand, Configurable {
 
     private func explain(subscriptions: String) throws {
         let wanted = Set(session)
-        var story = SubscriptionStory(of: subscriptions == Self.everybody ? nil : subscriptions)
+        var story = SubscriptionReport(of: subscriptions == Self.everybody ? nil : subscriptions)
         var found = SessionsFound()
         let isWhole = try StoredRecords.read(files) { entry in
             switch entry {

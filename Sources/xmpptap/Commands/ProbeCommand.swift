@@ -119,7 +119,7 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
         }
         let plan = try LogPlan(logs.request, in: .current, defaultSpec: Usual.spec)
         let tap = try TapRun(plan)
-        let story = json ? nil : ProbeStory(paint: Paint.forOutput)
+        let story = json ? nil : ProbeText(paint: Paint.forOutput)
         // A log on standard output would be torn apart by what is told meanwhile.
         let isLive = story != nil && !plan.logs.contains { $0.path == nil }
         let head = Once()
@@ -139,7 +139,7 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
             Self.show(ProbeJSON(report: report, comparison: comparison).lines)
         }
         guard report.outcome != .failed else {
-            throw Failure.told(report.verdict?.isOfNetwork == true ? .network : .checkFailed)
+            throw Failure.told(report.diagnosis?.isOfNetwork == true ? .network : .checkFailed)
         }
         guard path?.isReady ?? true else { throw Failure.told(.checkFailed) }
         guard isWhole, paths?.isWhole ?? true else { throw Failure.told(.file) }
@@ -166,9 +166,9 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
             )
         }
         guard let path = paths.path(with) else {
-            if let with { throw .usage("--with \(with): there is no such session with rungs in \(recording)") }
+            if let with { throw .usage("--with \(with): there is no such session with steps in \(recording)") }
             throw .file(
-                "\(recording) has no rungs to compare with: they are recorded from verbose on, as in a capture"
+                "\(recording) has no steps to compare with: they are recorded from verbose on, as in a capture"
             )
         }
         return path
@@ -193,7 +193,7 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
             plan,
             run: tap.run,
             clock: tap.clock,
-            recorder: tap.logs.recorder,
+            dispatcher: tap.logs.dispatcher,
             cryptography: tap.cryptography
         )
         do {

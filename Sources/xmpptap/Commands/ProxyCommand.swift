@@ -44,18 +44,18 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         )
         let interceptPlan = try InterceptPlan(intercept, plan, allowRemote: proxy.allowRemote)
         let logPlan = try LogPlan(logs.request, in: .current)
-        let desk = try interceptPlan.desk(OpenSSLCryptography())
+        let authenticator = try interceptPlan.authenticator(OpenSSLCryptography())
         for warning in plan.warnings + interceptPlan.warnings(plan) { Console.complain("warning: \(warning)") }
         let tap = try TapRun(logPlan)
         var session = tap.options
-        session.desk = desk
+        session.authenticator = authenticator
         session.onUnparsable = proxy.onUnparsable ?? (logs.logRequired ? .close : .relay)
         var limits = ProxyLimits(connections: ProcessLimits.sessions)
         interceptPlan.apply(to: &session)
         for flag in proxy.limit { flag.apply(to: &session, &limits) }
         let server = try await tap.finishing {
-            guard plan.needsServer else { return nil as HouseServer? }
-            return try await HouseServer.start(
+            guard plan.needsServer else { return nil as EphemeralServer? }
+            return try await EphemeralServer.start(
                 tap.cryptography,
                 securedFrom: interceptPlan.securesServer ? tap.clock.now().time : nil,
                 allowsRegistration: !proxy.allowRemote
@@ -65,7 +65,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
             do {
                 return try interceptPlan.interception(
                     authorities: authority,
-                    house: server?.authority,
+                    ephemeral: server?.authority,
                     limit: limits.authorities,
                     clock: tap.clock
                 )
@@ -108,9 +108,9 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         _ proxyProtocol: ProxyProtocol,
         _ session: SessionOptions,
         _ limits: ProxyLimits,
-        _ interception: (own: Interception?, house: Interception?),
+        _ interception: (own: Interception?, ephemeral: Interception?),
         _ tap: TapRun,
-        _ server: HouseServer?
+        _ server: EphemeralServer?
     ) -> ProxyService {
         // Where every listener names a server of its own, no client is sent to this one.
         let nobody = Endpoint(host: "127.0.0.1", port: 5222)
@@ -125,13 +125,13 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
             allowRemote: proxy.allowRemote,
             grace: .seconds(Int64(proxy.grace))
         )
-        configuration.upstreamInterception = interception.house
+        configuration.upstreamInterception = interception.ephemeral
         let welcome = Once()
         return ProxyService(
             configuration,
             run: tap.run,
             clock: tap.clock,
-            recorder: tap.logs.recorder,
+            dispatcher: tap.logs.dispatcher,
             logger: DiagnosticHandler.logger()
         ) { endpoint in
             if let server, plan.isServed(at: endpoint), welcome.isFirst() {

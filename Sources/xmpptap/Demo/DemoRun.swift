@@ -8,7 +8,7 @@ internal import TapNetwork
 /// The demo: a client that talks to the built-in server through a proxy.
 struct DemoRun {
     let tap: TapRun
-    let server: HouseServer
+    let server: EphemeralServer
 
     /// What the client has done. Returns when the proxy has ended.
     ///
@@ -25,7 +25,7 @@ struct DemoRun {
             ),
             run: tap.run,
             clock: tap.clock,
-            recorder: tap.logs.recorder,
+            dispatcher: tap.logs.dispatcher,
             logger: DiagnosticHandler.logger(.warning)
         ) { tell.yield($0) }
         let group = ServiceGroup(services: [service], logger: DiagnosticHandler.logger(.warning))

@@ -6,7 +6,7 @@ internal import TapSecurity
 /// Looks at everything that could stop the program from working here.
 enum Doctor {
     /// The findings, in the order in which they are told.
-    static func examine(port: UInt16 = UInt16(ListenSpec.defaultPort)) -> [Finding] {
+    static func examine(port: UInt16 = UInt16(ListenSpec.defaultPort)) -> [CheckResult] {
         var findings = [
             .ok("xmpptap", "\(Version.program) on \(system)"),
             libxml2(version: Version.libxml2),
@@ -26,7 +26,7 @@ enum Doctor {
 
     // MARK: Judgements
 
-    static func libxml2(version: String) -> Finding {
+    static func libxml2(version: String) -> CheckResult {
         let numbers = version.split(separator: ".").compactMap { Int($0) }
         guard numbers.count == 3, (numbers[0], numbers[1]) >= (2, 9) else {
             return .stop("libxml2", "\(version) is too old; install 2.9 or later (apt-get install libxml2)")
@@ -34,7 +34,7 @@ enum Doctor {
         return .ok("libxml2", version)
     }
 
-    static func openSSL(version: String) -> Finding {
+    static func openSSL(version: String) -> CheckResult {
         guard let major = version.split(separator: ".").first.flatMap({ Int($0) }), major >= 3 else {
             return .stop("OpenSSL", "\(version) is too old; install 3.0 or later (apt-get install libssl3)")
         }
@@ -42,7 +42,7 @@ enum Doctor {
     }
 
     /// Policies of a machine may forbid what logins need.
-    static func cryptography(_ cryptography: some Cryptography) -> Finding {
+    static func cryptography(_ cryptography: some Cryptography) -> CheckResult {
         let missing = [HashAlgorithm.sha1, .sha256].filter { (try? cryptography.digest($0, of: [])) == nil }
         guard missing.isEmpty, (try? cryptography.randomBytes(count: 16)) != nil else {
             let names = missing.map(\.rawValue).joined(separator: ", ")
@@ -54,7 +54,7 @@ enum Doctor {
         return .ok("cryptography", "SHA-1, SHA-256 and random numbers work")
     }
 
-    static func listening(_ port: UInt16, _ family: LoopbackPort.Family, error: Int32) -> Finding {
+    static func listening(_ port: UInt16, _ family: LoopbackPort.Family, error: Int32) -> CheckResult {
         let subject = "port \(port)"
         switch error {
         case 0:
@@ -75,7 +75,7 @@ enum Doctor {
         }
     }
 
-    static func descriptors(hard: UInt64) -> Finding {
+    static func descriptors(hard: UInt64) -> CheckResult {
         let sessions = ProcessLimits.sessions(descriptors: hard)
         let text = "\(hard) allowed, enough for \(sessions) sessions"
         if sessions < 8 { return .stop("descriptors", "\(text); raise the limit (ulimit -Hn 4096)") }
@@ -83,7 +83,7 @@ enum Doctor {
         return .ok("descriptors", text)
     }
 
-    static func folder(path: String, error: Int32) -> Finding {
+    static func folder(path: String, error: Int32) -> CheckResult {
         guard error == 0 else {
             return .note(
                 "logs",
@@ -93,7 +93,7 @@ enum Doctor {
         return .ok("logs", "can be written in \(path)")
     }
 
-    static func resolver(found: [String]) -> Finding {
+    static func resolver(found: [String]) -> CheckResult {
         guard !found.isEmpty else {
             return .note(
                 "names",
@@ -107,24 +107,24 @@ enum Doctor {
     }
 
     /// Where a client of a domain would be sent to.
-    static func servers(of domain: Upstream.Domain, resolver: Endpoint?) -> [Finding] {
+    static func servers(of domain: Upstream.Domain, resolver: Endpoint?) -> [CheckResult] {
         let report = DomainReport.look(at: domain, resolver: resolver)
         let findings = report.steps.map { step in
             let text = "\(step.subject): \(step.finding)"
-            return step.outcome == .ok ? Finding.ok(domain.name, text) : .note(domain.name, text)
+            return step.outcome == .ok ? CheckResult.ok(domain.name, text) : .note(domain.name, text)
         }
         let way = "clients of it cannot be served; ask who runs it, or name its server with --upstream HOST:PORT"
         return findings + (report.fault.map { [.stop(domain.name, "\($0): \(way)")] } ?? [])
     }
 
     /// Authorities of this program that are trusted too widely, or are not valid.
-    static func authorities(_ folder: AuthorityFolder, at now: Timestamp) -> [Finding] {
+    static func authorities(_ folder: AuthorityFolder, at now: Timestamp) -> [CheckResult] {
         (TrustedEverywhere.warnings(folder) + OutdatedAuthorities.warnings(folder, at: now)).map {
             .note("authorities", $0)
         }
     }
 
-    static func output(_ surroundings: LogPlan.Surroundings) -> Finding {
+    static func output(_ surroundings: LogPlan.Surroundings) -> CheckResult {
         guard surroundings.isTerminal else {
             return .ok("output", "no terminal: the log shows info unless --log says more")
         }

@@ -5,7 +5,7 @@ internal import TapCore
 /// All logs of a run, open.
 final class OpenLogs: Sendable {
     /// Hands records to all of them.
-    let recorder: Recorder
+    let dispatcher: RecordDispatcher
 
     private let sinks: [(name: String, sink: LogSink)]
     private let watch: Watch
@@ -76,7 +76,7 @@ final class OpenLogs: Sendable {
         }
         self.sinks = sinks
         self.watch = watch
-        recorder = Recorder(sinks.map(\.1))
+        dispatcher = RecordDispatcher(sinks.map(\.1))
     }
 
     /// Refuses to add JSON to a file that holds something else: nothing could read it back.

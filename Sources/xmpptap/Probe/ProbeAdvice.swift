@@ -1,6 +1,6 @@
 internal import TapCore
 
-extension LoginVerdict {
+extension LoginDiagnosis {
     /// What to try, in the terms of `probe`: its flags are not those of the proxy.
     ///
     /// - Parameter isDirect: The probe began with TLS.
@@ -8,7 +8,7 @@ extension LoginVerdict {
         var words = advice
         for (theirs, ours) in Self.terms { words = words.replacing(theirs, with: ours) }
         // A port that is taken for one of the other kind does not say so.
-        switch (cause, rung) {
+        switch (cause, loginStep) {
         case (.serverGone, .streamOpen), (.serverSilent, .streamOpen), (.notXMPP, .streamOpen):
             let isTold = isDirect || words.contains("--direct-tls")
             return isTold ? words : "\(words); a port where TLS comes first wants --direct-tls"
@@ -26,12 +26,12 @@ extension LoginVerdict {
         (", or, for a test alone, use --upstream-insecure", ""), (", or lower the least version by --tls-min", ""),
     ]
 
-    /// The rung that failed, as people call it.
+    /// The step that failed, as people call it.
     var step: String {
-        switch rung {
-        case .tls, .sasl, .sasl2, .startTLS: rung.rawValue.uppercased()
+        switch loginStep {
+        case .tls, .sasl, .sasl2, .startTLS: loginStep.rawValue.uppercased()
         case .nameLookup: "the look-up of names"
-        default: rung.rawValue.replacing("-", with: " ")
+        default: loginStep.rawValue.replacing("-", with: " ")
         }
     }
 

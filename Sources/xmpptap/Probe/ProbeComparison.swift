@@ -1,16 +1,16 @@
 internal import TapCore
 internal import TapNetwork
 
-/// A probe's ladder and that of a recorded client, side by side.
+/// A probe's timeline and that of a recorded client, side by side.
 struct ProbeComparison {
     let path: RecordedPaths.Path
-    let comparison: LadderComparison
+    let comparison: TimelineComparison
     /// Whether the probe got to the top: else there is no path that works to compare with.
     let isReady: Bool
 
     init(_ report: ProbeReport, _ path: RecordedPaths.Path) {
         self.path = path
-        comparison = LadderComparison(working: report.rungs, other: path.rungs)
+        comparison = TimelineComparison(working: report.timeline, other: path.steps)
         isReady = report.outcome == .ready
     }
 
@@ -41,23 +41,23 @@ struct ProbeComparison {
         }
         lines.append("")
         let isBad = !path.isReady
-        lines += ProbeStory.wrapped(Console.escaped(sentence), to: 98).enumerated().map { number, line in
+        lines += ProbeText.wrapped(Console.escaped(sentence), to: 98).enumerated().map { number, line in
             "\(number == 0 ? (isBad ? paint("✗", .red) : paint("✓", .green)) : " ") \(paint(line, .bold))"
         }
-        guard let verdict = path.verdict else { return lines }
-        let more = [ProbeStory.sentence(verdict.finding, rule: verdict.rule), "try: \(verdict.advice)"]
-        return lines + more.flatMap { ProbeStory.wrapped(Console.escaped($0), to: 98) }.map { "  \($0)" }
+        guard let diagnosis = path.diagnosis else { return lines }
+        let more = [ProbeText.sentence(diagnosis.finding, rule: diagnosis.rule), "try: \(diagnosis.advice)"]
+        return lines + more.flatMap { ProbeText.wrapped(Console.escaped($0), to: 98) }.map { "  \($0)" }
     }
 
-    private static func cell(_ rung: LadderComparison.Rung?, _ width: Int, _ paint: Paint) -> String {
-        guard let rung else { return String(repeating: " ", count: max(0, width)) }
+    private static func cell(_ loginStep: TimelineComparison.LoginStep?, _ width: Int, _ paint: Paint) -> String {
+        guard let loginStep else { return String(repeating: " ", count: max(0, width)) }
         let (mark, colour): (String, Paint.Colour) =
-            switch rung.outcome {
+            switch loginStep.outcome {
             case "ok": ("✓", .green)
             case "failed": ("✗", .red)
             default: ("–", .dim)
             }
-        let words = Console.escaped(rung.words)
+        let words = Console.escaped(loginStep.words)
         return "\(paint(mark, colour)) \(words.padded(to: width - 2))"
     }
 
@@ -65,14 +65,14 @@ struct ProbeComparison {
 
     /// For programs; see ``ProbeJSON``.
     var json: [String] {
-        let rungs = comparison.rows.map { row in
-            ProbeJSON.object("rung") {
-                if let rung = row.working { $0.field("probe", "\(rung.words): \(rung.outcome)") }
-                if let rung = row.other { $0.field("client", "\(rung.words): \(rung.outcome)") }
+        let steps = comparison.rows.map { row in
+            ProbeJSON.object("comparison-step") {
+                if let loginStep = row.working { $0.field("probe", "\(loginStep.words): \(loginStep.outcome)") }
+                if let loginStep = row.other { $0.field("client", "\(loginStep.words): \(loginStep.outcome)") }
                 $0.field("differs", row.isDifference)
             }
         }
-        return rungs + [
+        return steps + [
             ProbeJSON.object("comparison") {
                 $0.field("session", path.number)
                 $0.field("ready", path.isReady)

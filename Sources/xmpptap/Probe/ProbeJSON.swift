@@ -9,9 +9,9 @@ internal import XMPPCore
 /// | `probe` | first: `account`, `tool`, `time` |
 /// | `step` | `step`, `outcome` (`ok`, `note`, `failed`, `skipped`), `text`, `duration` (seconds), `details` |
 /// | `grade` | `subject`, `grade` (`A`, `B`, `C`, `F`; absent where it cannot be told), `text`, `rule` |
-/// | `rung` | of a comparison: `probe`, `client`, `differs` |
+/// | `comparison-step` | of a comparison: `probe`, `client`, `differs` |
 /// | `comparison` | `session`, `ready`, `text` |
-/// | `verdict` | last: `outcome` (`ready`, `offered`, `failed`), `grade`, `jid`, `duration`, and where it failed `cause`, `rung`, `side`, `rule`, `text`, `try` |
+/// | `result` | last: `outcome` (`ready`, `offered`, `failed`), `grade`, `jid`, `duration`, and where it failed `cause`, `step`, `side`, `rule`, `text`, `try` |
 struct ProbeJSON {
     let report: ProbeReport
     /// What the client of a recording did, where there is one.
@@ -19,7 +19,7 @@ struct ProbeJSON {
 
     /// The lines.
     var lines: [String] {
-        [header] + report.steps.map(Self.line) + report.grades.map(Self.line) + (comparison?.json ?? []) + [verdict]
+        [header] + report.steps.map(Self.line) + report.grades.map(Self.line) + (comparison?.json ?? []) + [diagnosis]
     }
 
     private var header: String {
@@ -55,7 +55,7 @@ struct ProbeJSON {
         }
     }
 
-    private static func append(_ entry: Facts.Entry, to line: inout LineBuffer) {
+    private static func append(_ entry: Attributes.Entry, to line: inout LineBuffer) {
         line.field(named: entry.name)
         switch entry.value {
         case .string(let text): line.appendJSONString(text)
@@ -64,7 +64,7 @@ struct ProbeJSON {
         case .strings(let list):
             line.openArray()
             for text in list {
-                line.separate()
+                line.asymmetric()
                 line.appendJSONString(text)
             }
             line.closeArray()
@@ -80,19 +80,19 @@ struct ProbeJSON {
         }
     }
 
-    private var verdict: String {
-        Self.object("verdict") {
+    private var diagnosis: String {
+        Self.object("result") {
             $0.field("outcome", "\(report.outcome)")
             if let grade = report.grade { $0.field("grade", grade.rawValue) }
             if let jid = report.jid { $0.field("jid", jid) }
             if let time = report.timeToReady { $0.field("duration", seconds: time) }
-            guard let verdict = report.verdict else { return }
-            $0.field("cause", verdict.cause.rawValue)
-            $0.field("rung", verdict.rung.rawValue)
-            $0.field("side", verdict.side.rawValue)
-            if let rule = verdict.rule { $0.field("rule", rule) }
-            $0.field("text", verdict.finding)
-            $0.field("try", verdict.probeAdvice(isDirect: report.isDirect))
+            guard let diagnosis = report.diagnosis else { return }
+            $0.field("cause", diagnosis.cause.rawValue)
+            $0.field("step", diagnosis.loginStep.rawValue)
+            $0.field("side", diagnosis.side.rawValue)
+            if let rule = diagnosis.rule { $0.field("rule", rule) }
+            $0.field("text", diagnosis.finding)
+            $0.field("try", diagnosis.probeAdvice(isDirect: report.isDirect))
         }
     }
 

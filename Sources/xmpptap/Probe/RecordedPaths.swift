@@ -1,15 +1,15 @@
 internal import TapCapture
 internal import TapCore
 
-/// The ladders of the sessions in a file, to hold one of them against a probe's.
+/// The timelines of the sessions in a file, to hold one of them against a probe's.
 struct RecordedPaths {
     /// One session.
     struct Path {
         let number: UInt64
         var who: String?
-        var rungs: [Record] = []
+        var steps: [Record] = []
         var isReady = false
-        var verdict: LoginVerdict?
+        var diagnosis: LoginDiagnosis?
     }
 
     private struct Key: Hashable {
@@ -44,16 +44,16 @@ struct RecordedPaths {
         }
         if let who = record.jid ?? record.user { paths[key]?.who = who }
         switch record.code {
-        case Rung.code: paths[key]?.rungs.append(record)
+        case LoginStep.code: paths[key]?.steps.append(record)
         case "session-ready": paths[key]?.isReady = true
-        case LoginVerdict.code: paths[key]?.verdict = LoginVerdict(record)
+        case LoginDiagnosis.code: paths[key]?.diagnosis = LoginDiagnosis(record)
         default: break
         }
     }
 
     /// The session that was asked for by its number; else the first that failed, else the first.
     func path(_ number: UInt64?) -> Path? {
-        let all = order.compactMap { paths[$0] }.filter { !$0.rungs.isEmpty }
+        let all = order.compactMap { paths[$0] }.filter { !$0.steps.isEmpty }
         if let number { return all.first { $0.number == number } }
         return all.first { !$0.isReady } ?? all.first
     }

@@ -10,7 +10,7 @@ struct InterceptPlan {
     private let domains: [String]
     private let allowRemote: Bool
     /// All clients are served by the built-in server.
-    private let isHouseAlone: Bool
+    private let isBuiltInOnly: Bool
     /// The built-in server is to have TLS: it serves all clients, and theirs is ended.
     let securesServer: Bool
 
@@ -53,7 +53,7 @@ struct InterceptPlan {
             throw .usage("--server-tls direct: the built-in server has no port that begins with TLS; add --upstream")
         }
         self.allowRemote = allowRemote
-        isHouseAlone = plan.needsServer && upstreams.isEmpty
+        isBuiltInOnly = plan.needsServer && upstreams.isEmpty
         domains = upstreams.flatMap { upstream -> [String] in
             if case .domains(let domains) = upstream { domains.map(\.name) } else { [] }
         }
@@ -142,10 +142,10 @@ struct InterceptPlan {
     /// - Returns: How TLS is ended before servers of the user's own, and before the built-in one.
     func interception(
         authorities: AuthorityFolderOption,
-        house: HouseAuthority?,
+        ephemeral: EphemeralAuthority?,
         limit: Int,
         clock: RunClock
-    ) throws(Failure) -> (own: Interception?, house: Interception?) {
+    ) throws(Failure) -> (own: Interception?, ephemeral: Interception?) {
         guard let options else { return (nil, nil) }
         if options.upstreamInsecure {
             Console.complain(
@@ -168,8 +168,8 @@ struct InterceptPlan {
             var plain = ServerLegTLS()
             plain.minimumVersion = server.minimumVersion
             plain.keyLog = server.keyLog
-            let housed = try house?.interception(plain, client)
-            guard !isHouseAlone else { return (housed, nil) }
+            let housed = try ephemeral?.interception(plain, client)
+            guard !isBuiltInOnly else { return (housed, nil) }
             server.identity = try Self.identity(options.upstreamCertificate, options.upstreamKey)
             let own = try Self.identity(options.certificate, options.key)
             return (
@@ -187,10 +187,10 @@ struct InterceptPlan {
     }
 
     /// Reads the accounts whose logins are ended here; nil where none are.
-    func desk(_ cryptography: OpenSSLCryptography) throws(Failure) -> AccountDesk? {
+    func authenticator(_ cryptography: OpenSSLCryptography) throws(Failure) -> AccountStore? {
         guard let options, let path = options.accounts else { return nil }
         do {
-            return try AccountDesk(
+            return try AccountStore(
                 AccountsFile(path: path).accounts,
                 hasCertificate: options.upstreamCertificate != nil,
                 cryptography: cryptography

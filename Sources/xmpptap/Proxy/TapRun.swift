@@ -33,7 +33,7 @@ struct TapRun {
             now: { clock.now() }
         )
         logs = try OpenLogs(plan, run: logged)
-        options = SessionOptions(level: logs.recorder.level, redaction: plan.redaction)
+        options = SessionOptions(level: logs.dispatcher.level, redaction: plan.redaction)
         self.cryptography = cryptography
         self.clock = clock
     }

@@ -63,7 +63,7 @@ struct HostileContactLongTests {
         }
 
         /// Connections to servers that the proxy has logged.
-        private var connections: Int { Tap.read(tap.json).ranges(of: "\"rung\":\"connect\"").count }
+        private var connections: Int { Tap.read(tap.json).ranges(of: "\"step\":\"connect\"").count }
 
         /// What must hold after anything.
         func check(_ what: String, logsIn: Bool = true) async throws {

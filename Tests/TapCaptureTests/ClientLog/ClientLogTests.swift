@@ -29,8 +29,8 @@ struct ClientLogTests {
         return told
     }
 
-    private static func rungs(_ told: [Told]) -> [String] {
-        told.filter { $0.record.code == Rung.code }.compactMap(\.record.message)
+    private static func steps(_ told: [Told]) -> [String] {
+        told.filter { $0.record.code == LoginStep.code }.compactMap(\.record.message)
     }
 
     /// Whether nothing of a secret stands in what would be written.
@@ -101,7 +101,7 @@ struct ClientLogTests {
         )
         #expect(header.tool == "a client's log" && header.redaction == .secrets && !header.isComplete)
         #expect(
-            Self.rungs(told) == [
+            Self.steps(told) == [
                 "connect: skipped, not told in a client's log", "stream-open: ok", "features: ok", "mechanism: ok",
                 "sasl: ok", "stream-open: ok", "features: ok", "bind: ok", "ready: ok",
             ]
@@ -128,13 +128,13 @@ struct ClientLogTests {
 
             """
         )
-        let verdict = try #require(told.compactMap { LoginVerdict($0.record) }.first)
-        #expect(verdict.cause == .notAuthorized && verdict.rung == .sasl)
-        let rung = try #require(
-            told.last { $0.record.condition == "not-authorized" && $0.record.code == Rung.code }?.record
+        let diagnosis = try #require(told.compactMap { LoginDiagnosis($0.record) }.first)
+        #expect(diagnosis.cause == .notAuthorized && diagnosis.loginStep == .sasl)
+        let loginStep = try #require(
+            told.last { $0.record.condition == "not-authorized" && $0.record.code == LoginStep.code }?.record
         )
-        #expect(rung.roundTrip == 1_009_218_000)
-        #expect(rung.time == Timestamp(rfc3339: "2026-11-21T18:18:31.969781Z"))
+        #expect(loginStep.roundTrip == 1_009_218_000)
+        #expect(loginStep.time == Timestamp(rfc3339: "2026-11-21T18:18:31.969781Z"))
         #expect(told.last?.record.message == "its end is not recorded")
     }
 
@@ -170,13 +170,13 @@ struct ClientLogTests {
             """
         )
         #expect(
-            Self.rungs(told) == [
+            Self.steps(told) == [
                 "connect: skipped, not told in a client's log", "stream-open: ok", "features: ok", "starttls: ok",
                 "tls: skipped, not told; the streams that follow are those inside", "stream-open: ok", "features: ok",
                 "mechanism: failed, the client did not go on from here",
             ]
         )
-        #expect(told.compactMap { LoginVerdict($0.record)?.cause } == [.noCommonMechanism])
+        #expect(told.compactMap { LoginDiagnosis($0.record)?.cause } == [.noCommonMechanism])
         #expect(!told.contains { $0.record.code == "unexpected-restart" || $0.record.code == "starttls-injection" })
         #expect(told.filter { $0.record.code == "foreign-line" }.count == 1)
     }
@@ -193,7 +193,7 @@ struct ClientLogTests {
             """
         let (_, told) = try Self.read(login + login.replacing("12:00", with: "12:01"))
         #expect(told.filter { $0.record.code == "session-ended" }.map(\.record.session) == [1, 2])
-        #expect(told.compactMap { LoginVerdict($0.record)?.cause } == [.notAuthorized, .notAuthorized])
+        #expect(told.compactMap { LoginDiagnosis($0.record)?.cause } == [.notAuthorized, .notAuthorized])
     }
 
     @Test func `A log without any header has them inferred behind each success`() throws {
@@ -217,7 +217,7 @@ struct ClientLogTests {
             "DEBUG:slixmpp.xmlstream.xmlstream:RECV: \(Self.features)\r\nDEBUG:slixmpp.xmlstream.xmlstream:SEND: \(Self.auth)\r\n"
                 + "INFO:slixmpp:something else\r\nERROR:slixmpp:failed\r\nDEBUG:slixmpp.xmlstream.xmlstream:RECV: \(Self.failure)"
         )
-        #expect(told.compactMap { LoginVerdict($0.record)?.cause } == [.notAuthorized])
+        #expect(told.compactMap { LoginDiagnosis($0.record)?.cause } == [.notAuthorized])
         #expect(
             told.filter { $0.record.code == "foreign-line" }.compactMap(\.record.message)
                 == ["INFO:slixmpp:something else", "ERROR:slixmpp:failed"]

@@ -47,7 +47,7 @@ import XMPPCore
         return reader
     }
 
-    @Test func aLoginThatFailedIsDrawnWithItsVerdict() throws {
+    @Test func aLoginThatFailedIsDrawnWithItsDiagnosis() throws {
         let image = try Self.read(DiagramForm(.svg).draw([Self.diagram(Self.failed())]))
         #expect(image.counts["svg"] == 1)
         // Two headers, features, and what was said of the password.
@@ -79,7 +79,7 @@ import XMPPCore
         for told in harness.told {
             var record = told.record
             if told.xml?.contains("Wherefore") == true {
-                record.verdict = "dropped"
+                record.action = "dropped"
                 record.rule = "typing.pfw:4"
             }
             diagram.note(record, content: told.content.span)
@@ -135,12 +135,12 @@ import XMPPCore
             record.message = words
             record.jid = words
             record.condition = words
-            record.verdict = words
+            record.action = words
             record.rule = words
             return record
         }
-        var rung = record(Rung.code)
-        rung.details = [Rung.code: .string(words), Rung.outcomeDetail: .string("failed")]
+        var loginStep = record(LoginStep.code)
+        loginStep.details = [LoginStep.code: .string(words), LoginStep.outcomeDetail: .string("failed")]
         var item = record(nil, .stanza)
         let content = Array(words.utf8)
         item.direction = .send
@@ -148,7 +148,7 @@ import XMPPCore
         item.type = item.name
         item.id = item.name
         var diagram = SequenceDiagram(session: 1)
-        for record in [record(nil), rung, item, record(SessionFacts.endedCode)] {
+        for record in [record(nil), loginStep, item, record(SessionInfo.endedCode)] {
             diagram.note(record, content: content.span)
         }
         return diagram
@@ -167,7 +167,7 @@ import XMPPCore
             let drawing = DiagramForm(document).draw([Self.diagram(saying: "ab\(scalar)cd")], note: "ab\(scalar)cd")
             #expect(!drawing.unicodeScalars.contains(scalar))
             let name = "ab\\u{\(String(scalar.value, radix: 16))}cd"
-            // The line above and below, who it is of, the remark, a rung's name and its condition, an item's name, type,
+            // The line above and below, who it is of, the remark, a step's name and its condition, an item's name, type,
             // id, condition and mark, the ending.
             #expect(drawing.components(separatedBy: name).count > 12, "\(drawing)")
         }

@@ -185,8 +185,8 @@ import XMPPCore
     }
 
     @Test func manyFactsAreRefusedRatherThanSorted() {
-        let facts = (0..<2000).map { "\"f\($0)\":1" }.joined(separator: ",")
-        #expect(throws: RecordLineError.self) { try self.read("{\(self.minimal),\"details\":{\(facts)}}") }
+        let details = (0..<2000).map { "\"f\($0)\":1" }.joined(separator: ",")
+        #expect(throws: RecordLineError.self) { try self.read("{\(self.minimal),\"details\":{\(details)}}") }
     }
 
     @Test func noDamageToALineDoesHarm() {

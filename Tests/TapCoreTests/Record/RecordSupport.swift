@@ -80,17 +80,17 @@ extension Sample {
     static func random(_ random: inout SeededGenerator) -> Sample {
         func maybe<Value>(_ value: Value) -> Value? { Bool.random(using: &random) ? value : nil }
         func text() -> String { random.hostileText(count: Int.random(in: 0..<12, using: &random)) }
-        func facts() -> Facts {
-            var facts = Facts()
+        func details() -> Attributes {
+            var details = Attributes()
             for _ in 0..<Int.random(in: 0..<4, using: &random) {
                 switch UInt8.random(in: 0..<4, using: &random) {
-                case 0: facts[text()] = .string(text())
-                case 1: facts[text()] = .integer(Int64.random(in: .min ... .max, using: &random))
-                case 2: facts[text()] = .boolean(Bool.random(using: &random))
-                default: facts[text()] = .strings((0..<Int.random(in: 0..<3, using: &random)).map { _ in text() })
+                case 0: details[text()] = .string(text())
+                case 1: details[text()] = .integer(Int64.random(in: .min ... .max, using: &random))
+                case 2: details[text()] = .boolean(Bool.random(using: &random))
+                default: details[text()] = .strings((0..<Int.random(in: 0..<3, using: &random)).map { _ in text() })
                 }
             }
-            return facts
+            return details
         }
         var sample = Sample(
             Record.Kind.allCases.randomElement(using: &random) ?? .note,
@@ -128,7 +128,7 @@ extension Sample {
         }
         sample.record.answers = maybe(UInt64.random(in: 0 ... .max, using: &random))
         sample.record.roundTrip = maybe(Int64.random(in: -1000 ... .max, using: &random))
-        sample.record.verdict = maybe(text())
+        sample.record.action = maybe(text())
         sample.record.rule = maybe(text())
         sample.record.isTruncated = Bool.random(using: &random)
         sample.record.digest = maybe(text())
@@ -136,10 +136,10 @@ extension Sample {
         sample.record.code = maybe(text())
         sample.record.message = maybe(text())
         sample.record.summary = maybe(text())
-        sample.record.sasl = maybe(facts())
-        sample.record.tls = maybe(facts())
-        sample.record.sm = maybe(facts())
-        sample.record.details = maybe(facts())
+        sample.record.sasl = maybe(details())
+        sample.record.tls = maybe(details())
+        sample.record.sm = maybe(details())
+        sample.record.details = maybe(details())
         sample.record.origin = Bool.random(using: &random) ? .tap : .peer
         return sample
     }

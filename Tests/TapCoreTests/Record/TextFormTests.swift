@@ -108,12 +108,12 @@ import XMPPCore
 
     @Test func whatTheTapDidStandsBeforeTheColon() throws {
         var sample = Sample.roster
-        sample.record.verdict = "dropped"
+        sample.record.action = "dropped"
         sample.record.rule = "typing.pfw:4"
         let lines = try sample.text("verbose").split(separator: "\n")
         #expect(lines[0].hasSuffix("] RECV dropped typing.pfw:4: <iq type=\"result\"/>"))
         #expect(lines[1].contains("] RECV dropped typing.pfw:4: iq result 192.168.1.1 → "))
-        sample.record.verdict = nil
+        sample.record.action = nil
         sample.record.rule = nil
         sample.record.origin = .tap
         #expect(try sample.text("info").contains("] RECV tap: iq result "))

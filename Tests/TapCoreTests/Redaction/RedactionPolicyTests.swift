@@ -127,8 +127,8 @@ import XMPPCore
         let items = SecretCatalogue.inEveryWrapping(SecretCatalogue.texts + SecretCatalogue.people)
         for item in items { harness.say([(item.direction, item.xml)], piece: piece) }
         // What is torn, too large and unparsable.
-        harness.recv("<message from='juliet@example.org/balcony'><body>Zk4 bring ye ladder<\u{1}</body>")
-        harness.send("<message to='juliet@example.org/balcony'><body>Zk4 bring ye ladder")
+        harness.recv("<message from='juliet@example.org/balcony'><body>Zk4 bring ye timeline<\u{1}</body>")
+        harness.send("<message to='juliet@example.org/balcony'><body>Zk4 bring ye timeline")
         harness.end(.client, .reset)
         harness.end(.server)
         harness.close()

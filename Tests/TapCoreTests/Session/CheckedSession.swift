@@ -94,7 +94,7 @@ struct CheckedSession: ~Copyable {
 
     private mutating func check() {
         for direction in Direction.allCases {
-            let waiting = harness.session.pipes[direction].decoder.pendingCount
+            let waiting = harness.session.directions[direction].decoder.pendingCount
             peak = max(peak, waiting)
             let bound = max(options.limits.itemBytes, options.waitingBytes) + largestRead
             #expect(waiting <= bound, "\(direction): \(waiting) bytes wait")
@@ -118,7 +118,7 @@ struct CheckedSession: ~Copyable {
     /// What a direction passed on, without what the tap itself said at the end.
     private func passed(_ direction: Direction) -> [UInt8] {
         let bytes = direction == .send ? harness.toServer : harness.toClient
-        guard case .tap = harness.session.facts.ending else { return bytes }
+        guard case .tap = harness.session.info.ending else { return bytes }
         let text = String(decoding: bytes, as: UTF8.self)
         guard text.hasSuffix("</stream:stream>") else { return bytes }
         let error = text.ranges(of: "<stream:error>").last
@@ -138,7 +138,7 @@ struct CheckedSession: ~Copyable {
         let (came, passed) = (arrived[direction, default: []], passed(direction))
         let isTrue = came.starts(with: passed)
         #expect(isTrue, "\(direction): \(passed.count) bytes passed are not the first that came")
-        let isRefused = if case .tap = harness.session.facts.ending { true } else { false }
+        let isRefused = if case .tap = harness.session.info.ending { true } else { false }
         // A reset may overtake what was on its way; an end may not.
         if !isRefused, ends.values.allSatisfy({ $0 == .finished }) {
             #expect(passed.count == came.count, "\(direction): \(passed.count) of \(came.count) bytes passed")

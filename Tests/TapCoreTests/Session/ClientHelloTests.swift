@@ -79,7 +79,7 @@ private func hello(extensions: [(UInt16, [UInt8])]) -> [UInt8] {
         #expect(hello.cipherCount == 30)
         #expect(!hello.offersResumption)
         #expect(
-            hello.facts == [
+            hello.details == [
                 "server_name": "xmpp.example.org", "alpn": .strings(["xmpp-client", "h2"]), "version": "TLS 1.3",
                 "legacy_version": "TLS 1.2",
                 "supported_versions": .strings(["TLS 1.3", "TLS 1.2", "TLS 1.1", "TLS 1.0"]), "ciphers": 30,
@@ -97,7 +97,7 @@ private func hello(extensions: [(UInt16, [UInt8])]) -> [UInt8] {
         #expect(hello.supportedVersions == [])
         #expect(hello.version == 0x0303)
         #expect(hello.cipherCount == 1)
-        #expect(hello.facts == ["version": "TLS 1.2", "legacy_version": "TLS 1.2", "ciphers": 1])
+        #expect(hello.details == ["version": "TLS 1.2", "legacy_version": "TLS 1.2", "ciphers": 1])
     }
 
     @Test func howeverItIsCutItSaysTheSame() {
@@ -170,7 +170,7 @@ private func hello(extensions: [(UInt16, [UInt8])]) -> [UInt8] {
             }
             if Bool.random(using: &random) { input.removeLast(Int.random(in: 0..<input.count, using: &random)) }
             switch read(input, cuts: [Int.random(in: 0...input.count, using: &random)]) {
-            case .hello(let hello): outcomes.insert("hello \(hello.facts.isEmpty)")
+            case .hello(let hello): outcomes.insert("hello \(hello.details.isEmpty)")
             case .malformed: outcomes.insert("malformed")
             case .notTLS: outcomes.insert("not TLS")
             case .needMore: outcomes.insert("more")

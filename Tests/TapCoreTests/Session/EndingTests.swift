@@ -21,12 +21,12 @@ import XMPPCore
         _ harness: inout SessionHarness,
         _ leg: Leg,
         _ end: LegEnd
-    ) -> (words: String?, verdict: String?) {
+    ) -> (words: String?, closeReason: String?) {
         harness.end(leg, end)
         harness.end(leg.other, .finished)
         harness.close()
         let record = harness.told(code: "session-ended").first?.record
-        return (record?.message, record?.details?["verdict"]?.text)
+        return (record?.message, record?.details?["close_reason"]?.text)
     }
 
     private static let ping = "<iq type='get' id='p1'><ping xmlns='urn:xmpp:ping'/></iq>"
@@ -36,7 +36,7 @@ import XMPPCore
         harness.recv(Self.ping)
         Self.wait(20, &harness)
         let told = Self.end(&harness, .server, .finished)
-        #expect(told.verdict == "ping-timeout")
+        #expect(told.closeReason == "ping-timeout")
         #expect(
             told.words == "the server's connection ended without the end of its stream; "
                 + "its ping had no answer for 20 s"
@@ -48,18 +48,18 @@ import XMPPCore
         harness.recv(Self.ping)
         harness.send("<iq type='result' id='p1'/>")
         Self.wait(20, &harness)
-        #expect(Self.end(&harness, .server, .finished).verdict == "unclean")
+        #expect(Self.end(&harness, .server, .finished).closeReason == "unclean")
     }
 
     @Test func aPingOfTheOtherSideOrOneJustSentExplainsNothing() {
         var other = Self.open()
         other.send(Self.ping)
         Self.wait(20, &other)
-        #expect(Self.end(&other, .server, .finished).verdict == "unclean")
+        #expect(Self.end(&other, .server, .finished).closeReason == "unclean")
         var young = Self.open()
         young.recv(Self.ping)
         Self.wait(1, &young)
-        #expect(Self.end(&young, .server, .reset).verdict == "reset")
+        #expect(Self.end(&young, .server, .reset).closeReason == "reset")
     }
 
     @Test func anAcknowledgementThatNeverCameIsTheReason() {
@@ -71,7 +71,7 @@ import XMPPCore
         harness.recv("<r xmlns='urn:xmpp:sm:3'/>")
         Self.wait(5, &harness)
         let told = Self.end(&harness, .server, .reset)
-        #expect(told.verdict == "ack-timeout")
+        #expect(told.closeReason == "ack-timeout")
         #expect(told.words?.hasSuffix("its request for an acknowledgement had no answer for 14 s") == true)
     }
 
@@ -79,7 +79,7 @@ import XMPPCore
         var harness = Self.open()
         Self.wait(300, &harness)
         let told = Self.end(&harness, .client, .finished)
-        #expect(told.verdict == "idle")
+        #expect(told.closeReason == "idle")
         #expect(told.words?.hasSuffix("; after 300 s without a byte in either direction") == true)
     }
 
@@ -98,12 +98,12 @@ import XMPPCore
             ("<host-gone NS/>", "stream-error", "host-gone"),
             ("<connection-timeout NS/>", "idle", "connection-timeout"),
         ]
-    ) func aStreamErrorIsTheReason(error: String, verdict: String, words: String) {
+    ) func aStreamErrorIsTheReason(error: String, closeReason: String, words: String) {
         var harness = Self.open()
         let content = error.replacing("NS", with: "xmlns='urn:ietf:params:xml:ns:xmpp-streams'")
         harness.recv("<stream:error>\(content)</stream:error></stream:stream>")
         let told = Self.end(&harness, .server, .finished)
-        #expect(told.verdict == verdict)
+        #expect(told.closeReason == closeReason)
         #expect(told.words == "ended by a stream error of the server: \(words)")
     }
 
@@ -114,7 +114,7 @@ import XMPPCore
         harness.recv(
             "<stream:error><connection-timeout xmlns='urn:ietf:params:xml:ns:xmpp-streams'/></stream:error>"
         )
-        #expect(Self.end(&harness, .server, .finished).verdict == "ping-timeout")
+        #expect(Self.end(&harness, .server, .finished).closeReason == "ping-timeout")
     }
 
     private static let late = "<a xmlns='urn:xmpp:sm:3' h='3'/><presence type='unavailable'/>"
@@ -204,19 +204,19 @@ import XMPPCore
         #expect(note.message?.contains("<a xmlns='urn:xmpp:sm:3' h='3'/>") == true, "\(note.message ?? "")")
         #expect(harness.told(code: "after-stream-end").allSatisfy { $0.record.level == .verbose })
         #expect(harness.told.allSatisfy { $0.record.level >= .info && $0.record.kind != .error })
-        #expect(harness.session.facts.ending == .clean(by: direction))
+        #expect(harness.session.info.ending == .clean(by: direction))
     }
 
     @Test func everyOtherEndHasAWordToo() {
         var clean = SessionHarness()
         clean.say(Conversations.plainLogin)
-        #expect(Self.end(&clean, .client, .finished).verdict == "closed")
+        #expect(Self.end(&clean, .client, .finished).closeReason == "closed")
         var stopped = Self.open()
         stopped.session.stop(at: stopped.now)
-        #expect(Self.end(&stopped, .client, .finished).verdict == "stopped")
+        #expect(Self.end(&stopped, .client, .finished).closeReason == "stopped")
         var aborted = Self.open()
         aborted.session.abort(.resourceConstraint, "no room", at: aborted.now)
-        #expect(Self.end(&aborted, .client, .finished).verdict == "tap")
+        #expect(Self.end(&aborted, .client, .finished).closeReason == "tap")
     }
 
     // MARK: Reconnect loops

@@ -229,7 +229,7 @@ import XMPPCore
         var session = SessionHarness(options: SessionOptions(level: .info))
         session.send(Conversations.plainLogin[0].text)
         for _ in 0..<100 { session.recv(Conversations.plainLogin[1].text) }
-        let count = session.session.facts.streams.count
-        #expect(count == SessionFacts.mostStreams)
+        let count = session.session.info.streams.count
+        #expect(count == SessionInfo.mostStreams)
     }
 }

@@ -6,8 +6,8 @@ import XMPPCore
 
 /// Streams of components, of servers, of clients from before SASL, of clients with SASL2.
 @Suite struct OtherStreamsTests {
-    private static func rungs(_ harness: borrowing SessionHarness) -> [String] {
-        harness.told(code: Rung.code).compactMap(\.record.message)
+    private static func steps(_ harness: borrowing SessionHarness) -> [String] {
+        harness.told(code: LoginStep.code).compactMap(\.record.message)
     }
 
     /// What the log says at info or above of items, in words of their own.
@@ -20,15 +20,15 @@ import XMPPCore
     @Test func aComponentClimbsByItsHandshake() {
         var harness = SessionHarness()
         harness.say(Conversations.component)
-        #expect(Self.rungs(harness) == ["connect: ok", "stream-open: ok", "handshake: ok", "ready: ok"])
+        #expect(Self.steps(harness) == ["connect: ok", "stream-open: ok", "handshake: ok", "ready: ok"])
         #expect(
             Self.words(harness) == [
                 "of a component", "component sent its handshake (hash of stream ID and secret)",
                 "server accepted the handshake",
             ]
         )
-        #expect(harness.facts.jid == "plays.example.org")
-        #expect(harness.facts.authentication == .succeeded)
+        #expect(harness.info.jid == "plays.example.org")
+        #expect(harness.info.authentication == .succeeded)
     }
 
     @Test func aComponentWithAWrongSecretIsAFailedLogin() throws {
@@ -37,8 +37,8 @@ import XMPPCore
         harness.recv(
             "<stream:error><not-authorized xmlns='urn:ietf:params:xml:ns:xmpp-streams'/></stream:error></stream:stream>"
         )
-        #expect(Self.rungs(harness).last == "handshake: failed, not-authorized")
-        #expect(harness.facts.authentication == .failed(condition: "not-authorized"))
+        #expect(Self.steps(harness).last == "handshake: failed, not-authorized")
+        #expect(harness.info.authentication == .failed(condition: "not-authorized"))
         let record = try #require(harness.told(code: "stream-error").first?.record)
         #expect(record.sasl?["mechanism"] == "handshake")
         #expect(record.sasl?["step"] == "failure")
@@ -82,13 +82,15 @@ import XMPPCore
         harness.send(Self.key)
         harness.recv("<db:result from='capulet.example' to='montague.example' type='valid'/>")
         #expect(
-            Self.rungs(harness) == ["connect: ok", "stream-open: ok", "features: ok", "dialback: ok", "ready: ok"]
+            Self.steps(harness) == ["connect: ok", "stream-open: ok", "features: ok", "dialback: ok", "ready: ok"]
         )
-        let rung = try #require(harness.told(code: Rung.code).first { $0.record.details?["rung"] == "dialback" })
-        #expect(rung.record.details?["from"] == "montague.example")
-        #expect(rung.record.details?["to"] == "capulet.example")
-        #expect(harness.facts.jid == "montague.example")
-        #expect(harness.facts.kind == .server)
+        let loginStep = try #require(
+            harness.told(code: LoginStep.code).first { $0.record.details?["step"] == "dialback" }
+        )
+        #expect(loginStep.record.details?["from"] == "montague.example")
+        #expect(loginStep.record.details?["to"] == "capulet.example")
+        #expect(harness.info.jid == "montague.example")
+        #expect(harness.info.kind == .server)
         #expect(
             Self.words(harness) == [
                 "of a server", "offers dialback (errors)", "gives a dialback key to prove its domain",
@@ -104,7 +106,7 @@ import XMPPCore
         harness.recv(Self.header + "id='D60000229F'>")
         harness.send(Self.key)
         harness.recv("<db:result from='capulet.example' to='montague.example' type='valid'/>")
-        #expect(Self.rungs(harness) == ["connect: ok", "stream-open: ok", "dialback: ok", "ready: ok"])
+        #expect(Self.steps(harness) == ["connect: ok", "stream-open: ok", "dialback: ok", "ready: ok"])
         #expect(Self.words(harness).prefix(2) == ["of a server, before version 1.0", "before version 1.0"])
     }
 
@@ -121,15 +123,15 @@ import XMPPCore
                 "undefined-condition"
             ),
         ]
-    ) func dialbackThatFailsIsAnErrorWithItsReason(answer: String, rung: String, condition: String) throws {
+    ) func dialbackThatFailsIsAnErrorWithItsReason(answer: String, loginStep: String, condition: String) throws {
         var harness = Self.servers()
         harness.send(Self.key)
         harness.recv("<db:result from='capulet.example' to='montague.example' " + answer)
-        #expect(Self.rungs(harness).last == rung)
-        #expect(harness.facts.authentication == .failed(condition: condition))
+        #expect(Self.steps(harness).last == loginStep)
+        #expect(harness.info.authentication == .failed(condition: condition))
         let record = try #require(harness.told(code: "dialback-failed").first?.record)
         #expect(record.level == .error)
-        #expect(harness.facts.opened == nil)
+        #expect(harness.info.opened == nil)
     }
 
     @Test func aStreamThatOnlyChecksKeysIsNotWaitedFor() {
@@ -142,11 +144,11 @@ import XMPPCore
         harness.recv("<db:verify from='capulet.example' to='montague.example' type='valid' id='417GAF25'/>")
         let isPastLoginNow = harness.session.isPastLogin
         #expect(isPastLoginNow)
-        #expect(harness.facts.opened == nil)
-        #expect(Self.rungs(harness).last == "dialback-verify: ok")
+        #expect(harness.info.opened == nil)
+        #expect(Self.steps(harness).last == "dialback-verify: ok")
         harness.send("<db:verify from='montague.example' to='capulet.example' id='2'>b4835385f37fe289</db:verify>")
         harness.recv("<db:verify from='capulet.example' to='montague.example' type='invalid' id='2'/>")
-        #expect(Self.rungs(harness).last == "dialback-verify: failed, the dialback key is wrong")
+        #expect(Self.steps(harness).last == "dialback-verify: failed, the dialback key is wrong")
         #expect(!harness.told.contains { $0.xml?.contains("b4835385") == true })
     }
 
@@ -157,10 +159,10 @@ import XMPPCore
         }
         harness.recv("<db:result from='capulet.example' to='b.montague.example' type='valid'/>")
         harness.recv("<db:result from='capulet.example' to='a.montague.example' type='invalid'/>")
-        let rungs = harness.told(code: Rung.code).filter { $0.record.details?["rung"] == "dialback" }
-        #expect(rungs.map { $0.record.details?["from"] } == ["b.montague.example", "a.montague.example"])
-        #expect(rungs.map { $0.record.details?["outcome"] } == ["ok", "failed"])
-        #expect(harness.facts.authentication == .succeeded)
+        let steps = harness.told(code: LoginStep.code).filter { $0.record.details?["step"] == "dialback" }
+        #expect(steps.map { $0.record.details?["from"] } == ["b.montague.example", "a.montague.example"])
+        #expect(steps.map { $0.record.details?["outcome"] } == ["ok", "failed"])
+        #expect(harness.info.authentication == .succeeded)
     }
 
     @Test func requestsOfServersAreMatchedOnlyWhereAnswersComeBack() {
@@ -179,7 +181,7 @@ import XMPPCore
             harness.end(.client)
             harness.close()
             #expect(harness.told.contains { $0.record.answers != nil } == isBidirectional)
-            #expect(harness.facts.unanswered == (isBidirectional ? 1 : 0))
+            #expect(harness.info.unanswered == (isBidirectional ? 1 : 0))
         }
     }
 
@@ -189,8 +191,8 @@ import XMPPCore
         harness.recv("<success xmlns='urn:ietf:params:xml:ns:xmpp-sasl'/>")
         harness.send(Self.header + "from='montague.example' to='capulet.example' version='1.0'>")
         harness.recv(Self.header + "from='capulet.example' id='2' version='1.0'><stream:features/>")
-        #expect(Self.rungs(harness).suffix(4) == ["sasl: ok", "stream-open: ok", "features: ok", "ready: ok"])
-        #expect(harness.facts.jid == "montague.example")
+        #expect(Self.steps(harness).suffix(4) == ["sasl: ok", "stream-open: ok", "features: ok", "ready: ok"])
+        #expect(harness.info.jid == "montague.example")
     }
 
     @Test func subscriptionsBetweenServersAreNotTakenForOneAccounts() {
@@ -203,17 +205,17 @@ import XMPPCore
 
     // MARK: Before SASL
 
-    @Test func aLoginFromBeforeSASLHasItsRungs() {
+    @Test func aLoginFromBeforeSASLHasItsSteps() {
         var harness = SessionHarness()
         harness.say(Conversations.legacyLogin)
         #expect(
-            Self.rungs(harness) == [
+            Self.steps(harness) == [
                 "connect: ok", "stream-open: ok", "legacy-auth: ok", "legacy-auth: ok", "ready: ok",
             ]
         )
-        let steps = harness.told(code: Rung.code).compactMap { $0.record.details?["step"] }
+        let steps = harness.told(code: LoginStep.code).compactMap { $0.record.details?["phase"] }
         #expect(steps == ["fields", "login"])
-        let methods = harness.told(code: Rung.code).compactMap { $0.record.details?["method"] }
+        let methods = harness.told(code: LoginStep.code).compactMap { $0.record.details?["method"] }
         #expect(methods == ["digest"])
         #expect(Self.words(harness).prefix(2) == ["before version 1.0", "before version 1.0"])
     }
@@ -225,13 +227,13 @@ import XMPPCore
             "<iq type='error' id='a2'><error code='401' type='auth'><not-authorized "
                 + "xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>"
         )
-        #expect(Self.rungs(harness).last == "legacy-auth: failed, not-authorized")
+        #expect(Self.steps(harness).last == "legacy-auth: failed, not-authorized")
         let record = try #require(harness.told(code: "stanza-error").first?.record)
         #expect(record.level == .error)
-        #expect(harness.facts.authentication == .failed(condition: "not-authorized"))
+        #expect(harness.info.authentication == .failed(condition: "not-authorized"))
     }
 
-    @Test func registrationIsARungOfTheLoginAndNoneOfAnOpenSession() {
+    @Test func registrationIsAStepOfTheLoginAndNoneOfAnOpenSession() {
         var harness = SessionHarness()
         harness.say(Array(Conversations.plainLogin.prefix(3)))
         let submit =
@@ -246,13 +248,13 @@ import XMPPCore
         harness.send("<iq type='set' id='3'>" + submit)
         harness.recv("<iq type='result' id='3'/>")
         #expect(
-            Self.rungs(harness).suffix(3) == ["register: ok", "register: failed, conflict", "register: ok"]
+            Self.steps(harness).suffix(3) == ["register: ok", "register: failed, conflict", "register: ok"]
         )
         #expect(!harness.told.contains { $0.xml?.contains("Calliope") == true })
         harness.say(Array(Conversations.plainLogin[3..<10]))
         harness.send("<iq type='set' id='4'>" + submit)
         harness.recv("<iq type='result' id='4'/>")
-        #expect(Self.rungs(harness).last == "ready: ok")
+        #expect(Self.steps(harness).last == "ready: ok")
     }
 
     // MARK: SASL2
@@ -282,12 +284,12 @@ import XMPPCore
                 + "juliet@example.org/balcony.1</authorization-identifier><bound xmlns='urn:xmpp:bind:0'/></success>"
         )
         #expect(
-            Self.rungs(harness) == [
+            Self.steps(harness) == [
                 "connect: ok", "stream-open: ok", "features: ok", "mechanism: ok", "sasl2: ok", "sasl2: ok",
                 "sasl2: ok", "bind2: ok", "ready: ok",
             ]
         )
-        #expect(harness.facts.jid == "juliet@example.org/balcony.1")
+        #expect(harness.info.jid == "juliet@example.org/balcony.1")
         #expect(!harness.told.contains { $0.xml?.contains("d4565fa7") == true || $0.xml?.contains("biws") == true })
     }
 
@@ -298,7 +300,7 @@ import XMPPCore
                 + "</success><stream:features><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></stream:features>"
         )
         harness.say(Array(Conversations.plainLogin[8...9]))
-        #expect(Self.rungs(harness).suffix(4) == ["sasl2: ok", "features: ok", "bind: ok", "ready: ok"])
+        #expect(Self.steps(harness).suffix(4) == ["sasl2: ok", "features: ok", "bind: ok", "ready: ok"])
     }
 
     @Test func resumptionWithinSASL2IsToldWithItsRefusal() {
@@ -308,7 +310,7 @@ import XMPPCore
             "<success xmlns='urn:xmpp:sasl:2'><authorization-identifier>juliet@example.org/b</authorization-identifier>"
                 + "<resumed xmlns='urn:xmpp:sm:3' previd='p' h='9'/></success>"
         )
-        #expect(Self.rungs(resumed).suffix(3) == ["sasl2: ok", "resume: ok", "ready: ok"])
+        #expect(Self.steps(resumed).suffix(3) == ["sasl2: ok", "resume: ok", "ready: ok"])
         var refused = Self.authenticate(resume)
         refused.recv(
             "<success xmlns='urn:xmpp:sasl:2'><authorization-identifier>juliet@example.org/b</authorization-identifier>"
@@ -316,7 +318,7 @@ import XMPPCore
                 + "<bound xmlns='urn:xmpp:bind:0'/></success>"
         )
         #expect(
-            Self.rungs(refused).suffix(4) == [
+            Self.steps(refused).suffix(4) == [
                 "sasl2: ok", "resume: failed, item-not-found", "bind2: ok", "ready: ok",
             ]
         )
@@ -330,11 +332,11 @@ import XMPPCore
         )
         harness.end(.client)
         harness.close()
-        #expect(Self.rungs(harness).last == "sasl2: failed, not-authorized, This is a terrible example.")
+        #expect(Self.steps(harness).last == "sasl2: failed, not-authorized, This is a terrible example.")
     }
 }
 
 extension SessionHarness {
     /// What is known of the session.
-    fileprivate var facts: SessionFacts { session.facts }
+    fileprivate var info: SessionInfo { session.info }
 }

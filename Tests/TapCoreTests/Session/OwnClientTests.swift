@@ -15,8 +15,8 @@ import Testing
         return options
     }
 
-    private func rungs(_ harness: borrowing SessionHarness) -> [String] {
-        harness.told(code: Rung.code).compactMap { $0.record.details?[Rung.code]?.text }
+    private func steps(_ harness: borrowing SessionHarness) -> [String] {
+        harness.told(code: LoginStep.code).compactMap { $0.record.details?[LoginStep.code]?.text }
     }
 
     @Test func `behind the server's TLS both streams begin anew`() {
@@ -31,7 +31,7 @@ import Testing
         harness.recv(FailedLogin.answer + FailedLogin.features(FailedLogin.mechanisms("PLAIN")))
         harness.leave(.server)
         #expect(
-            rungs(harness) == [
+            steps(harness) == [
                 "connect", "stream-open", "features", "starttls", "tls", "stream-open", "features", "mechanism",
             ]
         )
@@ -46,7 +46,7 @@ import Testing
         harness.send(FailedLogin.header)
         harness.recv(FailedLogin.answer + FailedLogin.features(FailedLogin.mechanisms("PLAIN")))
         harness.leave(.server)
-        #expect(rungs(harness) == ["connect", "tls", "stream-open", "features", "mechanism"])
+        #expect(steps(harness) == ["connect", "tls", "stream-open", "features", "mechanism"])
     }
 
     @Test func `a server's word for a wrong channel binding is believed`() {
@@ -57,8 +57,8 @@ import Testing
             harness.send(FailedLogin.sasl("response", FailedLogin.final))
             harness.recv(FailedLogin.failure("not-authorized", words))
             harness.leave()
-            #expect(harness.verdicts.map(\.cause) == [.bindingMismatch])
-            #expect(harness.verdicts.map(\.side) == [.network])
+            #expect(harness.diagnoses.map(\.cause) == [.bindingMismatch])
+            #expect(harness.diagnoses.map(\.side) == [.network])
         }
     }
 

@@ -82,6 +82,6 @@ import XMPPCore
         #expect(hello.offset == UInt64(Conversations.text(Conversations.startTLS, .send).utf8.count))
         let ended = try #require(harness.told(code: "session-ended").first?.record)
         #expect(ended.level == .info)
-        #expect(ended.details?["verdict"] == .string("undecoded"))
+        #expect(ended.details?["close_reason"] == .string("undecoded"))
     }
 }

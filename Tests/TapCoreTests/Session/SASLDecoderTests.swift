@@ -61,9 +61,9 @@ private func steps(
             &decoder
         )
         #expect(told.map(\.kind) == [.begin, .challenge, .response, .success])
-        let base: Facts = ["mechanism": "SCRAM-SHA-256-PLUS"]
+        let base: Attributes = ["mechanism": "SCRAM-SHA-256-PLUS"]
         #expect(
-            told[0].facts.named
+            told[0].details.named
                 == base.adding([
                     "step": "begin", "channel_binding_flag": "p", "channel_binding": "tls-exporter",
                     "authzid": "admin@x",
@@ -71,17 +71,17 @@ private func steps(
                 ])
         )
         #expect(
-            told[1].facts.named
+            told[1].details.named
                 == base.adding([
                     "step": "challenge", "server_nonce_bytes": 4, "salt_bytes": 10, "iterations": 4096,
                     "signs_mechanisms": "h", "signs_tls_version": "0304", "user": "ro,meo",
                 ])
         )
         #expect(
-            told[2].facts.named
+            told[2].details.named
                 == base.adding(["step": "response", "proof": true, "channel_binding_bytes": 32, "user": "ro,meo"])
         )
-        #expect(told[3].facts.named == base.adding(["step": "success", "server_signature": true, "user": "ro,meo"]))
+        #expect(told[3].details.named == base.adding(["step": "success", "server_signature": true, "user": "ro,meo"]))
         #expect(decoder.user == "ro,meo")
         #expect(!decoder.isUnderWay)
     }
@@ -89,55 +89,55 @@ private func steps(
     struct First: CustomTestStringConvertible {
         var mechanism: String
         var message: String
-        var facts: Facts
+        var details: Attributes
         var testDescription: String { "\(mechanism) \(message.debugDescription)" }
     }
 
     static let firsts: [First] = [
-        First(mechanism: "PLAIN", message: "\0romeo\0pw", facts: ["user": "romeo"]),
-        First(mechanism: "plain", message: "a@b\0romeo\0pw", facts: ["authzid": "a@b", "user": "romeo"]),
-        First(mechanism: "PLAIN", message: "romeo\0pw", facts: ["malformed": true]),
-        First(mechanism: "PLAIN", message: "\0romeo\0", facts: ["malformed": true]),
-        First(mechanism: "PLAIN", message: "\0romeo\0p\0w", facts: ["malformed": true]),
-        First(mechanism: "PLAIN", message: "\0ro\nmeo\0pw", facts: ["malformed": true]),
+        First(mechanism: "PLAIN", message: "\0romeo\0pw", details: ["user": "romeo"]),
+        First(mechanism: "plain", message: "a@b\0romeo\0pw", details: ["authzid": "a@b", "user": "romeo"]),
+        First(mechanism: "PLAIN", message: "romeo\0pw", details: ["malformed": true]),
+        First(mechanism: "PLAIN", message: "\0romeo\0", details: ["malformed": true]),
+        First(mechanism: "PLAIN", message: "\0romeo\0p\0w", details: ["malformed": true]),
+        First(mechanism: "PLAIN", message: "\0ro\nmeo\0pw", details: ["malformed": true]),
         First(
             mechanism: "SCRAM-SHA-1",
             message: "n,,n=romeo,r=abc",
-            facts: ["channel_binding_flag": "n", "client_nonce_bytes": 3, "user": "romeo"]
+            details: ["channel_binding_flag": "n", "client_nonce_bytes": 3, "user": "romeo"]
         ),
         First(
             mechanism: "SCRAM-SHA-1",
             message: "y,,n=a=3Db,r=abc,x=y",
-            facts: ["channel_binding_flag": "y", "client_nonce_bytes": 3, "user": "a=b"]
+            details: ["channel_binding_flag": "y", "client_nonce_bytes": 3, "user": "a=b"]
         ),
-        First(mechanism: "SCRAM-SHA-1", message: "n,,m=ext,n=romeo,r=abc", facts: ["malformed": true]),
-        First(mechanism: "SCRAM-SHA-1", message: "n,,n=a=b,r=abc", facts: ["malformed": true]),
-        First(mechanism: "SCRAM-SHA-1", message: "x,,n=a,r=abc", facts: ["malformed": true]),
-        First(mechanism: "SCRAM-SHA-1", message: "n,n=a,r=abc", facts: ["malformed": true]),
-        First(mechanism: "SCRAM-SHA-1", message: "\0romeo\0pw", facts: ["malformed": true]),
-        First(mechanism: "EXTERNAL", message: "romeo@x", facts: ["authzid_given": true]),
-        First(mechanism: "ANONYMOUS", message: "me", facts: ["trace_given": true]),
+        First(mechanism: "SCRAM-SHA-1", message: "n,,m=ext,n=romeo,r=abc", details: ["malformed": true]),
+        First(mechanism: "SCRAM-SHA-1", message: "n,,n=a=b,r=abc", details: ["malformed": true]),
+        First(mechanism: "SCRAM-SHA-1", message: "x,,n=a,r=abc", details: ["malformed": true]),
+        First(mechanism: "SCRAM-SHA-1", message: "n,n=a,r=abc", details: ["malformed": true]),
+        First(mechanism: "SCRAM-SHA-1", message: "\0romeo\0pw", details: ["malformed": true]),
+        First(mechanism: "EXTERNAL", message: "romeo@x", details: ["authzid_given": true]),
+        First(mechanism: "ANONYMOUS", message: "me", details: ["trace_given": true]),
         First(
             mechanism: "OAUTHBEARER",
             message: "n,a=romeo@x,\u{1}host=x\u{1}port=5222\u{1}auth=Bearer tok\u{1}\u{1}",
-            facts: [
+            details: [
                 "channel_binding_flag": "n", "host": "x", "port": "5222", "scheme": "Bearer", "user": "romeo@x",
             ]
         ),
-        First(mechanism: "OAUTHBEARER", message: "n,,\u{1}auth=tok\u{1}\u{1}", facts: ["malformed": true]),
-        First(mechanism: "OAUTHBEARER", message: "\u{1}", facts: ["acknowledges_error": true]),
-        First(mechanism: "X-OAUTH2", message: "\0romeo\0tok", facts: ["user": "romeo"]),
-        First(mechanism: "HT-SHA-256-ENDP", message: "romeo\0mac", facts: ["user": "romeo"]),
-        First(mechanism: "HT-SHA-256-ENDP", message: "romeo", facts: ["malformed": true]),
-        First(mechanism: "GSSAPI", message: "ticket", facts: ["bytes": 6]),
+        First(mechanism: "OAUTHBEARER", message: "n,,\u{1}auth=tok\u{1}\u{1}", details: ["malformed": true]),
+        First(mechanism: "OAUTHBEARER", message: "\u{1}", details: ["acknowledges_error": true]),
+        First(mechanism: "X-OAUTH2", message: "\0romeo\0tok", details: ["user": "romeo"]),
+        First(mechanism: "HT-SHA-256-ENDP", message: "romeo\0mac", details: ["user": "romeo"]),
+        First(mechanism: "HT-SHA-256-ENDP", message: "romeo", details: ["malformed": true]),
+        First(mechanism: "GSSAPI", message: "ticket", details: ["bytes": 6]),
     ]
 
     @Test(arguments: firsts) func firstMessagesTellWhoLogsInAndHow(_ first: First) throws {
         var decoder = SASLDecoder()
         let xml = element("auth", first.message, mechanism: first.mechanism)
         let step = try #require(try steps([(.send, xml)], &decoder).first)
-        let expected: Facts = ["mechanism": .string(first.mechanism), "step": "begin"]
-        #expect(step.facts.named == expected.adding(first.facts))
+        let expected: Attributes = ["mechanism": .string(first.mechanism), "step": "begin"]
+        #expect(step.details.named == expected.adding(first.details))
     }
 
     @Test func digestMD5IsToldByItsDirectives() throws {
@@ -160,20 +160,20 @@ private func steps(
             ],
             &decoder
         )
-        let base: Facts = ["mechanism": "DIGEST-MD5"]
-        #expect(told[0].facts.named == base.adding(["step": "begin"]))
+        let base: Attributes = ["mechanism": "DIGEST-MD5"]
+        #expect(told[0].details.named == base.adding(["step": "begin"]))
         #expect(
-            told[1].facts.named
+            told[1].details.named
                 == base.adding(["step": "challenge", "realm": "x \"y\"", "server_nonce_bytes": 6, "qop": "auth"])
         )
         #expect(
-            told[2].facts.named
+            told[2].details.named
                 == base.adding([
                     "step": "response", "user": "romeo", "realm": "x", "client_nonce_bytes": 6, "qop": "auth",
                     "digest_uri": "xmpp/x", "proof": true, "authzid": "r@x",
                 ])
         )
-        #expect(told[3].facts.named == base.adding(["step": "challenge", "server_signature": true, "user": "romeo"]))
+        #expect(told[3].details.named == base.adding(["step": "challenge", "server_signature": true, "user": "romeo"]))
         #expect(told.map(\.kind).suffix(2) == [.response, .success])
     }
 
@@ -193,7 +193,7 @@ private func steps(
             #expect(told.last?.kind == .failure)
             #expect(told.last?.condition == condition)
             #expect(told.last?.text == text)
-            #expect(told.last?.facts["user"] == "a")
+            #expect(told.last?.details["user"] == "a")
             #expect(!decoder.isUnderWay)
         }
     }
@@ -214,7 +214,7 @@ private func steps(
                 ],
                 &decoder
             )
-            #expect(told.last?.facts["server_error"] == .string(error))
+            #expect(told.last?.details["server_error"] == .string(error))
         }
     }
 
@@ -240,13 +240,13 @@ private func steps(
             ],
             &decoder
         )
-        let base: Facts = ["mechanism": "PLAIN", "user": "r"]
+        let base: Attributes = ["mechanism": "PLAIN", "user": "r"]
         #expect(told.map(\.kind) == [.begin, .proceed, .task, .success])
-        #expect(told[0].facts.named == base.adding(["step": "begin", "software": "S", "inline": .strings(["bind"])]))
-        #expect(told[1].facts.named == base.adding(["step": "continue", "tasks": .strings(["A", "B"])]))
-        #expect(told[2].facts.named == base.adding(["step": "task", "task": "A"]))
+        #expect(told[0].details.named == base.adding(["step": "begin", "software": "S", "inline": .strings(["bind"])]))
+        #expect(told[1].details.named == base.adding(["step": "continue", "tasks": .strings(["A", "B"])]))
+        #expect(told[2].details.named == base.adding(["step": "task", "task": "A"]))
         #expect(
-            told[3].facts.named
+            told[3].details.named
                 == base.adding([
                     "step": "success", "authorization_identifier": "r@x/y", "inline": .strings(["bound", "token"]),
                 ])
@@ -272,7 +272,7 @@ private func steps(
         )
         #expect(told.map(\.kind) == [.begin, .failure])
         #expect(
-            told[0].facts.named == [
+            told[0].details.named == [
                 "mechanism": "iq-auth", "step": "begin", "user": "bill", "method": "digest", "resource": "globe",
             ]
         )
@@ -293,7 +293,7 @@ private func steps(
                 [(.send, element("auth", message, mechanism: mechanism)), (.send, "<abort xmlns='\(sasl)'/>")],
                 &decoder
             )
-            #expect(both.map(\.facts["malformed"]) == [true, nil])
+            #expect(both.map(\.details["malformed"]) == [true, nil])
             return both
         }
         var decoder = SASLDecoder()
@@ -301,7 +301,7 @@ private func steps(
         told.append(try steps([(.send, "<iq type='set' id='7'>\(query)</iq>")], &decoder))
         told.append(try steps([(.send, element("auth", "x", mechanism: name))], &decoder))
         for step in told.joined() {
-            for entry in step.facts.entries {
+            for entry in step.details.entries {
                 guard case .string(let text) = entry.value else { continue }
                 #expect(text.utf8.count <= 64, "\(entry.name)")
             }
@@ -348,9 +348,9 @@ private func steps(
             ],
             &decoder
         )
-        #expect(told[0].facts.named == ["mechanism": "PLAIN", "step": "begin", "redacted": true])
-        #expect(told[1].facts.named == ["mechanism": "PLAIN", "step": "challenge", "malformed": true])
-        #expect(told[2].facts.named == ["mechanism": "PLAIN", "step": "response", "empty": true])
+        #expect(told[0].details.named == ["mechanism": "PLAIN", "step": "begin", "redacted": true])
+        #expect(told[1].details.named == ["mechanism": "PLAIN", "step": "challenge", "malformed": true])
+        #expect(told[2].details.named == ["mechanism": "PLAIN", "step": "response", "empty": true])
     }
 
     @Test func namesThatTheCatalogueCallsPrivateAreToldOnlyWhereTheUserAskedForIt() throws {
@@ -362,8 +362,8 @@ private func steps(
             ],
             &decoder
         )
-        #expect(told[0].facts["authzid"] == "romeo@x")
-        #expect(told[1].facts["trace"] == "trace")
+        #expect(told[0].details["authzid"] == "romeo@x")
+        #expect(told[1].details["trace"] == "trace")
     }
 
     @Test func noSecretOfTheCatalogueIsAmongTheFacts() throws {
@@ -409,20 +409,20 @@ private func steps(
                 &decoder
             )
             #expect(told.count == 2)
-            if told.last?.facts["malformed"] == true { malformed += 1 }
+            if told.last?.details["malformed"] == true { malformed += 1 }
         }
         #expect(malformed > 500)
     }
 }
 
-extension Facts {
+extension Attributes {
     /// The facts by name, for comparing: their order does not count.
     fileprivate var named: [String: Value] {
         Dictionary(entries.map { ($0.name, $0.value) }) { $1 }
     }
 
     /// These facts and others.
-    fileprivate func adding(_ others: Facts) -> [String: Value] {
+    fileprivate func adding(_ others: Attributes) -> [String: Value] {
         named.merging(others.named) { $1 }
     }
 }

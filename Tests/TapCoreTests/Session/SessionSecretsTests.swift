@@ -66,7 +66,7 @@ private func everything(_ harness: borrowing SessionHarness) throws -> String {
     ]) func aFaultShowsNothingOfASecret(_ input: String) throws {
         for piece in [Int.max, 500, 1] {
             var harness = Self.open()
-            #expect(harness.session.facts.jid == "a@b/c")
+            #expect(harness.session.info.jid == "a@b/c")
             let bytes = Array(input.utf8)
             var start = 0
             while start < bytes.count {

@@ -23,17 +23,17 @@ import XMPPCore
         harness.end(.client)
         harness.end(.server)
         harness.close()
-        let facts = harness.session.facts
-        #expect(facts.domain == "example.org")
-        #expect(facts.kind == .client)
-        #expect(facts.streams.map(\.id) == ["s1", "s2"])
-        #expect(facts.mechanism == "PLAIN")
-        #expect(facts.authentication == .succeeded)
-        #expect(facts.jid == "juliet@example.org/balcony")
-        #expect(facts.sent.iq == 2 && facts.sent.presence == 1 && facts.sent.message == 1)
-        #expect(facts.received.iq == 2 && facts.received.message == 1)
-        #expect(facts.unanswered == 0)
-        #expect(facts.ending == .clean(by: .send))
+        let info = harness.session.info
+        #expect(info.domain == "example.org")
+        #expect(info.kind == .client)
+        #expect(info.streams.map(\.id) == ["s1", "s2"])
+        #expect(info.mechanism == "PLAIN")
+        #expect(info.authentication == .succeeded)
+        #expect(info.jid == "juliet@example.org/balcony")
+        #expect(info.sent.iq == 2 && info.sent.presence == 1 && info.sent.message == 1)
+        #expect(info.received.iq == 2 && info.received.message == 1)
+        #expect(info.unanswered == 0)
+        #expect(info.ending == .clean(by: .send))
         #expect(harness.finished == [.server, .client])
         #expect(harness.closed == false)
         let end = try #require(harness.told(code: "session-ended").first)
@@ -101,8 +101,8 @@ import XMPPCore
             String(decoding: harness.toServer, as: UTF8.self).hasSuffix("</iq><presence><show>away</show></presence>")
         )
         #expect(String(decoding: harness.toClient, as: UTF8.self).hasSuffix("</iq><message><body/></message>"))
-        #expect(harness.session.facts.sent.presence == 1)
-        #expect(harness.session.facts.received.message == 1)
+        #expect(harness.session.info.sent.presence == 1)
+        #expect(harness.session.info.received.message == 1)
     }
 
     @Test func afterProceedBothDirectionsPassUnread() throws {
@@ -151,7 +151,7 @@ import XMPPCore
         harness.send("<presence/>")
         harness.recv("<failure xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>")
         #expect(String(decoding: harness.toServer, as: UTF8.self).hasSuffix("<presence/>"))
-        #expect(harness.session.facts.sent.presence == 1)
+        #expect(harness.session.info.sent.presence == 1)
     }
 
     @Test func proceedIsHeldUntilReleased() {
@@ -193,7 +193,7 @@ import XMPPCore
         #expect(fault.record.level == .error)
         #expect(String(decoding: harness.toServer, as: UTF8.self).hasSuffix("</message><presence/><presence/>"))
         harness.recv("<message/>")
-        #expect(harness.session.facts.received.message == 1, "the other direction is still read")
+        #expect(harness.session.info.received.message == 1, "the other direction is still read")
     }
 
     @Test func anItemTooLargeBeforeAuthenticationIsRefused() {
@@ -243,13 +243,13 @@ import XMPPCore
         unclean.recv("<presence/>")
         unclean.end(.server)
         #expect(unclean.closed == false)
-        #expect(unclean.session.facts.ending == .unclean(leg: .client, .finished))
+        #expect(unclean.session.info.ending == .unclean(leg: .client, .finished))
 
         var reset = SessionHarness()
         reset.say(Array(Conversations.plainLogin.prefix(12)))
         reset.end(.server, .reset)
         #expect(reset.closed == true)
-        #expect(reset.session.facts.ending == .unclean(leg: .server, .reset))
+        #expect(reset.session.info.ending == .unclean(leg: .server, .reset))
     }
 
     @Test func aStreamErrorIsTheReasonOfTheEnd() throws {
@@ -265,7 +265,7 @@ import XMPPCore
         let error = try #require(harness.told(code: "stream-error").first)
         #expect(error.record.condition == "conflict")
         #expect(error.record.message == "Replaced")
-        #expect(harness.session.facts.ending == .error(condition: "conflict", by: .recv))
+        #expect(harness.session.info.ending == .error(condition: "conflict", by: .recv))
     }
 
     @Test func aFailedLoginTellsItsCondition() throws {
@@ -274,13 +274,13 @@ import XMPPCore
         harness.recv(
             "<failure xmlns='urn:ietf:params:xml:ns:xmpp-sasl'><not-authorized/><text>Wrong</text></failure>"
         )
-        #expect(harness.session.facts.authentication == .failed(condition: "not-authorized"))
+        #expect(harness.session.info.authentication == .failed(condition: "not-authorized"))
         let failure = try #require(harness.told(code: "sasl-failure").first)
         #expect(failure.record.condition == "not-authorized")
         #expect(failure.record.message == "Wrong")
         harness.send(Conversations.plainLogin[3].text)
         harness.recv(Conversations.plainLogin[4].text)
-        #expect(harness.session.facts.authentication == .succeeded)
+        #expect(harness.session.info.authentication == .succeeded)
     }
 
     @Test func pipelinedBytesAreHeldNotRefused() {
@@ -289,7 +289,7 @@ import XMPPCore
         harness.receive(.send, all)
         harness.say(Conversations.plainLogin.filter { $0.direction == .recv })
         #expect(harness.toServer == all)
-        #expect(harness.session.facts.jid == "juliet@example.org/balcony")
+        #expect(harness.session.info.jid == "juliet@example.org/balcony")
     }
 
     @Test func aTornItemIsTold() throws {
@@ -305,18 +305,18 @@ import XMPPCore
     @Test func streamsThatAreNotClientsAreFollowed() {
         var component = SessionHarness()
         component.say(Conversations.component)
-        #expect(component.session.facts.kind == .component)
-        #expect(component.session.facts.authentication == .succeeded)
-        #expect(component.session.facts.received.message == 1)
+        #expect(component.session.info.kind == .component)
+        #expect(component.session.info.authentication == .succeeded)
+        #expect(component.session.info.received.message == 1)
 
         var legacy = SessionHarness()
         legacy.say(Conversations.legacyLogin)
-        #expect(legacy.session.facts.version == nil)
-        #expect(legacy.session.facts.jid == "bill@example.org/globe")
+        #expect(legacy.session.info.version == nil)
+        #expect(legacy.session.info.jid == "bill@example.org/globe")
 
         var sasl2 = SessionHarness()
         sasl2.say(Conversations.sasl2)
-        #expect(sasl2.session.facts.jid == "juliet@example.org/balcony.1")
-        #expect(sasl2.session.facts.opened != nil)
+        #expect(sasl2.session.info.jid == "juliet@example.org/balcony.1")
+        #expect(sasl2.session.info.opened != nil)
     }
 }

@@ -20,7 +20,7 @@ import XMPPCore
         var report = ProbeReport(account: try JID(parsing: "juliet@example.org"))
         report.clearFeatures = try clear.map { try features($0) }
         if let version {
-            report.tls = TLSFacts(
+            report.tls = TLSParameters(
                 version: "\(version)",
                 versionNumber: version,
                 suite: suite,

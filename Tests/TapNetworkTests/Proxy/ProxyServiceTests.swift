@@ -29,7 +29,7 @@ struct ProxyServiceTests {
             ),
             run: Run(),
             clock: RunClock(),
-            recorder: Recorder([sink]),
+            dispatcher: RecordDispatcher([sink]),
             logger: LoggedLines().logger,
             onListening: { listening.add($0) }
         )
@@ -288,7 +288,7 @@ struct ProxyServiceTests {
             limits: ProxyLimits(),
             interception: nil,
             admission: Admission(ProxyLimits()),
-            recorder: Recorder([]),
+            dispatcher: RecordDispatcher([]),
             metrics: ProxyMetrics()
         )
         let loop = try await eventLoop.submit {
@@ -298,7 +298,7 @@ struct ProxyServiceTests {
         let listener = try await ServerBootstrap(group: eventLoop)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    let driver = SessionDriver(loop: loop.value, route: route, arrival: Arrival(channel))
+                    let driver = SessionDriver(loop: loop.value, route: route, accepted: AcceptedConnection(channel))
                     drivers.add(driver)
                     try driver.accept(channel)
                 }

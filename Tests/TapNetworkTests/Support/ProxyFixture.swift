@@ -37,7 +37,7 @@ final class ProxyFixture: Sendable {
             configuration,
             run: Run(),
             clock: RunClock(),
-            recorder: Recorder([sink]),
+            dispatcher: RecordDispatcher([sink]),
             logger: logged.logger,
             onListening: { listening.add($0) }
         )

@@ -35,7 +35,7 @@ struct Judge {
         let text = tool.text(of: .standardOutput) + tool.text(of: .standardError)
         if ending == .exited(0), text.hasSuffix(": OK\n") { return "OK" }
         guard let line = text.split(separator: "\n").first(where: { $0.hasPrefix("error ") }) else {
-            throw tool.failure("gave no verdict")
+            throw tool.failure("gave no diagnosis")
         }
         return String(line.split(separator: ":").last ?? "").trimmingPrefix { $0 == " " }.description
     }
@@ -66,7 +66,7 @@ struct Judge {
             print("OK" if client.cipher() else "no handshake")
             """
         let tool = try ToolProcess("/usr/bin/python3", ["-c", script, authority, leaf, key, host])
-        guard try await tool.ending() == .exited(0) else { throw tool.failure("gave no verdict") }
+        guard try await tool.ending() == .exited(0) else { throw tool.failure("gave no diagnosis") }
         return tool.lines(of: .standardOutput).first ?? ""
     }
 }

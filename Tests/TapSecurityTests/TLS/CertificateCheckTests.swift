@@ -169,7 +169,7 @@ import Testing
         }
         #expect(pair.client.state == .open)
         #expect(
-            Set(pair.client.facts()?.overlooked.map(\.name) ?? [])
+            Set(pair.client.parameters()?.overlooked.map(\.name) ?? [])
                 == ["certificate-unknown-issuer", "certificate-expired", "certificate-wrong-name"]
         )
     }

@@ -73,6 +73,6 @@ import Testing
         let data = pair.client.channelBinding(.serverEndPoint)
         #expect(data?.count == count)
         #expect(pair.server.channelBinding(.serverEndPoint) == data)
-        if count == 32 { #expect(data == pair.client.facts()?.certificate?.fingerprint) }
+        if count == 32 { #expect(data == pair.client.parameters()?.certificate?.fingerprint) }
     }
 }

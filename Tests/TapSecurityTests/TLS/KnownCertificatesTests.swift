@@ -8,7 +8,7 @@ import Testing
         async throws
     {
         let leaf = try await EngineFixture.common.identity.leaf
-        let end = Int(CertificateFacts(leaf).notAfter.seconds)
+        let end = Int(CertificateInfo(leaf).notAfter.seconds)
         let (domain, other) = (try ServerReference(domain: "example.org"), try ServerReference(domain: "example.com"))
         let known = KnownCertificates()
         #expect(!known.isGood(leaf, for: domain, at: end - 100))
@@ -22,12 +22,12 @@ import Testing
         known.noteGood(leaf, for: domain, at: end - 10)
         #expect(known.isGood(leaf, for: domain, at: end - 1))
         #expect(!known.isGood(leaf, for: domain, at: end))
-        #expect(known.facts(of: leaf) == CertificateFacts(leaf))
+        #expect(known.info(of: leaf) == CertificateInfo(leaf))
     }
 
     @Test func `of a certificate that is good for any domain, so many are remembered and no more`() async throws {
         let leaf = try await EngineFixture.common.identity.leaf
-        let now = Int(CertificateFacts(leaf).notAfter.seconds) - 100
+        let now = Int(CertificateInfo(leaf).notAfter.seconds) - 100
         let known = KnownCertificates()
         let domains = try (0..<100).map { try ServerReference(domain: "d\($0).example.org") }
         for domain in domains { known.noteGood(leaf, for: domain, at: now) }

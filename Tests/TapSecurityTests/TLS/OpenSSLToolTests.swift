@@ -11,7 +11,7 @@ import Testing
     private final class Witness: Sendable {
         struct Sight {
             var text = ""
-            var facts: TLSFacts?
+            var parameters: TLSParameters?
             var exporter: [UInt8]?
             var fault: TLSFault?
             var isTruncated = false
@@ -69,7 +69,7 @@ import Testing
             switch event {
             case TLSHandler.Event.opened:
                 witness.note {
-                    $0.facts = tls.engine.facts()
+                    $0.parameters = tls.engine.parameters()
                     $0.exporter = tls.engine.channelBinding(.exporter)
                 }
                 if !greeting.isEmpty {
@@ -163,8 +163,8 @@ import Testing
         #expect(output.contains("got hello"))
         let sight = try await witness.wait(for: "end") { $0.isOver }
         #expect(sight.text == "hello\n")
-        #expect(sight.facts?.serverName == "example.org")
-        #expect(sight.facts?.applicationProtocol == "xmpp-client")
+        #expect(sight.parameters?.serverName == "example.org")
+        #expect(sight.parameters?.applicationProtocol == "xmpp-client")
         #expect(!sight.isTruncated)
         // Without TLS 1.3 the tool leaves the context out, which RFC 9266 wants empty and there.
         if version == "-tls1_3" {
@@ -210,7 +210,7 @@ import Testing
                 )
                 #expect(try await tool.ending() == .exited(0))
                 let sight = try await witness.wait(for: "end") { $0.isOver }
-                #expect(sight.facts?.isResumed == isSecond)
+                #expect(sight.parameters?.isResumed == isSecond)
                 #expect(tool.text(of: .standardOutput).contains(isSecond ? "Reused, " : "New, "))
                 try await channel.close()
             }
@@ -248,8 +248,8 @@ import Testing
         let channel = try await connect(port, TLSContext(options), target, witness)
         let sight = try await witness.wait(for: "answer") { $0.text.contains("\n") }
         #expect(sight.text == "cba\n")
-        #expect(sight.facts?.applicationProtocol == "xmpp-client")
-        #expect(sight.facts?.certificate?.key == "RSA 2048")
+        #expect(sight.parameters?.applicationProtocol == "xmpp-client")
+        #expect(sight.parameters?.certificate?.key == "RSA 2048")
         try await channel.close()
         try await tool.terminate()
         #expect(tool.text(of: .standardError).contains("CN = proxy"), "\(tool.text(of: .standardError))")

@@ -16,8 +16,8 @@ import Testing
         pair.pump(size: size)
         #expect(pair.client.state == .open)
         #expect(pair.server.state == .open)
-        #expect(pair.client.facts()?.versionNumber == version)
-        #expect(pair.server.facts()?.versionNumber == version)
+        #expect(pair.client.parameters()?.versionNumber == version)
+        #expect(pair.server.parameters()?.versionNumber == version)
         var random = SeededGenerator(seed: UInt64(version.rawValue))
         var sent: [UInt8] = []
         for length in [1, 350, 16_384, 16_385, 40_000] {
@@ -85,7 +85,7 @@ import Testing
             $0.maximumVersion = .tls12
         }
         pair.pump()
-        #expect(pair.client.facts()?.version == "TLS 1.2")
+        #expect(pair.client.parameters()?.version == "TLS 1.2")
     }
 
     @Test func `versions below 1.2 are refused, and taken where they are asked for`() async throws {
@@ -97,7 +97,7 @@ import Testing
         for version in [TLSVersion.tls10, .tls11] {
             var pair = try old.pair { $0.maximumVersion = version }
             pair.pump()
-            #expect(pair.client.facts()?.versionNumber == version)
+            #expect(pair.client.parameters()?.versionNumber == version)
             #expect(pair.server.state == .open)
         }
     }
@@ -133,27 +133,27 @@ import Testing
         }
 
         let agreed = try outcome(["http/1.1", "xmpp-client"], .chosen(["xmpp-server", "xmpp-client"]))
-        #expect(agreed.client.facts()?.applicationProtocol == "xmpp-client")
-        #expect(agreed.server.facts()?.applicationProtocol == "xmpp-client")
+        #expect(agreed.client.parameters()?.applicationProtocol == "xmpp-client")
+        #expect(agreed.server.parameters()?.applicationProtocol == "xmpp-client")
         let foreign = try outcome(["http/1.1"], .chosen(["xmpp-client"]))
         #expect(foreign.server.state.fault == TLSFault(.noSharedProtocol, alertSent: .noApplicationProtocol))
         #expect(foreign.client.state.fault?.code == .alertReceived(.noApplicationProtocol))
-        #expect(try outcome([], .chosen(["xmpp-client"])).client.facts()?.applicationProtocol == nil)
+        #expect(try outcome([], .chosen(["xmpp-client"])).client.parameters()?.applicationProtocol == nil)
         let ignored = try outcome(["http/1.1"], .ignored)
         #expect(ignored.client.state == .open)
-        #expect(ignored.client.facts()?.applicationProtocol == nil)
+        #expect(ignored.client.parameters()?.applicationProtocol == nil)
     }
 
     @Test func `the facts tell what was agreed on and by which certificate`() async throws {
         var pair = try await EngineFixture(names: ["DNS:example.org", "DNS:*.example.org", "IP:127.0.0.1"]).pair()
-        #expect(pair.client.facts() == nil)
+        #expect(pair.client.parameters() == nil)
         pair.pump()
-        let facts = try #require(pair.client.facts())
-        #expect(facts.version == "TLS 1.3")
-        #expect(facts.suite.hasPrefix("TLS_"))
-        #expect(facts.serverName == "example.org")
-        #expect(!facts.isResumed)
-        let certificate = try #require(facts.certificate)
+        let parameters = try #require(pair.client.parameters())
+        #expect(parameters.version == "TLS 1.3")
+        #expect(parameters.suite.hasPrefix("TLS_"))
+        #expect(parameters.serverName == "example.org")
+        #expect(!parameters.isResumed)
+        let certificate = try #require(parameters.certificate)
         #expect(certificate.subject == "CN=leaf")
         #expect(certificate.issuer == "CN=Test Authority")
         #expect(certificate.names.all == ["example.org", "*.example.org", "IP:127.0.0.1"])
@@ -162,17 +162,17 @@ import Testing
         #expect(certificate.notBefore.text.hasSuffix("Z"))
         #expect(certificate.fingerprint.count == 32)
         #expect(certificate.fingerprintText.utf8.count == 95)
-        let ours = try #require(pair.server.facts())
+        let ours = try #require(pair.server.parameters())
         #expect(ours.certificate == certificate)
         #expect(ours.serverName == "example.org")
-        #expect(facts.facts["names"] == .strings(["example.org", "*.example.org", "IP:127.0.0.1"]))
+        #expect(parameters.details["names"] == .strings(["example.org", "*.example.org", "IP:127.0.0.1"]))
     }
 
     @Test func `an address is not sent in SNI`() async throws {
         var pair = try await EngineFixture(names: ["IP:192.0.2.1"]).pair(domain: "192.0.2.1")
         pair.pump()
         #expect(pair.client.state == .open)
-        #expect(pair.server.facts()?.serverName == nil)
+        #expect(pair.server.parameters()?.serverName == nil)
     }
 
     @Test func `the secrets of both ends are told in the form of SSLKEYLOGFILE`() async throws {

@@ -55,17 +55,17 @@ import Testing
     private final class Witness: ChannelInboundHandler {
         typealias InboundIn = ByteBuffer
 
-        private(set) var happenings: [String] = []
+        private(set) var events: [String] = []
 
         func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-            happenings.append("read " + String(buffer: unwrapInboundIn(data)))
+            events.append("read " + String(buffer: unwrapInboundIn(data)))
         }
 
         func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
             switch event {
-            case let event as TLSHandler.Event: happenings.append("\(event)".replacing("TLSHandler.Event.", with: ""))
-            case ChannelEvent.inputClosed: happenings.append("input closed")
-            default: happenings.append("\(event)")
+            case let event as TLSHandler.Event: events.append("\(event)".replacing("TLSHandler.Event.", with: ""))
+            case ChannelEvent.inputClosed: events.append("input closed")
+            default: events.append("\(event)")
             }
         }
     }
@@ -81,9 +81,9 @@ import Testing
         pair.serverTLS.start()
         try pair.pump()
         try outcome(of: promise.futureResult)
-        #expect(pair.atClient.happenings == ["opened"])
-        #expect(pair.atServer.happenings == ["opened", "read early"])
-        #expect(pair.clientTLS.engine.facts()?.version == "TLS 1.3")
+        #expect(pair.atClient.events == ["opened"])
+        #expect(pair.atServer.events == ["opened", "read early"])
+        #expect(pair.clientTLS.engine.parameters()?.version == "TLS 1.3")
     }
 
     @Test func `bytes that came before the handler was there are handed over, in whatever pieces`() async throws {
@@ -93,9 +93,9 @@ import Testing
         let hello = try #require(engines.client.takeOutput())
         let pair = try Pair(engines)
         try pair.server.writeInbound(try #require(hello.getSlice(at: 100, length: hello.readableBytes - 100)))
-        #expect(pair.atServer.happenings.isEmpty)
+        #expect(pair.atServer.events.isEmpty)
         pair.serverTLS.start(early: nil)
-        #expect(pair.atServer.happenings.first?.hasPrefix("failed") == true)
+        #expect(pair.atServer.events.first?.hasPrefix("failed") == true)
 
         let second = try await EngineFixture.common.pair()
         second.client.advance(into: &nothing)
@@ -105,8 +105,8 @@ import Testing
         try whole.server.writeInbound(try #require(bytes.getSlice(at: 100, length: bytes.readableBytes - 100)))
         whole.clientTLS.start()
         try whole.pump()
-        #expect(whole.atServer.happenings == ["opened"])
-        #expect(whole.atClient.happenings == ["opened"])
+        #expect(whole.atServer.events == ["opened"])
+        #expect(whole.atClient.events == ["opened"])
     }
 
     @Test func `what is written between flushes goes out in one piece`() async throws {
@@ -122,7 +122,7 @@ import Testing
         pair.client.flush()
         #expect(try pair.pump() == 1)
         for promise in promises { try outcome(of: promise.futureResult) }
-        #expect(pair.atServer.happenings.last == "read 012")
+        #expect(pair.atServer.events.last == "read 012")
     }
 
     @Test func `closing the output says close_notify, which is the end of the peer's input, told once`() async throws {
@@ -133,12 +133,12 @@ import Testing
         // The channel of a test cannot close one way; what counts is what was sent before.
         pair.client.close(mode: .output, promise: nil)
         try pair.pump()
-        #expect(pair.atServer.happenings == ["opened", "input closed"])
+        #expect(pair.atServer.events == ["opened", "input closed"])
         pair.server.pipeline.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
-        #expect(pair.atServer.happenings == ["opened", "input closed"])
+        #expect(pair.atServer.events == ["opened", "input closed"])
         pair.server.writeAndFlush(ByteBuffer(string: "answer"), promise: nil)
         try pair.pump()
-        #expect(pair.atClient.happenings == ["opened", "read answer"])
+        #expect(pair.atClient.events == ["opened", "read answer"])
     }
 
     @Test func `an end without close_notify is told as such, and can be passed on`() async throws {
@@ -150,14 +150,14 @@ import Testing
         pair.client.close(mode: .output, promise: nil)
         #expect(try pair.pump() == 0)
         pair.server.pipeline.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
-        #expect(pair.atServer.happenings == ["opened", "truncated", "input closed"])
+        #expect(pair.atServer.events == ["opened", "truncated", "input closed"])
     }
 
     @Test func `an end in the middle of the handshake fails it`() async throws {
         let pair = try Pair(await EngineFixture.common.pair())
         pair.serverTLS.start()
         pair.server.pipeline.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
-        #expect(pair.atServer.happenings.count == 2)
+        #expect(pair.atServer.events.count == 2)
         #expect(pair.serverTLS.engine.state.fault?.code == .endedInHandshake)
         let client = try Pair(await EngineFixture.common.pair())
         client.clientTLS.start()
@@ -173,7 +173,7 @@ import Testing
         pair.clientTLS.start()
         pair.serverTLS.start()
         try pair.pump()
-        #expect(pair.atClient.happenings.count == 1)
+        #expect(pair.atClient.events.count == 1)
         #expect(pair.clientTLS.engine.state.fault?.alertSent == .badCertificate)
         #expect(pair.serverTLS.engine.state.fault?.isRefusedCertificate == true)
         let promise = pair.client.eventLoop.makePromise(of: Void.self)
@@ -192,10 +192,10 @@ import Testing
         pair.clientTLS.start()
         pair.serverTLS.start()
         try pair.pump()
-        #expect(pair.atServer.happenings == ["needsIdentity"])
+        #expect(pair.atServer.events == ["needsIdentity"])
         pair.serverTLS.use(fixture.identity)
         try pair.pump()
-        #expect(pair.atServer.happenings == ["needsIdentity", "opened"])
-        #expect(pair.atClient.happenings == ["opened"])
+        #expect(pair.atServer.events == ["needsIdentity", "opened"])
+        #expect(pair.atClient.events == ["opened"])
     }
 }

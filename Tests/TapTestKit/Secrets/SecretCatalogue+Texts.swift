@@ -6,12 +6,12 @@ extension SecretCatalogue {
     public static let texts: [Item] = [
         Item(
             "a message",
-            "<message to='nurse@example.org'><subject>Wq7 moonlit errand</subject><body>Zk4 bring ye ladder</body>"
+            "<message to='nurse@example.org'><subject>Wq7 moonlit errand</subject><body>Zk4 bring ye timeline</body>"
                 + "<thread>t1</thread><html xmlns='http://jabber.org/protocol/xhtml-im'><body "
                 + "xmlns='http://www.w3.org/1999/xhtml'><p style='Jb3-crimson'>Xv9 ye <em>orchard</em> wall<img "
                 + "alt='Hf2 a rose' src='https://img.example/Mn6-rose.png'/></p></body></html></message>",
             secrets: [
-                "Wq7 moonlit errand", "Zk4 bring ye ladder", "Xv9 ye", "Jb3-crimson", "Hf2 a rose", "Mn6-rose.png",
+                "Wq7 moonlit errand", "Zk4 bring ye timeline", "Xv9 ye", "Jb3-crimson", "Hf2 a rose", "Mn6-rose.png",
             ]
         ),
         Item(

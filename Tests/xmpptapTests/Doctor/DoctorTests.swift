@@ -109,7 +109,7 @@ struct DoctorTests {
     }
 
     @Test func `A finding is a line for people and an object for programs`() {
-        let finding = Finding.ok("names", "localhost is \"::1\"")
+        let finding = CheckResult.ok("names", "localhost is \"::1\"")
         #expect(finding.line == "ok    names        localhost is \"::1\"")
         #expect(finding.json == #"{"check":"names","outcome":"ok","text":"localhost is \"::1\""}"#)
     }

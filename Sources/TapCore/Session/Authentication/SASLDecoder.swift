@@ -20,7 +20,7 @@ public struct AuthenticationStep: Sendable, Hashable {
     /// What the step is.
     public var kind: Kind
     /// What could be read from it: never a secret.
-    public var facts: Facts
+    public var details: Attributes
     /// Of a failure: the SASL condition, or the stanza or stream error's.
     public var condition: String?
     /// Of a failure: the words that came with it.
@@ -90,9 +90,9 @@ public struct SASLDecoder: Sendable {
             begin(element.attribute("mechanism"))
             var step = step(.begin, .initial, element.childText("initial-response", namespace))
             if let software = element.child("user-agent", namespace)?.childText("software", namespace) {
-                step.facts["software"] = .string(software)
+                step.details["software"] = .string(software)
             }
-            note(inline: element, in: &step.facts)
+            note(inline: element, in: &step.details)
             return step
         }
         if element.isNamed("challenge") { return step(.challenge, .challenge, element.text) }
@@ -100,20 +100,20 @@ public struct SASLDecoder: Sendable {
         if element.isNamed("continue") {
             var step = step(.proceed, .success, element.childText("additional-data", namespace))
             let tasks = element.child("tasks", namespace)?.children("task", namespace).map(\.text) ?? []
-            step.facts["tasks"] = .strings(tasks)
+            step.details["tasks"] = .strings(tasks)
             return step
         }
         if element.isNamed("next") || element.isNamed("task-data") {
             var step = step(.task)
-            if let task = element.attribute("task") { step.facts["task"] = .string(task) }
+            if let task = element.attribute("task") { step.details["task"] = .string(task) }
             return step
         }
         if element.isNamed("success") {
             var step = step(.success, .success, element.childText("additional-data", namespace))
             if let identifier = element.childText("authorization-identifier", namespace) {
-                step.facts["authorization_identifier"] = .string(identifier)
+                step.details["authorization_identifier"] = .string(identifier)
             }
-            note(inline: element, in: &step.facts)
+            note(inline: element, in: &step.details)
             return step
         }
         if element.isNamed("failure") {
@@ -123,9 +123,9 @@ public struct SASLDecoder: Sendable {
     }
 
     /// Names what an authentication asks for, or grants, beside itself.
-    private func note(inline element: Element, in facts: inout Facts) {
+    private func note(inline element: Element, in details: inout Attributes) {
         let names = element.children.filter { $0.namespace != element.namespace }.map(\.name)
-        if !names.isEmpty { facts["inline"] = .strings(names) }
+        if !names.isEmpty { details["inline"] = .strings(names) }
     }
 
     private mutating func begin(_ mechanism: String?) {
@@ -143,22 +143,22 @@ public struct SASLDecoder: Sendable {
         _ role: SASLMessage.Role? = nil,
         _ text: String? = nil
     ) -> AuthenticationStep {
-        var facts = Facts()
-        if let mechanism { facts["mechanism"] = .string(mechanism) }
-        facts["step"] = .string(kind.rawValue)
+        var details = Attributes()
+        if let mechanism { details["mechanism"] = .string(mechanism) }
+        details["step"] = .string(kind.rawValue)
         if let role, let text {
             switch SASLMessage.read(Array(text.utf8).span) {
             case .none: break
-            case .empty: facts["empty"] = true
-            case .placeholder: facts["redacted"] = true
-            case .malformed: facts["malformed"] = true
+            case .empty: details["empty"] = true
+            case .placeholder: details["redacted"] = true
+            case .malformed: details["malformed"] = true
             case .bytes(let bytes):
-                if let name = messages.decode(bytes, role, &facts) { user = name }
+                if let name = messages.decode(bytes, role, &details) { user = name }
             }
         }
-        if let user, facts["user"] == nil { facts["user"] = .string(user) }
+        if let user, details["user"] == nil { details["user"] = .string(user) }
         if kind == .success || kind == .failure || kind == .abort { isUnderWay = false }
-        return AuthenticationStep(kind: kind, facts: facts)
+        return AuthenticationStep(kind: kind, details: details)
     }
 
     private mutating func fail(condition: String?, _ text: String?) -> AuthenticationStep {
@@ -191,11 +191,11 @@ public struct SASLDecoder: Sendable {
             }
             var step = step(.begin)
             if query.child("digest", .iqAuth) != nil {
-                step.facts["method"] = "digest"
+                step.details["method"] = "digest"
             } else if query.child("password", .iqAuth) != nil {
-                step.facts["method"] = "password"
+                step.details["method"] = "password"
             }
-            if let resource = query.childText("resource", .iqAuth) { step.facts["resource"] = .string(resource) }
+            if let resource = query.childText("resource", .iqAuth) { step.details["resource"] = .string(resource) }
             return step
         }
         guard direction == .recv, isUnderWay, mechanism == "iq-auth", let id, id == requestID else { return nil }

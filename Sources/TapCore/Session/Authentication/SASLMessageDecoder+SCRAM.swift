@@ -3,54 +3,54 @@ extension SASLMessageDecoder {
     mutating func readSCRAM(
         _ message: [UInt8],
         isClient: Bool,
-        _ facts: inout Facts
+        _ details: inout Attributes
     ) throws(Malformed) -> String? {
         guard isClient else {
-            try readSCRAMServer(try Self.attributes(message[...]), &facts)
+            try readSCRAMServer(try Self.attributes(message[...]), &details)
             return nil
         }
         if message.starts(with: "c=".utf8) {
-            try readSCRAMFinal(try Self.attributes(message[...]), &facts)
+            try readSCRAMFinal(try Self.attributes(message[...]), &details)
             return nil
         }
-        let rest = try readGS2(message, &facts)
+        let rest = try readGS2(message, &details)
         let attributes = try Self.attributes(message[rest...])
         guard attributes.count >= 2, attributes[0].name == 0x6E, attributes[1].name == 0x72,
             !attributes[1].value.isEmpty
         else { throw Malformed() }
         clientNonce = Array(attributes[1].value)
-        facts["client_nonce_bytes"] = .integer(Int64(attributes[1].value.count))
-        return try Self.note(user: try Self.unescape(attributes[0].value)[...], &facts)
+        details["client_nonce_bytes"] = .integer(Int64(attributes[1].value.count))
+        return try Self.note(user: try Self.unescape(attributes[0].value)[...], &details)
     }
 
-    private func readSCRAMServer(_ attributes: [Attribute], _ facts: inout Facts) throws(Malformed) {
+    private func readSCRAMServer(_ attributes: [Attribute], _ details: inout Attributes) throws(Malformed) {
         guard let first = attributes.first else { throw Malformed() }
         switch first.name {
-        case 0x76: facts["server_signature"] = true
+        case 0x76: details["server_signature"] = true
         case 0x65:
             let error = try Self.string(first.value)
             let isCode = error.utf8.allSatisfy { $0 >= 0x61 && $0 <= 0x7A || $0 == 0x2D } && error.utf8.count <= 64
-            facts["server_error"] = .string(isCode ? error : "other-error")
+            details["server_error"] = .string(isCode ? error : "other-error")
         case 0x72:
             guard attributes.count >= 3, attributes[1].name == 0x73, attributes[2].name == 0x69,
                 let salt = Base64.decode(try Self.string(attributes[1].value)),
                 let iterations = Int64(try Self.string(attributes[2].value)), iterations > 0
             else { throw Malformed() }
             if let clientNonce, !first.value.starts(with: clientNonce) {
-                facts["nonce_mismatch"] = true
-                facts["server_nonce_bytes"] = .integer(Int64(first.value.count))
+                details["nonce_mismatch"] = true
+                details["server_nonce_bytes"] = .integer(Int64(first.value.count))
             } else {
-                facts["server_nonce_bytes"] = .integer(Int64(first.value.count - (clientNonce?.count ?? 0)))
+                details["server_nonce_bytes"] = .integer(Int64(first.value.count - (clientNonce?.count ?? 0)))
             }
-            facts["salt_bytes"] = .integer(Int64(salt.count))
-            facts["iterations"] = .integer(iterations)
+            details["salt_bytes"] = .integer(Int64(salt.count))
+            details["iterations"] = .integer(iterations)
             for attribute in attributes.dropFirst(3) {
                 switch attribute.name {
                 // XEP-0474, in its present form and that of before 0.4.0.
-                case 0x68: facts["signs_mechanisms"] = "h"
-                case 0x64: facts["signs_mechanisms"] = "d"
+                case 0x68: details["signs_mechanisms"] = "h"
+                case 0x64: details["signs_mechanisms"] = "d"
                 // XEP-0515.
-                case 0x74: facts["signs_tls_version"] = .string(Self.version(attribute.value))
+                case 0x74: details["signs_tls_version"] = .string(Self.version(attribute.value))
                 default: break
                 }
             }
@@ -64,37 +64,37 @@ extension SASLMessageDecoder {
         return isVersion ? String(decoding: value, as: UTF8.self) : "other"
     }
 
-    private func readSCRAMFinal(_ attributes: [Attribute], _ facts: inout Facts) throws(Malformed) {
+    private func readSCRAMFinal(_ attributes: [Attribute], _ details: inout Attributes) throws(Malformed) {
         guard attributes.count >= 3, attributes[1].name == 0x72, attributes.last?.name == 0x70,
             let binding = Base64.decode(try Self.string(attributes[0].value))
         else { throw Malformed() }
-        facts["proof"] = true
+        details["proof"] = true
         guard let gs2Header else { return }
         if binding.starts(with: gs2Header) {
-            facts["channel_binding_bytes"] = .integer(Int64(binding.count - gs2Header.count))
+            details["channel_binding_bytes"] = .integer(Int64(binding.count - gs2Header.count))
         } else {
-            facts["channel_binding_changed"] = true
+            details["channel_binding_changed"] = true
         }
     }
 
     /// Reads `n,,`, `y,a=authzid,`, `p=type,,` (RFC 5801 §4); returns where what follows begins.
-    mutating func readGS2(_ message: [UInt8], _ facts: inout Facts) throws(Malformed) -> Int {
+    mutating func readGS2(_ message: [UInt8], _ details: inout Attributes) throws(Malformed) -> Int {
         guard let comma = message.firstIndex(of: 0x2C),
             let end = message[(comma + 1)...].firstIndex(of: 0x2C)
         else { throw Malformed() }
         let flag = message[..<comma]
         switch flag.first {
-        case 0x6E where flag.count == 1: facts["channel_binding_flag"] = "n"
-        case 0x79 where flag.count == 1: facts["channel_binding_flag"] = "y"
+        case 0x6E where flag.count == 1: details["channel_binding_flag"] = "n"
+        case 0x79 where flag.count == 1: details["channel_binding_flag"] = "y"
         case 0x70 where flag.count > 2 && flag[1] == 0x3D:
-            facts["channel_binding_flag"] = "p"
-            facts["channel_binding"] = .string(try Self.string(flag[2...]))
+            details["channel_binding_flag"] = "p"
+            details["channel_binding"] = .string(try Self.string(flag[2...]))
         default: throw Malformed()
         }
         let authzid = message[(comma + 1)..<end]
         if !authzid.isEmpty {
             guard authzid.count > 2, authzid.starts(with: "a=".utf8) else { throw Malformed() }
-            facts["authzid"] = .string(try Self.string(try Self.unescape(authzid.dropFirst(2))[...]))
+            details["authzid"] = .string(try Self.string(try Self.unescape(authzid.dropFirst(2))[...]))
         }
         gs2Header = Array(message[...end])
         return end + 1

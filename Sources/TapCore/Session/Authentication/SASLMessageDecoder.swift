@@ -21,14 +21,14 @@ struct SASLMessageDecoder: Sendable {
     /// Adds what may be told of a message; returns the name it authenticates with, where it holds one.
     ///
     /// Of a malformed message nothing is told but that it is: what looks like a name in it may be anything.
-    mutating func decode(_ message: [UInt8], _ role: SASLMessage.Role, _ facts: inout Facts) -> String? {
-        var found = facts
+    mutating func decode(_ message: [UInt8], _ role: SASLMessage.Role, _ details: inout Attributes) -> String? {
+        var found = details
         do throws(Malformed) {
             let user = try read(message, role, &found)
-            facts = found
+            details = found
             return user
         } catch {
-            facts["malformed"] = true
+            details["malformed"] = true
             return nil
         }
     }
@@ -36,30 +36,30 @@ struct SASLMessageDecoder: Sendable {
     private mutating func read(
         _ message: [UInt8],
         _ role: SASLMessage.Role,
-        _ facts: inout Facts
+        _ details: inout Attributes
     ) throws(Malformed) -> String? {
         let isClient = role == .initial || role == .response
         switch mechanism {
-        case .plain: return isClient ? try readPlain(message, &facts) : nil
-        case .scram: return try readSCRAM(message, isClient: isClient, &facts)
+        case .plain: return isClient ? try readPlain(message, &details) : nil
+        case .scram: return try readSCRAM(message, isClient: isClient, &details)
         case .external:
             guard isClient else { return nil }
             let authzid = try Self.string(message[...])
-            if policy == .none { facts["authzid"] = .string(authzid) } else { facts["authzid_given"] = true }
+            if policy == .none { details["authzid"] = .string(authzid) } else { details["authzid_given"] = true }
             return nil
         case .anonymous:
             guard isClient else { return nil }
             let trace = try Self.string(message[...])
-            if policy == .none { facts["trace"] = .string(trace) } else { facts["trace_given"] = true }
+            if policy == .none { details["trace"] = .string(trace) } else { details["trace_given"] = true }
             return nil
-        case .oauth: return try readOAuth(message, isClient: isClient, &facts)
-        case .digestMD5: return try readDigest(message, isClient: isClient, &facts)
+        case .oauth: return try readOAuth(message, isClient: isClient, &details)
+        case .digestMD5: return try readDigest(message, isClient: isClient, &details)
         case .hashedToken:
             guard isClient else { return nil }
             guard let sign = message.firstIndex(of: 0), sign > 0, sign + 1 < message.count else { throw Malformed() }
-            return try Self.note(user: message[..<sign], &facts)
+            return try Self.note(user: message[..<sign], &details)
         case .other:
-            facts["bytes"] = .integer(Int64(message.count))
+            details["bytes"] = .integer(Int64(message.count))
             return nil
         }
     }
@@ -67,11 +67,11 @@ struct SASLMessageDecoder: Sendable {
     // MARK: PLAIN (RFC 4616)
 
     /// `[authzid] NUL authcid NUL passwd`; the tokens of X-OAUTH2 travel the same way.
-    private func readPlain(_ message: [UInt8], _ facts: inout Facts) throws(Malformed) -> String? {
+    private func readPlain(_ message: [UInt8], _ details: inout Attributes) throws(Malformed) -> String? {
         let parts = message.split(separator: 0, omittingEmptySubsequences: false)
         guard parts.count == 3, !parts[1].isEmpty, !parts[2].isEmpty else { throw Malformed() }
-        if !parts[0].isEmpty { facts["authzid"] = .string(try Self.string(parts[0])) }
-        return try Self.note(user: parts[1], &facts)
+        if !parts[0].isEmpty { details["authzid"] = .string(try Self.string(parts[0])) }
+        return try Self.note(user: parts[1], &details)
     }
 
     // MARK: OAUTHBEARER (RFC 7628) and its like
@@ -79,34 +79,34 @@ struct SASLMessageDecoder: Sendable {
     private mutating func readOAuth(
         _ message: [UInt8],
         isClient: Bool,
-        _ facts: inout Facts
+        _ details: inout Attributes
     ) throws(Malformed) -> String? {
         guard isClient else {
-            facts["server_error"] = .string(Self.status(message))
+            details["server_error"] = .string(Self.status(message))
             return nil
         }
         if message == [0x01] {
-            facts["acknowledges_error"] = true
+            details["acknowledges_error"] = true
             return nil
         }
-        guard message.contains(0x01) else { return try readPlain(message, &facts) }
-        let rest = try readGS2(message, &facts)
+        guard message.contains(0x01) else { return try readPlain(message, &details) }
+        let rest = try readGS2(message, &details)
         for pair in message[rest...].split(separator: 0x01) {
             guard let sign = pair.firstIndex(of: 0x3D) else { throw Malformed() }
             let value = pair[(sign + 1)...]
             switch try Self.string(pair[..<sign]) {
-            case "host": facts["host"] = .string(try Self.string(value))
-            case "port": facts["port"] = .string(try Self.string(value))
+            case "host": details["host"] = .string(try Self.string(value))
+            case "port": details["port"] = .string(try Self.string(value))
             case "auth":
                 let scheme = value.prefix { $0 != 0x20 }
                 guard scheme.count < value.count else { throw Malformed() }
-                facts["scheme"] = .string(try Self.string(scheme))
+                details["scheme"] = .string(try Self.string(scheme))
             default: break
             }
         }
-        guard case .string(let name) = facts["authzid"] else { return nil }
-        facts["authzid"] = nil
-        return try Self.note(user: Array(name.utf8)[...], &facts)
+        guard case .string(let name) = details["authzid"] else { return nil }
+        details["authzid"] = nil
+        return try Self.note(user: Array(name.utf8)[...], &details)
     }
 
     /// The `status` of a server's error (RFC 7628 §3.2.2).
@@ -129,19 +129,21 @@ struct SASLMessageDecoder: Sendable {
 
     // MARK: DIGEST-MD5 (RFC 2831)
 
-    private func readDigest(_ message: [UInt8], isClient: Bool, _ facts: inout Facts) throws(Malformed) -> String? {
+    private func readDigest(_ message: [UInt8], isClient: Bool, _ details: inout Attributes) throws(Malformed)
+        -> String?
+    {
         var user: String?
         for directive in try Self.directives(message) {
             switch (directive.name, isClient) {
-            case ("username", true): user = try Self.note(user: directive.value[...], &facts)
-            case ("authzid", true): facts["authzid"] = .string(try Self.string(directive.value[...]))
-            case ("realm", _): facts["realm"] = .string(try Self.string(directive.value[...]))
-            case ("qop", _): facts["qop"] = .string(try Self.string(directive.value[...]))
-            case ("digest-uri", true): facts["digest_uri"] = .string(try Self.string(directive.value[...]))
-            case ("nonce", false): facts["server_nonce_bytes"] = .integer(Int64(directive.value.count))
-            case ("cnonce", true): facts["client_nonce_bytes"] = .integer(Int64(directive.value.count))
-            case ("response", true): facts["proof"] = true
-            case ("rspauth", false): facts["server_signature"] = true
+            case ("username", true): user = try Self.note(user: directive.value[...], &details)
+            case ("authzid", true): details["authzid"] = .string(try Self.string(directive.value[...]))
+            case ("realm", _): details["realm"] = .string(try Self.string(directive.value[...]))
+            case ("qop", _): details["qop"] = .string(try Self.string(directive.value[...]))
+            case ("digest-uri", true): details["digest_uri"] = .string(try Self.string(directive.value[...]))
+            case ("nonce", false): details["server_nonce_bytes"] = .integer(Int64(directive.value.count))
+            case ("cnonce", true): details["client_nonce_bytes"] = .integer(Int64(directive.value.count))
+            case ("response", true): details["proof"] = true
+            case ("rspauth", false): details["server_signature"] = true
             default: break
             }
         }
@@ -189,10 +191,10 @@ struct SASLMessageDecoder: Sendable {
     /// longer one would let a stranger fill logs.
     static let longestName = 1023
 
-    static func note(user: ArraySlice<UInt8>, _ facts: inout Facts) throws(Malformed) -> String {
+    static func note(user: ArraySlice<UInt8>, _ details: inout Attributes) throws(Malformed) -> String {
         guard user.count <= longestName else { throw Malformed() }
         let name = try string(user)
-        facts["user"] = .string(name)
+        details["user"] = .string(name)
         return name
     }
 

@@ -4,52 +4,52 @@ import XMPPCore
 extension Session {
     /// A leg has ended; what is known of the ending is kept, the first one counts.
     mutating func judgeEnd(_ direction: Direction, _ end: LegEnd) {
-        guard facts.ending == nil else { return }
-        if direction == .send && pipes.send.hasClosedStream
-            || direction == .recv && pipes.recv.hasClosedStream
+        guard info.ending == nil else { return }
+        if direction == .send && directions.send.hasClosedStream
+            || direction == .recv && directions.recv.hasClosedStream
         {
             return
         }
         // Once the other side has closed its stream, a connection that just ends is not worth a word of its own.
-        if end == .finished, pipes.send.hasClosedStream || pipes.recv.hasClosedStream {
-            facts.ending = .clean(by: pipes.send.hasClosedStream ? .send : .recv)
+        if end == .finished, directions.send.hasClosedStream || directions.recv.hasClosedStream {
+            info.ending = .clean(by: directions.send.hasClosedStream ? .send : .recv)
             return
         }
-        facts.ending =
-            pipes[direction].isOpaque
+        info.ending =
+            directions[direction].isOpaque
             ? .undecoded(leg: direction.source, endsWithAlert(direction) ? .finished : end)
             : .unclean(leg: direction.source, end)
         let unheard = unheard(by: direction)
-        facts.verdict = unheard?.verdict
-        facts.reason = unheard?.words
+        info.closeReason = unheard?.closeReason
+        info.reason = unheard?.words
     }
 
     /// A stream error has gone by.
     mutating func judge(streamError condition: String, _ element: Element, _ direction: Direction) {
-        facts.ending = .error(condition: condition, by: direction)
+        info.ending = .error(condition: condition, by: direction)
         switch condition {
         case "conflict":
-            facts.verdict = .conflict
-            let resource = facts.jid.flatMap { Address($0).resource }.map { tools.redactor.disclose(name: $0) }
-            facts.reason = "another login has taken the resource" + (resource.map { " \($0)" } ?? "")
+            info.closeReason = .conflict
+            let resource = info.jid.flatMap { Address($0).resource }.map { tools.redactor.disclose(name: $0) }
+            info.reason = "another login has taken the resource" + (resource.map { " \($0)" } ?? "")
         case "connection-timeout":
             let unheard = unheard(by: direction)
-            facts.verdict = unheard?.verdict ?? .idle
-            facts.reason = unheard?.words
-        case "system-shutdown": facts.verdict = .systemShutdown
+            info.closeReason = unheard?.closeReason ?? .idle
+            info.reason = unheard?.words
+        case "system-shutdown": info.closeReason = .systemShutdown
         case "policy-violation":
-            facts.verdict = .policyViolation
-            facts.reason = element.childText("text", .streamErrors).map { tools.redactor.disclose(text: $0) }
+            info.closeReason = .policyViolation
+            info.reason = element.childText("text", .streamErrors).map { tools.redactor.disclose(text: $0) }
         case "see-other-host":
-            facts.verdict = .seeOtherHost
+            info.closeReason = .seeOtherHost
             let host = element.childText("see-other-host", .streamErrors) ?? "another host"
-            facts.reason = "the client is sent to \(host), where this session leaves the tap"
-        default: facts.verdict = .streamError
+            info.reason = "the client is sent to \(host), where this session leaves the tap"
+        default: info.closeReason = .streamError
         }
     }
 
     /// What the one who sends in this direction has waited for in vain.
-    private func unheard(by direction: Direction) -> (verdict: EndingVerdict, words: String)? {
+    private func unheard(by direction: Direction) -> (closeReason: CloseReason, words: String)? {
         if let since = requests.oldestPing(direction), now.monotonic - since >= Liveness.patience {
             return (.pingTimeout, "its ping had no answer for \(seconds(since: since))")
         }
@@ -58,7 +58,7 @@ extension Session {
                 .acknowledgementTimeout, "its request for an acknowledgement had no answer for \(seconds(since: since))"
             )
         }
-        if facts.opened != nil, now.monotonic - liveness.lastReceived >= Liveness.silence {
+        if info.opened != nil, now.monotonic - liveness.lastReceived >= Liveness.silence {
             return (.idle, "after \(seconds(since: liveness.lastReceived)) without a byte in either direction")
         }
         return nil
@@ -68,7 +68,7 @@ extension Session {
 
     /// Remembers which client of its account this is, as long as what it has said of itself is known.
     mutating func identifyClient() {
-        guard facts.kind == .client, client == nil, let account = facts.jid else { return }
+        guard info.kind == .client, client == nil, let account = info.jid else { return }
         client =
             ReconnectWatch.Client(
                 account: account,
@@ -80,18 +80,18 @@ extension Session {
 
     /// Tells a client whose sessions drop soon after login, again and again.
     mutating func watchReconnects() {
-        guard let client, let opened = facts.opened, facts.isDropped,
+        guard let client, let opened = info.opened, info.isDropped,
             now.monotonic - opened.monotonic <= ReconnectWatch.soon,
             let loop = run.reconnects.noteDrop(of: client, at: now.monotonic)
         else { return }
         let span = loop.span < 1_000_000_000 ? "less than a second" : "\(loop.span / 1_000_000_000) s"
-        let advice = facts.verdict == .conflict ? "; configure a different resource for each client" : ""
+        let advice = info.closeReason == .conflict ? "; configure a different resource for each client" : ""
         note(
             .note,
             .warn,
             code: "reconnect-loop",
             "reconnect loop: \(loop.count) sessions of this client ended within \(ReconnectWatch.soon / 1_000_000_000) s of "
-                + "login, in \(span); the last one: \(facts.endingWords)\(advice)"
+                + "login, in \(span); the last one: \(info.endingWords)\(advice)"
         )
     }
 }

@@ -30,7 +30,7 @@ extension Session {
         var outcome: FeaturesEdit.Outcome?
         if !edit.isEmpty {
             do throws(FeaturesEdit.NoFeatures) {
-                outcome = try edit.applied(to: pipes.recv.decoder)
+                outcome = try edit.applied(to: directions.recv.decoder)
             } catch {
                 // Both parsers have just read it.
                 assertionFailure("features that cannot be read again")
@@ -44,26 +44,26 @@ extension Session {
 
     mutating func understand(_ offer: StreamFeatures, _ event: StreamEvent, _ edited: FeaturesEdit.Outcome?) {
         let features = StreamFeaturesSummary(offer)
-        facts.mechanisms = features.allMechanisms
-        facts.features = features.names
+        info.mechanisms = features.allMechanisms
+        info.features = features.names
         if case .restarting = phase { phase = .binding }
         warnOfClearLogin(offer)
         login?.note(offer)
         if options.level >= .info {
             var record = makeRecord(event, .recv, .element, level: .info)
             record.message = features.words
-            record.details = features.facts
+            record.details = features.details
             if let edited { note(edited, in: &record) }
             emit(consume record)
         }
         terminate(offer)
-        climb(features, offer)
-        if case .binding = phase, facts.kind == .server { openServerStream(event) }
+        noteTimeline(features, offer)
+        if case .binding = phase, info.kind == .server { openServerStream(event) }
     }
 
     /// Puts beside an item what goes out in its place.
     private mutating func note(_ edited: FeaturesEdit.Outcome, in record: inout Record) {
-        record.verdict = "edited"
+        record.action = "edited"
         record.message = "\(record.message.map { "\($0); " } ?? "")passed on with \(edited.words)"
         guard record.xml != nil else { return }
         compose()

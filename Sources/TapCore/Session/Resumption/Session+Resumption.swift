@@ -5,7 +5,7 @@ extension Session {
     /// The server has enabled stream management: if the session can be resumed, the one that does is to be known.
     mutating func noteResumable(_ enabled: Element) {
         guard enabled.matches("enabled", .streamManagement) || enabled.matches("enabled", .streamManagement2),
-            let id = enabled.attribute("id"), !id.isEmpty, let jid = facts.jid
+            let id = enabled.attribute("id"), !id.isEmpty, let jid = info.jid
         else { return }
         endResumption(isOver: true)
         let owner = loginAccount ?? loginDomain ?? Address(jid).comparableBare
@@ -33,7 +33,7 @@ extension Session {
             }
         }
         if let earlier {
-            facts.jid = earlier.jid
+            info.jid = earlier.jid
             client = earlier.client
         }
         let words =
@@ -55,11 +55,11 @@ extension Session {
 
     /// The bare account that has logged in, as it is compared; nil where its login has told no name.
     private var loginAccount: String? {
-        guard let user = facts.user, let domain = facts.domain else { return nil }
+        guard let user = info.user, let domain = info.domain else { return nil }
         return Address(user.utf8.contains(0x40) ? user : "\(user)@\(domain)").comparableBare
     }
 
     /// Stands for an account whose login has told no name, as EXTERNAL may: its domain. That the id is the account's own the
     /// server has checked.
-    private var loginDomain: String? { facts.domain.map { Address($0).comparableBare } }
+    private var loginDomain: String? { info.domain.map { Address($0).comparableBare } }
 }

@@ -5,7 +5,7 @@ extension Session {
     /// A presence that asks for, grants or ends a subscription.
     mutating func noteSubscription(_ event: StreamEvent, _ direction: Direction) {
         // Others than clients speak for many accounts, whose presence lines say it.
-        guard options.level >= .info, facts.kind == .client, !event.isTruncated,
+        guard options.level >= .info, info.kind == .client, !event.isTruncated,
             let type = text(event.head.type, direction),
             let kind = SubscriptionState.PresenceType(rawValue: type),
             let address = text(direction == .send ? event.head.to : event.head.from, direction)
@@ -16,9 +16,9 @@ extension Session {
 
     /// A roster, or a change of one.
     mutating func noteRoster(_ event: StreamEvent, _ direction: Direction, isPush: Bool) {
-        guard options.level >= .info, direction == .recv, facts.kind == .client, !event.isTruncated,
+        guard options.level >= .info, direction == .recv, info.kind == .client, !event.isTruncated,
             event.head.payloadNamespace.namespace == .roster, isOfOwnServer(event),
-            let query = tools.elements.read(pipes[direction].decoder)?.child("query", .roster)
+            let query = tools.elements.read(directions[direction].decoder)?.child("query", .roster)
         else { return }
         var contacts: [String] = []
         var changes = 0
@@ -54,7 +54,7 @@ extension Session {
 
     /// Whether a roster is the account's own: a client ignores those of others (RFC 6121 §2.1.6).
     private func isOfOwnServer(_ event: StreamEvent) -> Bool {
-        guard let from = text(event.head.from, .recv), let account = facts.jid else { return true }
+        guard let from = text(event.head.from, .recv), let account = info.jid else { return true }
         return Address(from).comparableBare == Address(account).comparableBare
     }
 

@@ -12,7 +12,7 @@ public enum LegTLS: String, Sendable, Hashable, CaseIterable {
 
 /// TLS of a session whose legs do not begin it together, until it has begun. Where they do, the client's request goes to
 /// the server and the server's consent to the client.
-struct SeparateTLS {
+struct AsymmetricTLS {
     enum Way {
         /// The client's request for TLS is answered here; until then the server hears nothing.
         case answering

@@ -63,7 +63,7 @@ extension Session {
         guard options.holdsProceed, case .none = tls, !isRefusing else { return false }
         let namespace = event.head.namespace.namespace
         if direction == .send {
-            guard separate == nil else { return false }
+            guard asymmetric == nil else { return false }
             if namespace == .tls, isNamed("starttls", event, .send) {
                 guard options.clientTLS == .off, case .opening = phase else { return false }
                 refuseRequest(event)
@@ -78,13 +78,13 @@ extension Session {
 
     /// The client asks for TLS that it was not offered (--client-tls off).
     private mutating func refuseRequest(_ event: StreamEvent) {
-        pipes.send.forwarded = event.position + event.length
+        directions.send.forwarded = event.position + event.length
         recordItem(event, .send, .element, level: .info, part: .tls)
         let words = "the client asks for TLS, which --client-tls off does not give it"
         login?.refusal = words
         login?.refusalCause = .legWithTLS
         note(.error, .error, code: "tls-off", words, direction: .send, part: .tls)
-        facts.ending = .tap(condition: StreamErrorCondition.policyViolation.rawValue)
+        info.ending = .tap(condition: StreamErrorCondition.policyViolation.rawValue)
         sayFailure()
         enqueue(.finish(.client))
         enqueue(.finish(.server))
@@ -110,7 +110,7 @@ extension Session {
         login?.refusal = words
         login?.refusalCause = .legWithTLS
         note(.error, .error, code: "tls-off", words, direction: .send, part: .tls)
-        facts.ending = .tap(condition: StreamErrorCondition.policyViolation.rawValue)
+        info.ending = .tap(condition: StreamErrorCondition.policyViolation.rawValue)
         alert(.protocolVersion)
         return true
     }

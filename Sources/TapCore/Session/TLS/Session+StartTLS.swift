@@ -10,14 +10,14 @@ extension Session {
             guard phase.isBeforeAuthentication else { return }
             phase = .startingTLS
             begin(.startTLS, awaits: .server)
-            ladder.cancel(.mechanism)
+            timeline.cancel(.mechanism)
             // What follows belongs to TLS or, if the server declines, to this stream: it waits for the answer, unless
             // none can come, or the client has sent all it will and TLS cannot begin.
-            if !pipes.recv.hasPassedEnd, pipes.send.end == nil { hold(.send) }
+            if !directions.recv.hasPassedEnd, directions.send.end == nil { hold(.send) }
         case .recv where isNamed("proceed", event, direction):
             finish(.startTLS, .ok)
             // What is held goes on when TLS is up on the server's leg.
-            if pipes.recv.held != nil { return }
+            if directions.recv.held != nil { return }
             if options.isInsideTLS { return passTLS() }
             noteEarlyBytes()
             beginTLS(directly: false)
@@ -26,7 +26,7 @@ extension Session {
                 phase = .opening
                 finish(.startTLS, .failed("the server declines"))
             }
-            if pipes.send.isHeld { release(.send) }
+            if directions.send.isHeld { release(.send) }
         default: break
         }
     }
@@ -35,14 +35,14 @@ extension Session {
     private mutating func passTLS() {
         finish(.tls, .skipped("not told; the streams that follow are those inside"))
         phase = .opening
-        for direction in Direction.allCases { pipes[direction].mayRestart = true }
-        if pipes.send.isHeld { release(.send) }
+        for direction in Direction.allCases { directions[direction].mayRestart = true }
+        if directions.send.isHeld { release(.send) }
     }
 
     /// Reports plaintext that the client sent between its request for TLS and the server's consent.
     private mutating func noteEarlyBytes() {
-        let count = pipes.send.waiting
-        guard count > 0, pipes.pending(.send)[0] != 0x16 else { return }
+        let count = directions.send.waiting
+        guard count > 0, directions.pending(.send)[0] != 0x16 else { return }
         note(
             .note,
             .warn,

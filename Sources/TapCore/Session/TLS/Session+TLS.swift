@@ -22,7 +22,7 @@ extension Session {
     /// ends.
     public mutating func mayBeginTLS(at now: Run.Instant) -> Bool {
         self.now = now
-        guard !isFinished, pipes.recv.held != nil else { return false }
+        guard !isFinished, directions.recv.held != nil else { return false }
         // What a client has sent that asks for no TLS goes on inside the server's.
         let both = options.clientTLS != .off
         for direction in both ? [Direction.recv, .send] : [.recv] where hasText(direction) {
@@ -54,7 +54,7 @@ extension Session {
     ///   - overlooked: What is wrong with the server's certificate and was let pass; nil where nothing is.
     public mutating func tlsOpened(
         _ leg: Leg,
-        _ facts: Facts,
+        _ info: Attributes,
         _ words: String,
         overlooked: String? = nil,
         at now: Run.Instant
@@ -62,12 +62,12 @@ extension Session {
         self.now = now
         guard !isFinished else { return }
         finish(.tls, key: leg.name.description, .ok)
-        if overlooked != nil { self.facts.isUnverified = true }
+        if overlooked != nil { self.info.isUnverified = true }
         var record = makeRecord(.tls, overlooked == nil ? .info : .warn, part: .tls)
         record.leg = leg
         record.code = Self.tlsOpenedCode
         record.message = overlooked.map { "\(words); NOT VERIFIED: \($0)" } ?? words
-        record.tls = facts
+        record.tls = info
         emit(consume record)
         if leg == .client || options.isOwnClient {
             beginInside()
@@ -79,9 +79,9 @@ extension Session {
     /// Gives the client the consent, the server's or this program's: its TLS is to begin.
     public mutating func proceed(at now: Run.Instant) {
         self.now = now
-        guard !isFinished, let held = pipes.recv.held else { return }
-        pipes.recv.held = nil
-        if separate == nil { enqueue(.send(.client, held)) } else { say([(.element, held)], to: .client) }
+        guard !isFinished, let held = directions.recv.held else { return }
+        directions.recv.held = nil
+        if asymmetric == nil { enqueue(.send(.client, held)) } else { say([(.element, held)], to: .client) }
     }
 
     /// TLS has failed on a leg, and the session with it. The client is told in the terms that it expects just now: a
@@ -101,12 +101,12 @@ extension Session {
         code: String,
         _ words: String,
         advice: String? = nil,
-        certificate: Facts? = nil,
+        certificate: Attributes? = nil,
         at now: Run.Instant
     ) {
         self.now = now
         guard !isFinished else { return }
-        // Of TLS that was not even begun the ladder does not know whose it is.
+        // Of TLS that was not even begun the timeline does not know whose it is.
         finish(
             .tls,
             key: leg.name.description,
@@ -150,40 +150,40 @@ extension Session {
     private mutating func beginInside() {
         tls = .inside
         phase = .opening
-        separate = nil
-        facts.version = nil
+        asymmetric = nil
+        info.version = nil
         forgetClear()
         for direction in Direction.allCases { enterTLS(direction) }
     }
 
     /// What was said in clear may have been anybody's.
     mutating func forgetClear() {
-        facts.features = []
-        facts.mechanisms = []
-        facts.mechanism = nil
+        info.features = []
+        info.mechanisms = []
+        info.mechanism = nil
         login?.offer = nil
         login?.hasServerHeader = false
-        login?.termination?.reset()
+        login?.bridge?.reset()
     }
 
     /// What comes in a direction from here on is what TLS carried.
     mutating func enterTLS(_ direction: Direction) {
-        pipes[direction].decoder.restart()
-        pipes[direction].mayRestart = pipes[direction].decoder.epoch > 0
-        pipes[direction].isHeld = false
-        pipes[direction].held = nil
-        pipes[direction].mode = .store
-        pipes[direction].forwarded = pipes[direction].decoder.position
-        pipes[direction].hasInput = true
+        directions[direction].decoder.restart()
+        directions[direction].mayRestart = directions[direction].decoder.epoch > 0
+        directions[direction].isHeld = false
+        directions[direction].held = nil
+        directions[direction].mode = .store
+        directions[direction].forwarded = directions[direction].decoder.position
+        directions[direction].hasInput = true
     }
 
     private mutating func endWithoutTLS(_ leg: Leg, _ words: String, _ alert: Alert?) {
-        if facts.ending == nil { facts.ending = .tls(leg: leg, words) }
+        if info.ending == nil { info.ending = .tls(leg: leg, words) }
         if options.clientTLS == .off {
             // It has not asked for TLS, and may have no stream yet.
             sayError(.remoteConnectionFailed, "TLS with the server cannot begin.", to: .client)
-        } else if pipes.recv.held != nil || isConsentAwaited {
-            pipes.recv.held = nil
+        } else if directions.recv.held != nil || isConsentAwaited {
+            directions.recv.held = nil
             sayFailure()
         } else if let alert {
             return self.alert(alert)
@@ -202,14 +202,14 @@ extension Session {
 
     /// Whether anything but white space waits: go-sendxmpp ends its request with a line feed.
     private func hasText(_ direction: Direction) -> Bool {
-        let pending = pipes.pending(direction)
+        let pending = directions.pending(direction)
         for index in pending.indices where ![0x20, 0x09, 0x0A, 0x0D].contains(pending[index]) { return true }
         return false
     }
 
     /// Ends a session whose client goes on in clear behind its request for TLS; whether it did.
     mutating func refusesEarlyBytes() -> Bool {
-        guard options.holdsProceed, options.clientTLS != .off, case .startingTLS = phase, pipes.send.isHeld,
+        guard options.holdsProceed, options.clientTLS != .off, case .startingTLS = phase, directions.send.isHeld,
             hasText(.send)
         else { return false }
         refuseInjection(.send)
@@ -220,9 +220,9 @@ extension Session {
         let leg = direction.source
         let words =
             direction == .send
-            ? "\(pipes.send.waiting) bytes that are not TLS came behind <starttls/>: injected, or sent by a client that "
+            ? "\(directions.send.waiting) bytes that are not TLS came behind <starttls/>: injected, or sent by a client that "
                 + "does not wait"
-            : "\(pipes.recv.waiting) bytes that are not TLS came behind <proceed/>: injected"
+            : "\(directions.recv.waiting) bytes that are not TLS came behind <proceed/>: injected"
         tlsFailed(leg, code: "starttls-injection", words, at: now)
     }
 
@@ -249,7 +249,7 @@ extension Session {
     /// A login in clear is worth a word where TLS was wanted.
     mutating func warnOfClearLogin(_ offer: StreamFeatures) {
         guard options.holdsProceed, case .none = tls, case .opening = phase, offer.startTLS == .absent,
-            !facts.mechanisms.isEmpty
+            !info.mechanisms.isEmpty
         else { return }
         note(
             .note,

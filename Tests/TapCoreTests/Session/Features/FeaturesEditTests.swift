@@ -162,7 +162,7 @@ import XMPPCore
             "<s:features><mechanisms xmlns='urn:ietf:params:xml:ns:xmpp-sasl'><mechanism>SCRAM-SHA-1</mechanism>"
             + "</mechanisms></s:features>"
         #expect(harness.text(.recv) == Self.header + passed)
-        let told = try #require(harness.told.first { $0.record.verdict == "edited" })
+        let told = try #require(harness.told.first { $0.record.action == "edited" })
         #expect(told.xml == features)
         #expect(told.text(told.record.edited) == passed)
         #expect(
@@ -175,7 +175,7 @@ import XMPPCore
         var form = JSONForm()
         form.append(told.record, content: told.content.span, .content, to: &line)
         let json = String(decoding: line.bytes, as: UTF8.self)
-        #expect(json.contains("\"verdict\":\"edited\"") && json.contains("\"edited\":\"<s:features>"))
+        #expect(json.contains("\"action\":\"edited\"") && json.contains("\"edited\":\"<s:features>"))
         let back = try RecordLine(json: Array(json.utf8).span.bytes)
         #expect(back.record.edited.map { String(decoding: back.content[$0.range], as: UTF8.self) } == passed)
         // Both stand in the text log, which came and which went out.
@@ -190,6 +190,6 @@ import XMPPCore
         var harness = SessionHarness()
         harness.say(Conversations.plainLogin)
         #expect(harness.text(.recv) == Conversations.text(Conversations.plainLogin, .recv))
-        #expect(harness.told.allSatisfy { $0.record.verdict == nil })
+        #expect(harness.told.allSatisfy { $0.record.action == nil })
     }
 }

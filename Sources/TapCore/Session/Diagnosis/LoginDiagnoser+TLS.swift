@@ -1,0 +1,65 @@
+// TLS that failed on a leg, by the code that the record of the failure has.
+extension LoginDiagnoser {
+    /// The diagnosis on a failed step `tls`; its detail `leg` says where it was.
+    func ofTLS(_ loginStep: LoginStep, _ code: String?, _ words: String?) -> LoginDiagnosis {
+        let isClient = loginStep.details["leg"] == "client"
+        let side: LoginCause.Side = isClient ? .client : .server
+        func diagnosis(_ cause: LoginCause, side: LoginCause.Side? = nil) -> LoginDiagnosis {
+            let leg = loginStep.details["leg"].map { " with the \($0.text)" } ?? ""
+            return LoginDiagnosis(cause, at: .tls, words ?? "TLS\(leg) failed", condition: code, side: side)
+        }
+        switch code {
+        // The certificate that this program was given is not the server's, or it could make none.
+        case "certificate-differs", "no-certificate": return diagnosis(.endedByTap)
+        case .some(let code) where code.hasPrefix("certificate-"): return diagnosis(LoginCause(certificateFault: code))
+        case "tls-no-shared-protocol": return diagnosis(.alpnMismatch, side: side)
+        case "tls-version", "tls-no-shared-cipher": return diagnosis(.tlsIncompatible, side: side)
+        case "starttls-injection": return diagnosis(.startTLSInjection, side: side)
+        // Who leaves at the sight of a certificate is told apart by the driver.
+        case "tls-ended-in-handshake" where isClient: return diagnosis(.clientGaveUp)
+        case "tls-ended-in-handshake": return diagnosis(.serverGone)
+        // Who has not opened a stream has not been asked for TLS either.
+        case "tls-not-tls" where !isClient && !notes.hasServerHeader: return diagnosis(.tlsUnexpected)
+        case "tls-alert": return ofAlert(Self.alert(in: words ?? ""), isClient, diagnosis)
+        default: return diagnosis(.tlsFailed, side: side)
+        }
+    }
+
+    private func ofAlert(
+        _ alert: String,
+        _ isClient: Bool,
+        _ diagnosis: (LoginCause, LoginCause.Side?) -> LoginDiagnosis
+    ) -> LoginDiagnosis {
+        switch alert {
+        case "no_application_protocol": return diagnosis(.alpnMismatch, isClient ? .client : .server)
+        case "protocol_version", "handshake_failure", "insufficient_security":
+            return diagnosis(.tlsIncompatible, isClient ? .client : .server)
+        // What the client is shown was made today: if it is not valid, its clock differs from this machine's.
+        case "certificate_expired" where isClient: return diagnosis(.clockSkew, nil)
+        case "unknown_ca", "bad_certificate", "unsupported_certificate", "certificate_revoked", "certificate_unknown",
+            "certificate_expired", "access_denied":
+            return diagnosis(isClient ? .authorityNotTrusted : .tlsAlertByServer, nil)
+        default: return diagnosis(isClient ? .tlsAlertByClient : .tlsAlertByServer, nil)
+        }
+    }
+
+    /// The name of the alert in words that end with `(alert unknown_ca)`.
+    private static func alert(in words: String) -> String {
+        guard let start = words.firstRange(of: "(alert ") else { return "" }
+        return String(words[start.upperBound...].prefix { $0 != ")" })
+    }
+}
+
+extension LoginCause {
+    /// The cause of a login that fails by a server's certificate, by the code of what is wrong with that.
+    public init(certificateFault code: String) {
+        self =
+            switch code {
+            case "certificate-expired": .certificateExpired
+            case "certificate-not-yet-valid": .clockSkew
+            case "certificate-wrong-name": .certificateWrongName
+            case "certificate-self-signed", "certificate-unknown-issuer": .certificateUnknownIssuer
+            default: .certificateRefused
+            }
+    }
+}

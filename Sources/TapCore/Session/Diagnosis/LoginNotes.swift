@@ -1,0 +1,212 @@
+import XMPPCore
+
+/// What is remembered of a login until the session is ready, so that it can be said why it never was.
+///
+/// A class, so that a session which is ready keeps one empty reference and no more.
+final class LoginNotes {
+    /// Attempts that are remembered; who tries more often fails for the reason of the last.
+    static let mostAttempts = 8
+
+    /// One authentication by SASL.
+    struct Attempt: Sendable, Hashable {
+        /// As the client named it.
+        var mechanism: String
+        /// The gs2 flag: `n`, `y` or `p`; nil where the mechanism has none.
+        var bindingFlag: String?
+        /// The type of channel binding, where the flag is `p`.
+        var binding: String?
+        /// The server has sent a challenge.
+        var isChallenged = false
+        /// The client has answered the last challenge.
+        var hasAnswered = false
+        /// What the server did that SCRAM does not allow, as a clause of which it is the subject.
+        var breach: String?
+        /// The server has sent a signature, or what stands in its place cannot be read.
+        var hasSignature = false
+        /// The server signs the list of mechanisms (XEP-0474).
+        var signsMechanisms = false
+        /// The server signs the version of TLS (XEP-0515).
+        var signsTLSVersion = false
+        /// The error of RFC 5802 §7.
+        var serverError: String?
+        /// The condition with which it failed.
+        var condition: String?
+        /// The server's words, as they may be told.
+        var words: String?
+        /// The words say that the name is unknown, that the password is wrong, or the channel binding.
+        var tells: LoginCause?
+        var hasSucceeded = false
+        var isAborted = false
+        /// It is the login that this program makes for a client whose own it has ended.
+        var isOwn = false
+        /// This program has refused it, not the server.
+        var isRefusedHere = false
+
+        var isSCRAM: Bool { mechanism.hasPrefix("SCRAM-") }
+
+        /// Looks at a message of the server's (RFC 5802 §5, §5.1).
+        mutating func judge(_ kind: AuthenticationStep.Kind, _ details: Attributes) {
+            guard isSCRAM, breach == nil else { return }
+            if details["server_signature"] != nil || details["redacted"] != nil { hasSignature = true }
+            switch kind {
+            case .challenge where details["malformed"] != nil: breach = "sent a malformed challenge"
+            case .challenge where details["nonce_mismatch"] != nil:
+                breach = "sent a nonce that does not begin with the client's nonce"
+            case .challenge:
+                guard case .integer(let count)? = details["iterations"], count < Self.leastIterations else { return }
+                breach =
+                    "asks for \(count) iteration\(count == 1 ? "" : "s") of the hash, fewer than the "
+                    + "\(Self.leastIterations) of RFC 5802 §5.1"
+            case .success where !isChallenged: breach = "sent success before the client authenticated"
+            case .success where !hasSignature: breach = "reported success without its signature (v=)"
+            default: break
+            }
+        }
+
+        /// RFC 5802 §5.1: a server should ask for no fewer.
+        private static let leastIterations: Int64 = 4096
+    }
+
+    var attempts: [Attempt] = []
+    /// Features have come, and what the last of them said.
+    var offer: Offer?
+    /// The server has opened a stream; its version.
+    var serverVersion: String?
+    var hasServerHeader = false
+    /// Which direction could not be parsed first, and why.
+    var fault: (fault: ScanFault, direction: Direction, isForeign: Bool)?
+    /// Follow the records of TLS that is passed through; nil where there is none.
+    var records: (send: TLSRecordReader, recv: TLSRecordReader)?
+    /// Reads the server's answer to a ClientHello that is passed through, until it is known.
+    var serverHelloReader: ServerHelloReader?
+    /// What that answer is; nil while it is not known.
+    var serverHello: ServerHelloReader.Result?
+    /// Offsets in the legs from which on bytes count as an exchange that cannot be followed; nil while all is decoded.
+    var unreadFrom: (send: UInt64, recv: UInt64)?
+    /// What this program said where it ended the session, and the cause, where that is a certain one.
+    var refusal: String?
+    var refusalCause: LoginCause?
+    /// What the server said first is a record of TLS.
+    var hasServerTLS = false
+    /// It is this program, not the server, that demands TLS of the client.
+    var demandsTLS = false
+    var connectionFault = ConnectionFault.unreachable
+    /// The resource, or the tag of Bind2, that the client asks for.
+    var requestedResource: String?
+    /// What the client says of itself with SASL2 (XEP-0388 §2.2).
+    var agent: String?
+    /// What the driver knows, and the streams do not show.
+    var blamed: LoginDiagnosis?
+    /// What channel binding will come to, where both legs are known.
+    var bindingForecast: BindingForecast?
+    /// How TLS is ended here, where it is.
+    var legs: BindingForecast.Legs?
+    /// Ends the login here, where that is to be done.
+    var bridge: SASLBridge?
+    /// A step of a login that is ended here is done elsewhere: the namespace in which it is answered.
+    var computing: String?
+    /// Why this program has given its own login up.
+    var ownFailure: String?
+    /// It has done so because the server did not prove itself.
+    var isServerUnproven = false
+    /// What this server has done with logins like the one that ``bindingForecast`` is about; nil where none was seen.
+    var bindingSeen: Bool?
+    /// The client's stream in which its login was ended here.
+    var endedEpoch: Int?
+    /// The client waits for the features so that its login can be ended.
+    var awaitsFeatures = false
+    /// Reads the login that this program makes then.
+    var ownLogin = SASLDecoder()
+    /// What the client of SASL2 asks for beside its login, as it goes on to the server.
+    var inline: [UInt8] = []
+    /// The client's account is not among those whose logins are ended here, and its login cannot pass.
+    var hasMissedAccount = false
+    /// What of it does not go on, by name; until it is told.
+    var refusedInline: [String] = []
+
+    /// Features as far as a login depends on them.
+    struct Offer {
+        var requiresTLS = false
+        var offersTLS = false
+        var offersBinding = false
+        var bindings: [String]?
+    }
+
+    /// The last attempt by a mechanism that does not show the password, where it failed.
+    var failedSCRAM: Attempt? { attempts.last { $0.isSCRAM && ($0.condition != nil || $0.isAborted) } }
+
+    /// The attempt that has just begun is this program's.
+    func markOwn() {
+        if let last = attempts.indices.last { attempts[last].isOwn = true }
+    }
+
+    /// The attempt that has just failed was refused by this program.
+    func markRefusal() {
+        if let last = attempts.indices.last, !attempts[last].isOwn { attempts[last].isRefusedHere = true }
+    }
+
+    /// What tells one client of an account from another.
+    func note(agent: Element?) {
+        guard let agent else { return }
+        let parts = [agent.attribute("id")] + ["software", "device"].map { agent.childText($0, agent.namespace) }
+        self.agent = parts.map { $0 ?? "" }.joined(separator: "\n")
+    }
+
+    func note(_ features: StreamFeatures) {
+        offer = Offer(
+            requiresTLS: features.startTLS == .required,
+            offersTLS: features.startTLS != .absent,
+            offersBinding: features.offersBinding,
+            bindings: features.channelBindings
+        )
+    }
+
+    /// Notes a step of SASL; `words` are those of a failure, as they may be told.
+    func note(_ step: AuthenticationStep, words: String?) {
+        if step.kind == .begin {
+            if attempts.count == Self.mostAttempts { attempts.removeFirst() }
+            attempts.append(Attempt(mechanism: step.details["mechanism"]?.text ?? "no mechanism"))
+        }
+        guard let last = attempts.indices.last else { return }
+        note(step.details, in: &attempts[last])
+        attempts[last].judge(step.kind, step.details)
+        switch step.kind {
+        case .challenge, .proceed:
+            attempts[last].isChallenged = true
+            attempts[last].hasAnswered = false
+        case .response, .task: attempts[last].hasAnswered = true
+        case .success:
+            attempts[last].hasSucceeded = true
+            // What was offered before does not count any more.
+            offer = nil
+        case .abort: attempts[last].isAborted = true
+        case .failure:
+            attempts[last].condition = step.condition ?? "undefined-condition"
+            attempts[last].words = words
+            attempts[last].tells = step.text.flatMap(Self.meaning)
+        case .begin: break
+        }
+    }
+
+    private func note(_ details: Attributes, in attempt: inout Attempt) {
+        if let flag = details["channel_binding_flag"]?.text { attempt.bindingFlag = flag }
+        if let binding = details["channel_binding"]?.text { attempt.binding = binding }
+        if let error = details["server_error"]?.text { attempt.serverError = error }
+        if details["signs_mechanisms"] != nil { attempt.signsMechanisms = true }
+        if details["signs_tls_version"] != nil { attempt.signsTLSVersion = true }
+    }
+
+    /// What a server's words give away. Most say the same of an unknown name and a wrong password, on purpose.
+    private static func meaning(_ words: String) -> LoginCause? {
+        let words = words.lowercased()
+        let ofName = ["unknown user", "no such user", "user not found", "does not exist", "not registered"]
+        if ofName.contains(where: { words.contains($0) }) { return .unknownUser }
+        // Prosody and ejabberd.
+        if words.contains("invalid channel binding") { return .bindingMismatch }
+        let ofPassword =
+            ["wrong password", "invalid password", "incorrect password", "bad password"]
+            // Prosody, of a proof.
+            + ["doesn't match the one we calculated"]
+        return ofPassword.contains { words.contains($0) } ? .wrongPassword : nil
+    }
+}

@@ -1,0 +1,101 @@
+// What channel binding will come to, told before the login ends (RFC 5802 §6).
+extension Session {
+    /// TLS is ended here on both legs: from now on each login is told beforehand whether channel binding lets it through.
+    public mutating func bind(_ legs: BindingForecast.Legs) { login?.legs = legs }
+
+    /// Looks at what both ends have said so far, and tells what follows from it if that is news.
+    mutating func forecastBinding() {
+        guard let login, let legs = login.legs, !info.mechanisms.isEmpty else { return }
+        let attempt = login.attempts.last { $0.condition == nil }
+        // Before the client has chosen: what would come of the strongest that is offered.
+        let strongest =
+            info.mechanisms.first { $0.hasSuffix("-PLUS") } ?? info.mechanisms.first { $0.hasPrefix("SCRAM-") }
+        guard let mechanism = attempt?.mechanism ?? strongest else { return }
+        var subject = BindingForecast.Login(
+            mechanism: mechanism,
+            flag: attempt.flatMap { Self.flag(of: $0) },
+            offered: info.mechanisms,
+            bindings: login.offer?.bindings,
+            clientTLS: legs.clientTLS,
+            serverTLS: legs.serverTLS
+        )
+        subject.signsMechanisms = attempt?.signsMechanisms ?? false
+        subject.signsTLSVersion = attempt?.signsTLSVersion ?? false
+        subject.hasSameCertificate = legs.hasSameCertificate
+        let forecast = BindingForecast(subject, login.bridge?.isEnding == true ? .accounts : legs.strategy)
+        guard forecast != login.bindingForecast else { return }
+        login.bindingForecast = forecast
+        login.bindingSeen = info.domain.flatMap { domain in
+            forecast.cause.flatMap { run.bindings.seen(domain, $0) }
+        }
+        // Before the client has chosen, nobody knows whether it matters.
+        guard let attempt, attempt.bindingFlag != nil || !attempt.isSCRAM,
+            let (level, words) = forecast.warning(seen: login.bindingSeen)
+        else { return }
+        note(.note, level, code: "channel-binding", words, part: .sasl)
+    }
+
+    /// The server has accepted the login, or refused it; what it does with such logins is remembered for the next.
+    mutating func noteBindingOutcome(accepted: Bool) {
+        guard let login, let domain = info.domain, let cause = login.bindingForecast?.cause,
+            let attempt = login.attempts.last, !attempt.isOwn, accepted || attempt.isRefusedForBinding
+        else { return }
+        run.bindings.note(domain, cause, accepted: accepted)
+    }
+
+    private static func flag(of attempt: LoginNotes.Attempt) -> BindingForecast.Flag? {
+        switch attempt.bindingFlag {
+        case "n": BindingForecast.Flag.none
+        case "y": .unsupportedByServer
+        case "p": attempt.binding.map { .bound($0) }
+        default: nil
+        }
+    }
+}
+
+extension LoginNotes.Attempt {
+    /// Whether the server's answer shows that it refused the login because of channel binding.
+    fileprivate var isRefusedForBinding: Bool {
+        switch serverError {
+        case "server-does-support-channel-binding", "channel-bindings-dont-match": return true
+        default: break
+        }
+        return tells == .bindingMismatch || bindingFlag == "y" && condition == "malformed-request"
+    }
+}
+
+extension BindingForecast {
+    /// What is to be said of it, once the client has chosen; nil where there is nothing that matters.
+    ///
+    /// - Parameter seen: Whether this server has accepted such a login before; nil where none was seen.
+    func warning(seen: Bool?) -> (level: Level, words: String)? {
+        switch outcome {
+        case .works: return nil
+        case .depends(let what): return (.info, "channel binding: this login depends on \(what): \(words)")
+        case .fails(let cause):
+            let entry = cause.entry
+            let rule = entry.rule ?? "the standard"
+            // The client is the one that compares what is signed (XEP-0474, XEP-0515).
+            let duty =
+                switch cause {
+                case .mechanismsAltered, .tlsVersionAltered: "the client must abort this login"
+                default: "the server must refuse this login"
+                }
+            switch seen {
+            case true?: return nil
+            case false?:
+                return (
+                    .warn,
+                    "by \(rule), \(duty): \(words); this server has refused such a login before; try: \(entry.advice)"
+                )
+            case nil where isRisk:
+                return (
+                    .info,
+                    "this login is at risk: \(rule) requires the server to refuse it (Prosody 0.12 does, ejabberd 23.01 "
+                        + "does not): \(words)"
+                )
+            case nil: return (.warn, "by \(rule), \(duty): \(words); try: \(entry.advice)")
+            }
+        }
+    }
+}

@@ -1,0 +1,282 @@
+import XMPPCore
+
+/// One session's login, ended by the proxy: as a server towards the client, and then as a client towards the server.
+///
+/// The client is checked to the end first; it gets its success when the server has given the proxy one. Messages go in as
+/// they stand in the streams and ``Act``s come out; it knows no XML, and time does not matter to it.
+struct SASLBridge {
+    /// What is to be done, in order.
+    enum Act: Equatable {
+        /// The client's element goes on as it is: this login is not ended here.
+        case passOn
+        /// A challenge to the client.
+        case challenge([UInt8])
+        /// A failure to the client.
+        case refuse(SASLCondition, String?)
+        /// The proxy's own authentication begins.
+        case begin(String, [UInt8])
+        /// The client's authentication begins at the server, with what it has said to the proxy.
+        case beginForClient(String, [UInt8])
+        /// The proxy's answer to the server's challenge.
+        case respond([UInt8])
+        /// The proxy gives its own authentication up.
+        case abort
+        /// The server's success becomes the client's, with this data.
+        case succeed([UInt8]?)
+        /// The same where the server wants something else done first (XEP-0388 §2.6).
+        case proceed([UInt8]?)
+        /// The server's failure goes on to the client.
+        case fail
+        /// The session cannot go on.
+        case end(StreamErrorCondition, String, isServerAtFault: Bool)
+        /// A step is to be done elsewhere: ``SASLBridge/work``.
+        case compute
+        case remark(Remark)
+    }
+
+    /// What is worth a word.
+    enum Remark: Equatable {
+        /// No password is there for the account.
+        case unknownAccount(user: String, isBound: Bool)
+        /// The client uses what it was not offered.
+        case foreignMechanism(String)
+        /// The proxy's own login begins.
+        case ownLogin(MechanismChoice, user: String)
+        case ownLoginRefused(user: String)
+        /// The proxy gives its own login up; `isServerAtFault` where the server broke the mechanism's rules or did not prove
+        /// that it knows the password.
+        case ownLoginFailed(String, user: String, isServerAtFault: Bool)
+        case noMechanism([String])
+        /// The account's stored keys are of other mechanisms than the client uses.
+        case noKeys(of: String, has: [String], user: String)
+        case clientRefused(String, user: String?)
+    }
+
+    /// What a client has begun.
+    struct Login {
+        var mechanism: String
+        var isSASL2: Bool
+        var domain: String
+        var user: String?
+    }
+
+    enum State {
+        case idle
+        /// The client's first message is awaited, which says who it is.
+        case asked(Login)
+        case client(any SASLExchange, Login)
+        /// `data` is for the client's success.
+        case server(any SASLExchange, Login, data: [UInt8]?, isProven: Bool)
+        /// A step of the client's login, or of the proxy's own, is being done elsewhere.
+        case computing(SlowStep, Login, Side)
+        /// The login that is under way is not ended here.
+        case passing
+    }
+
+    /// Whose login a step belongs to.
+    enum Side {
+        case client
+        /// `data` is for the client's success.
+        case server(data: [UInt8]?)
+    }
+
+    /// How often a client may fail before its stream is closed (RFC 6120 §6.4.5).
+    private static let mostFailures = 5
+
+    let authenticator: any Authenticator
+    /// TLS of the two legs; nil without it.
+    var client: SecuredLeg?
+    var server: SecuredLeg?
+    /// Nothing is wrong with the server's certificate.
+    var isServerVerified = true
+    /// What was offered last.
+    var offer: BridgedOffer?
+    var state = State.idle
+    var failures = 0
+    /// Failures with which the server will answer what was given up.
+    var owedFailures = 0
+
+    init(_ authenticator: any Authenticator) { self.authenticator = authenticator }
+
+    /// Whether the login that is under way, or the next, is ended here.
+    var isEnding: Bool {
+        if case .passing = state { return false }
+        return offer != nil
+    }
+
+    /// Whether the proxy's own login is under way.
+    var isLoggingIn: Bool {
+        switch state {
+        case .server, .computing(_, _, .server): true
+        case .idle, .asked, .client, .computing, .passing: false
+        }
+    }
+
+    /// The step that is to be done elsewhere; nil where none is.
+    var work: SlowStep? {
+        if case .computing(let work, _, _) = state { return work }
+        return nil
+    }
+
+    /// What was said in clear does not count inside TLS.
+    mutating func reset() {
+        offer = nil
+        state = .idle
+        owedFailures = 0
+    }
+
+    // MARK: The client
+
+    /// The client begins.
+    ///
+    /// - Parameter user: Who it says it is, where that can be read from its first message.
+    mutating func begin(
+        _ mechanism: String,
+        isSASL2: Bool,
+        _ message: SASLMessage.Text,
+        user: String?,
+        domain: String?
+    ) -> [Act] {
+        if work != nil { return [Self.impatience] }
+        state = .passing
+        guard let offer, let domain else { return [.passOn] }
+        guard offer.profile(isSASL2: isSASL2).client.contains(mechanism) else {
+            return [.remark(.foreignMechanism(mechanism)), .passOn]
+        }
+        let login = Login(mechanism: mechanism, isSASL2: isSASL2, domain: domain, user: user)
+        guard case .none = message else { return first(message, login, passing: [.passOn]) }
+        // Who comes without a first message is asked for it.
+        state = .asked(login)
+        return [.challenge([])]
+    }
+
+    /// The client's first message is there: whose it is decides whether the login is ended here.
+    private mutating func first(_ message: SASLMessage.Text, _ login: Login, passing: [Act]) -> [Act] {
+        guard let bytes = Self.bytes(message) else { return refuse(.incorrectEncoding, "this is not base64", login) }
+        if let user = login.user {
+            guard let account = account(user, login), let mechanisms = authenticator.mechanisms(of: account) else {
+                let isBound = login.mechanism.hasSuffix(BridgedOffer.plus)
+                let remark = Act.remark(.unknownAccount(user: user, isBound: isBound))
+                guard isBound else {
+                    state = .passing
+                    return [remark] + passing
+                }
+                return [remark] + refuse(.notAuthorized, nil, login, isTold: true)
+            }
+            guard mechanisms.contains(BridgedOffer.base(of: login.mechanism)) else {
+                let remark = Act.remark(.noKeys(of: login.mechanism, has: mechanisms, user: user))
+                return [remark] + refuse(.invalidMechanism, nil, login, isTold: true)
+            }
+        }
+        guard let offer else { return passing }
+        let leg = LoginLeg(
+            offer: LoginOffer(
+                mechanisms: offer.profile(isSASL2: login.isSASL2).client,
+                bindingTypes: offer.clientTypes,
+                tlsVersion: client?.version
+            ),
+            bindings: client?.bindings ?? []
+        )
+        guard let exchange = authenticator.serverExchange(login.mechanism, domain: login.domain, leg) else {
+            return refuse(.temporaryAuthFailure, "xmpptap cannot do \(login.mechanism)", login)
+        }
+        return step(exchange, login, bytes)
+    }
+
+    /// The client answers.
+    ///
+    /// - Parameter user: As in ``begin(_:isSASL2:_:user:domain:)``.
+    mutating func clientSays(_ message: SASLMessage.Text, user: String?) -> [Act] {
+        switch state {
+        case .asked(var login):
+            login.user = user
+            let bytes = Self.bytes(message) ?? []
+            return first(message == .none ? .empty : message, login, passing: [.beginForClient(login.mechanism, bytes)])
+        case .client(let exchange, let login):
+            guard let bytes = Self.bytes(message) else {
+                return refuse(.incorrectEncoding, "this is not base64", login)
+            }
+            return step(exchange, login, bytes)
+        case .idle where offer != nil: return [.refuse(.malformedRequest, "nothing was asked")]
+        case .computing: return [Self.impatience]
+        case .idle, .passing, .server: return [.passOn]
+        }
+    }
+
+    /// The client gives up.
+    mutating func clientAborts() -> [Act] {
+        switch state {
+        case .asked, .client:
+            state = .idle
+            return [.refuse(.aborted, nil)]
+        case .computing: return [Self.impatience]
+        case .idle, .passing, .server: return [.passOn]
+        }
+    }
+
+    /// The address that a name stands for; nil where it is none.
+    func account(_ user: String, _ login: Login) -> JID? { try? JID(local: user, domain: login.domain) }
+
+    private mutating func step(_ exchange: any SASLExchange, _ login: Login, _ message: [UInt8]) -> [Act] {
+        var step = SlowStep(exchange, message)
+        guard !exchange.mayTakeLong else {
+            state = .computing(step, login, .client)
+            return [.compute]
+        }
+        step.perform()
+        return stepped(step, login)
+    }
+
+    /// The step that was to be done elsewhere is done. Empty where nobody waits for it any more.
+    mutating func computed(_ step: SlowStep) -> [Act] {
+        guard case .computing(_, let login, let side) = state else { return [] }
+        switch side {
+        case .client: return stepped(step, login)
+        case .server(let data): return serverStepped(step, login, data)
+        }
+    }
+
+    private mutating func stepped(_ step: SlowStep, _ login: Login) -> [Act] {
+        switch step.outcome {
+        case .send(let challenge):
+            state = .client(step.exchange, login)
+            return [.challenge(challenge)]
+        case .done(let data):
+            guard let identity = step.exchange.identity else { return refuse(.notAuthorized, nil, login) }
+            return logIn(identity, login, data, knowing: step.exchange.learned)
+        case .failed(let condition, let text): return refuse(condition, text, login)
+        case nil: return refuse(.temporaryAuthFailure, nil, login)
+        }
+    }
+
+    /// A client whose bytes pass as they come cannot be held back.
+    private static let impatience = Act.end(
+        .policyViolation,
+        "The client does not wait for the answer to its login.",
+        isServerAtFault: false
+    )
+
+    /// - Parameter isTold: Whether it has been told why.
+    mutating func refuse(
+        _ condition: SASLCondition,
+        _ text: String?,
+        _ login: Login,
+        isTold: Bool = false
+    ) -> [Act] {
+        state = .idle
+        failures += 1
+        var acts: [Act] = [.refuse(condition, text)]
+        if !isTold { acts.append(.remark(.clientRefused(text ?? condition.description, user: login.user))) }
+        guard failures >= Self.mostFailures else { return acts }
+        return acts + [.end(.policyViolation, "\(failures) logins have failed.", isServerAtFault: false)]
+    }
+
+    /// A message's bytes, none where there is no message; nil where it is not one.
+    static func bytes(_ message: SASLMessage.Text) -> [UInt8]? {
+        switch message {
+        case .none, .empty: []
+        case .bytes(let bytes): bytes
+        case .placeholder, .malformed: nil
+        }
+    }
+}

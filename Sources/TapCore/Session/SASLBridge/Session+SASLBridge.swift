@@ -1,0 +1,299 @@
+import XMPPCore
+
+// A login that is ended here: what the client says of it stays here, and so does what the server says to the proxy.
+extension Session {
+    /// TLS is ended on both legs, and this is what logins may be bound to: for a session whose logins are ended here.
+    public mutating func secured(client: SecuredLeg?, server: SecuredLeg?) {
+        login?.bridge?.client = client
+        login?.bridge?.server = server
+        login?.bridge?.isServerVerified = !info.isUnverified
+    }
+
+    /// What the client is to be offered; nil where no login is ended here, or nothing that is offered can be.
+    func terminatedOffer(_ offer: StreamFeatures) -> BridgedOffer? {
+        guard case .opening = phase, info.kind == .client, let bridge = login?.bridge else { return nil }
+        return BridgedOffer(offer, bridge.authenticator, client: bridge.client)
+    }
+
+    /// Keeps a client that does not wait for the features until they have come (XEP-0388 §2.2 lets it know them from before):
+    /// what it may use is known then.
+    mutating func awaitFeatures(_ event: StreamEvent, _ direction: Direction) {
+        // Streams of before version 1.0 have none (RFC 6120 §4.7.5).
+        switch direction {
+        case .send where event.head.version != nil: _ = awaitFeatures()
+        case .recv where event.head.version == nil: stopAwaiting()
+        default: break
+        }
+    }
+
+    /// Keeps a client whose header has come; false where nothing is waited for.
+    mutating func awaitFeatures() -> Bool {
+        guard case .opening = phase, asymmetric == nil, let login, login.bridge != nil, info.kind == .client else {
+            return false
+        }
+        login.awaitsFeatures = true
+        hold(.send)
+        return true
+    }
+
+    /// Goes on with a client that waited for features.
+    mutating func stopAwaiting() {
+        guard let login, login.awaitsFeatures else { return }
+        login.awaitsFeatures = false
+        if directions.send.isHeld { release(.send) }
+    }
+
+    /// Takes the offer that has come, and tells what the client is not offered of it.
+    mutating func terminate(_ offer: StreamFeatures) {
+        stopAwaiting()
+        guard case .opening = phase, let login, login.bridge != nil else { return }
+        let terminated = terminatedOffer(offer)
+        login.bridge?.offer = terminated
+        guard terminated == nil, !(offer.mechanisms + (offer.sasl2Mechanisms ?? [])).isEmpty else { return }
+        note(
+            .note,
+            .warn,
+            code: "login-not-ended",
+            "the server offers no mechanism that xmpptap can end (--accounts): the login passes as it is",
+            part: .sasl
+        )
+    }
+
+    /// Takes an element of a login that is ended here; false where it goes its usual way.
+    mutating func bridges(_ event: StreamEvent, _ direction: Direction) -> Bool {
+        guard !event.isTruncated, !isRefusing, let login, var bridge = login.bridge else { return false }
+        switch event.head.namespace.namespace {
+        case .sasl, .sasl2, .sasl2Legacy: break
+        default: return false
+        }
+        guard let element = parse(direction) else { return false }
+        let wasLoggingIn = bridge.isLoggingIn
+        let acts =
+            direction == .send
+            ? acts(of: element, &bridge, login) : acts(ofServer: element, &bridge)
+        login.bridge = bridge
+        guard let acts else { return false }
+        if acts.contains(.passOn) {
+            for case .remark(let remark) in acts { tell(remark) }
+            return false
+        }
+        directions[direction].forwarded = event.position + event.length
+        if direction == .send {
+            login.endedEpoch = event.epoch
+            handleSASL(event, .send, isTaken: true)
+        } else {
+            recordOwn(event, element, acts)
+        }
+        for act in acts { perform(act, element, event) }
+        holdClient(wasLoggingIn: wasLoggingIn)
+        return true
+    }
+
+    /// Takes a step of a login that was done elsewhere, and goes on with both directions.
+    public mutating func computed(_ step: SlowStep, at now: Run.Instant) {
+        self.now = now
+        guard !isFinished, !isRefusing, let login, var bridge = login.bridge, let uri = login.computing else {
+            return
+        }
+        login.computing = nil
+        let acts = bridge.computed(step)
+        login.bridge = bridge
+        release(.send)
+        release(.recv)
+        for act in acts { perform(act, uri) }
+        holdClient(wasLoggingIn: false)
+    }
+
+    /// Keeps the client back while the proxy logs in, and both while a step is done elsewhere.
+    private mutating func holdClient(wasLoggingIn: Bool) {
+        if login?.computing != nil {
+            hold(.send)
+            hold(.recv)
+        } else if login?.bridge?.isLoggingIn == true {
+            hold(.send)
+        } else if wasLoggingIn {
+            // What is held for another reason, as behind a request for TLS, is not let go by this.
+            release(.send)
+        }
+    }
+
+    /// Keeps white space that the client has sent behind its part of the login: the server has ended that stream, and an XML
+    /// declaration may follow nothing. go-sendxmpp ends each element with a line feed. Whether it was kept.
+    mutating func keepsWhiteSpace(_ event: StreamEvent, _ direction: Direction) -> Bool {
+        guard direction == .send, case .restarting = phase, login?.endedEpoch == event.epoch else { return false }
+        directions.send.forwarded = event.position + event.length
+        var record = makeRecord(event, .send, .whitespace, level: .verbose)
+        record.action = Record.answered
+        emit(consume record)
+        return true
+    }
+
+    // MARK: What it means
+
+    private func acts(
+        of element: Element,
+        _ bridge: inout SASLBridge,
+        _ login: LoginNotes
+    ) -> [SASLBridge.Act]? {
+        // Who it is can be read from the first message; the session's own decoder is told when it is recorded.
+        var peek = sasl
+        let isSASL2 = element.namespace.isSASL2
+        switch element.name {
+        case "auth" where !isSASL2, "authenticate" where isSASL2:
+            _ = peek.decode(element, .send)
+            login.hasMissedAccount = false
+            login.inline = isSASL2 ? Self.inline(of: element) : []
+            login.refusedInline =
+                element.children.filter { BridgedOffer.isTiedToMechanism($0.namespace) }.map(\.name)
+            let text =
+                isSASL2
+                ? element.childText("initial-response", element.namespace).map { $0.isEmpty ? "=" : $0 } : element.text
+            return bridge.begin(
+                element.attribute("mechanism") ?? "",
+                isSASL2: isSASL2,
+                SASLMessage.read(Array((text ?? "").utf8).span),
+                user: peek.user,
+                domain: info.domain
+            )
+        case "response":
+            _ = peek.decode(element, .send)
+            return bridge.clientSays(SASLMessage.read(Array(element.text.utf8).span), user: peek.user)
+        case "abort": return bridge.clientAborts()
+        default: return nil
+        }
+    }
+
+    private func acts(ofServer element: Element, _ bridge: inout SASLBridge) -> [SASLBridge.Act]? {
+        func message(_ text: String?) -> SASLMessage.Text { SASLMessage.read(Array((text ?? "").utf8).span) }
+        let data = element.namespace.isSASL2 ? element.childText("additional-data", element.namespace) : element.text
+        switch element.name {
+        case "challenge": return bridge.serverSays(message(element.text))
+        case "success": return bridge.serverSucceeds(message(data))
+        case "continue" where element.namespace.isSASL2:
+            return bridge.serverSucceeds(message(data), isOver: false)
+        case "failure": return bridge.serverFails()
+        default: return nil
+        }
+    }
+
+    /// What a client of SASL2 wants besides, as it goes on to the server.
+    private static func inline(of element: Element) -> [UInt8] {
+        let uri = element.namespaceURI
+        return XMLWriter.bytes { xml in
+            for child in element.children
+            where !child.matches("initial-response", element.namespace)
+                && !BridgedOffer.isTiedToMechanism(child.namespace)
+            {
+                xml.element(child, inheriting: uri)
+            }
+        }
+    }
+
+    // MARK: What follows
+
+    /// Does what follows from an element.
+    private mutating func perform(_ act: SASLBridge.Act, _ element: Element, _ event: StreamEvent) {
+        switch act {
+        case .succeed(let data): succeed(data, element, event)
+        case .proceed(let data): answer(Self.replacing(data, in: element))
+        case .fail: passFailure(element)
+        default: perform(act, element.namespaceURI)
+        }
+    }
+
+    /// Does what follows from a message alone; `uri` is the namespace of the profile.
+    private mutating func perform(_ act: SASLBridge.Act, _ uri: String) {
+        switch act {
+        case .passOn, .succeed, .proceed, .fail: break
+        case .compute:
+            guard let work = login?.bridge?.work else { break }
+            login?.computing = uri
+            enqueue(.compute(work))
+        case .challenge(let bytes): answer(Self.element("challenge", uri, bytes))
+        case .refuse(let condition, let text): answer(Self.failure(uri, condition, text))
+        case .begin(let mechanism, let message), .beginForClient(let mechanism, let message):
+            let bytes = beginning(uri, mechanism, message)
+            if case .begin = act { say(bytes, isOwn: true) } else { say(bytes, isOwn: false) }
+        case .respond(let bytes): say(Self.element("response", uri, bytes), isOwn: true)
+        case .abort: say(XMLWriter.bytes { $0.element("abort", xmlns: uri) }, isOwn: true)
+        case .end(let condition, let text, let isServerAtFault):
+            login?.refusal = text
+            refuse(condition, text, fault: isServerAtFault ? .recv : .send)
+        case .remark(let remark): tell(remark)
+        }
+    }
+
+    /// The server's success becomes the client's: a new stream follows, or with SASL2 what was asked for besides.
+    private mutating func succeed(_ data: [UInt8]?, _ element: Element, _ event: StreamEvent) {
+        let isSASL2 = element.namespace.isSASL2
+        answer(isSASL2 ? Self.replacing(data, in: element) : Self.success(element.namespaceURI, data))
+        login?.bridge = nil
+        authenticated(element, event)
+    }
+
+    /// The server's failure goes to the client as it came.
+    private mutating func passFailure(_ element: Element) {
+        enqueue(.forward(.recv))
+        info.authentication = .failed(condition: login?.attempts.last?.condition ?? "undefined-condition")
+        phase = .opening
+        let loginStep: LoginStep.Name = element.namespace.isSASL2 ? .sasl2 : .sasl
+        for inline in [LoginStep.Name.bind2, .resume] { timeline.cancel(inline) }
+        finish(loginStep, .failed(condition: login?.attempts.last?.condition, "the login of xmpptap failed"))
+        _ = sasl.decode(element, .recv)
+    }
+
+    // MARK: Elements of this program's own
+
+    private static func text(_ bytes: [UInt8]) -> String { bytes.isEmpty ? "=" : Base64.encode(bytes) }
+
+    /// A challenge or response; an empty one has no text (RFC 6120 §6.4.3).
+    private static func element(_ name: String, _ uri: String, _ message: [UInt8]) -> [UInt8] {
+        XMLWriter.bytes { $0.element(name, xmlns: uri, text: message.isEmpty ? "" : Base64.encode(message)) }
+    }
+
+    private static func success(_ uri: String, _ data: [UInt8]?) -> [UInt8] {
+        XMLWriter.bytes { $0.element("success", xmlns: uri, text: data.map { text($0) } ?? "") }
+    }
+
+    private static func failure(_ uri: String, _ condition: SASLCondition, _ words: String?) -> [UInt8] {
+        let isSASL2 = uri != Namespace.sasl.uri.description
+        return XMLWriter.bytes { xml in
+            xml.element("failure", xmlns: uri) {
+                // The conditions are those of RFC 6120 in either profile (XEP-0388 §2.6.3).
+                $0.element(condition.description, xmlns: isSASL2 ? Namespace.sasl.uri.description : nil)
+                $0.element("text", isSASL2 ? [:] : ["xml:lang": "en"], text: words)
+            }
+        }
+    }
+
+    private func beginning(_ uri: String, _ mechanism: String, _ message: [UInt8]) -> [UInt8] {
+        guard uri != Namespace.sasl.uri.description else {
+            return XMLWriter.bytes {
+                $0.element("auth", xmlns: uri, ["mechanism": mechanism], text: Self.text(message))
+            }
+        }
+        let inline = login?.inline ?? []
+        return XMLWriter.bytes { xml in
+            xml.element("authenticate", xmlns: uri, ["mechanism": mechanism]) {
+                $0.element("initial-response", text: Self.text(message))
+                $0.verbatim(inline)
+            }
+        }
+    }
+
+    /// The server's success, or its wish for more, with the data that proves the proxy to the client; without tokens.
+    private static func replacing(_ data: [UInt8]?, in element: Element) -> [UInt8] {
+        let uri = element.namespaceURI
+        return XMLWriter.bytes { xml in
+            xml.element(element.name, xmlns: uri) {
+                $0.element("additional-data", text: data.map { text($0) })
+                for child in element.children
+                where !child.matches("additional-data", element.namespace)
+                    && !BridgedOffer.isTiedToMechanism(child.namespace)
+                {
+                    $0.element(child, inheriting: uri)
+                }
+            }
+        }
+    }
+}

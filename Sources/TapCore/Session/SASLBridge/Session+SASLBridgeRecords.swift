@@ -1,0 +1,227 @@
+import XMPPCore
+
+extension Record {
+    /// The diagnosis on an item that was for this program and went no further.
+    static let answered = "answered"
+}
+
+// What is told of a login that is ended here: all four directions, each on its leg.
+extension Session {
+    /// The key of the steps of the proxy's own login.
+    private static let ownKey = "server"
+
+    /// Says something of the login to the client, as its server would.
+    mutating func answer(_ bytes: [UInt8]) {
+        guard let element = say(bytes, to: .client), let step = decodeStep(element, .recv) else { return }
+        record(bytes, step, .client)
+        noteTimeline(step, element)
+        guard step.kind == .failure else { return }
+        login?.markRefusal()
+        info.authentication = .failed(condition: step.condition ?? "undefined-condition")
+        phase = .opening
+    }
+
+    /// Says something of the login to the server, as its client would: `isOwn` as part of the proxy's own login, else for
+    /// the client.
+    mutating func say(_ bytes: [UInt8], isOwn: Bool) {
+        guard let element = say(bytes, to: .server) else { return }
+        var copy = sasl
+        guard isOwn else {
+            if let step = copy.decode(element, .send) { record(bytes, step, .server) }
+            return
+        }
+        if element.isNamed("auth") || element.isNamed("authenticate") {
+            login?.ownLogin = SASLDecoder(policy: options.redaction)
+            login?.ownFailure = nil
+            login?.isServerUnproven = false
+        }
+        guard let step = decodeOwn(element, .send) else { return }
+        record(bytes, step, .server)
+        login?.note(step, words: nil)
+        if step.kind == .begin { login?.markOwn() }
+        let loginStep: LoginStep.Name = element.namespace.isSASL2 ? .sasl2 : .sasl
+        begin(loginStep, key: Self.ownKey, awaits: .server, details: ["leg": .string(Self.ownKey)])
+    }
+
+    /// What the server says to the proxy.
+    mutating func recordOwn(_ event: StreamEvent, _ element: Element, _ acts: [SASLBridge.Act]) {
+        let step = decodeOwn(element, .recv)
+        var record = makeRecord(event, .recv, .element, level: .info, part: .sasl)
+        record.sasl = step?.details
+        if !acts.contains(.fail) { record.action = Record.answered }
+        let words = step?.text.map { tools.redactor.disclose(text: $0) }
+        // The answer to a login that was given up is no failure.
+        if let step, step.kind == .failure, !acts.isEmpty {
+            record.level = .error
+            record.condition = step.condition
+            record.code = "sasl-failure"
+            record.message = words
+        }
+        emit(consume record)
+        guard let step, !acts.isEmpty else { return }
+        login?.note(step, words: words)
+        let loginStep: LoginStep.Name = element.namespace.isSASL2 ? .sasl2 : .sasl
+        var details: Attributes = ["phase": .string(step.kind.rawValue)]
+        details["mechanism"] = step.details["mechanism"]
+        let outcome: LoginStep.Outcome = step.kind == .failure ? .failed(condition: step.condition, words) : .ok
+        finish(loginStep, key: Self.ownKey, outcome, details: details)
+    }
+
+    private mutating func decodeOwn(_ element: Element, _ direction: Direction) -> AuthenticationStep? {
+        guard let login, var step = login.ownLogin.decode(element, direction) else { return nil }
+        step.details = tools.redactor.disclose(step.details, at: info.domain)
+        return step
+    }
+
+    /// Writes an element of this program's own to a peer; gives it as the peer will read it.
+    private mutating func say(_ bytes: [UInt8], to leg: Leg) -> Element? {
+        enqueue(.send(leg, bytes))
+        return tools.elements.read(bytes.span)
+    }
+
+    private mutating func record(_ bytes: [UInt8], _ step: AuthenticationStep, _ leg: Leg) {
+        var record = makeRecord(.element, .info, part: .sasl)
+        record.origin = .tap
+        record.direction = leg.inbound.opposite
+        record.leg = leg
+        record.epoch = directions[leg.inbound.opposite].decoder.epoch
+        record.length = UInt64(bytes.count)
+        record.sasl = step.details
+        if step.kind == .failure {
+            record.level = .error
+            record.condition = step.condition
+            record.code = "sasl-failure"
+            record.message = step.text
+        }
+        show(bytes, in: &record)
+        emit(consume record)
+    }
+
+    /// Puts an item of this program's own beside what waits to be recorded already.
+    private mutating func show(_ bytes: [UInt8], in record: inout Record) {
+        compose()
+        let start = composed.count
+        switch tools.redactor.disclose(item: bytes.span) {
+        case .verbatim: composed += bytes
+        case .redacted(let redaction): composed += redaction.bytes
+        case .withheld: return
+        }
+        record.xml = ByteRange(start, composed.count)
+        let name = composed[start...].dropFirst().prefix { $0 != 0x20 && $0 != 0x3E && $0 != 0x2F }
+        record.name = ByteRange(name.startIndex, name.endIndex)
+    }
+
+    // MARK: Remarks
+
+    mutating func tell(_ remark: SASLBridge.Remark) {
+        switch remark {
+        case .unknownAccount(let user, isBound: true):
+            login?.hasMissedAccount = true
+            note(
+                .error,
+                .error,
+                code: "account-missing",
+                "\(account(user)) is not in --accounts, and its login is bound to the TLS connection that ends here: it is "
+                    + "refused; add the account to the file, or switch channel binding off in the client",
+                part: .sasl
+            )
+        case .unknownAccount(let user, isBound: false):
+            note(
+                .note,
+                .info,
+                code: "login-not-ended",
+                "\(account(user)) is not in --accounts: its login passes to the server as it is",
+                part: .sasl
+            )
+        case .foreignMechanism(let mechanism):
+            note(
+                .note,
+                .warn,
+                code: "login-not-ended",
+                "the client uses \(mechanism), which it was not offered: its login passes to the server as it is",
+                part: .sasl
+            )
+        case .ownLogin(let choice, let user):
+            tellRefused()
+            let binding = choice.binding.binding.map { ", bound by \($0.type)" } ?? ""
+            let remark = choice.remark.map { ", not bound: \($0)" } ?? ""
+            note(
+                .note,
+                .info,
+                code: "own-login",
+                "the client has proven to be \(account(user)); xmpptap logs in to the server for it by "
+                    + "\(choice.mechanism)\(binding)\(remark)",
+                part: .sasl
+            )
+        case .ownLoginRefused(let user):
+            note(
+                .error,
+                .error,
+                code: "own-login-refused",
+                "the server refused the login that xmpptap made for \(account(user)), not the client's: compare the "
+                    + "password in --accounts with the server's",
+                part: .sasl
+            )
+        case .ownLoginFailed(let words, let user, let isServerAtFault):
+            login?.ownFailure = words
+            login?.isServerUnproven = isServerAtFault
+            note(
+                .error,
+                .error,
+                code: "own-login-failed",
+                "xmpptap gives up the login for \(user.isEmpty ? "the client" : account(user)): \(words)",
+                part: .sasl
+            )
+        case .noMechanism(let list):
+            note(
+                .error,
+                .error,
+                code: "own-login-failed",
+                "the server offers nothing by which xmpptap can log in (\(list.joined(separator: ", "))): PLAIN wants TLS "
+                    + "and a certificate that is verified, EXTERNAL wants --upstream-certificate, stored keys want the "
+                    + "mechanism that the client has used",
+                part: .sasl
+            )
+        case .noKeys(let mechanism, let has, let user):
+            let base = BridgedOffer.base(of: mechanism)
+            note(
+                .error,
+                .error,
+                code: "client-login-refused",
+                "\(account(user)) has no stored key of \(base) in --accounts, and its client uses \(mechanism): it is refused; "
+                    + "add the record of \(base) or the password to the account's file, or let the client use "
+                    + has.joined(separator: ", "),
+                part: .sasl
+            )
+        case .clientRefused(let words, let user):
+            note(
+                .error,
+                .error,
+                code: "client-login-refused",
+                "xmpptap, which ends the login of the client itself (--accounts), refuses it"
+                    + "\(user.map { " for \(account($0))" } ?? ""): \(words)",
+                part: .sasl
+            )
+        }
+    }
+
+    /// What the client asks for and does not get, since it hangs on the mechanism.
+    private mutating func tellRefused() {
+        guard let login, !login.refusedInline.isEmpty else { return }
+        let names = login.refusedInline.joined(separator: ", ")
+        login.refusedInline = []
+        note(
+            .note,
+            .info,
+            code: "inline-refused",
+            "not passed on, since the server would tie it to the login of xmpptap: \(names)",
+            part: .sasl
+        )
+    }
+
+    private func account(_ user: String) -> String {
+        let name = tools.redactor.disclose(user: user, at: info.domain)
+        guard let domain = info.domain, !name.contains("@") else { return name }
+        return "\(name)@\(tools.redactor.disclose(address: domain))"
+    }
+}

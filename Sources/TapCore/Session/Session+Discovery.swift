@@ -1,0 +1,178 @@
+internal import XMPPCore
+
+/// One step on the way to a session's server, as it was made: a step of the session's timeline.
+public struct DiscoveryStep: Sendable, Hashable {
+    /// Which step. The raw value begins a record's message.
+    public enum Step: String, Sendable {
+        /// SRV records of a domain were asked for.
+        case records = "srv"
+        /// Addresses of a host were asked for.
+        case addresses = "address"
+        /// A TCP connection was tried.
+        case connection = "tcp"
+    }
+
+    /// What came of it. The raw value stands in a record's `details.outcome`.
+    public enum Outcome: String, Sendable {
+        /// It went well.
+        case ok
+        /// There is nothing of that name.
+        case none
+        /// The domain says that there is no such service, or this program does not connect there.
+        case refused
+        /// It was not tried: it does not fit what the client has begun.
+        case skipped
+        /// It failed.
+        case failed
+    }
+
+    /// Which step.
+    public var step: Step
+    /// What came of it.
+    public var outcome: Outcome
+    /// The step of the timeline that it belongs to.
+    var loginStep: LoginStep.Name { step == .connection ? .connect : .nameLookup }
+    /// What was asked for or connected to: a name, `HOST:PORT`.
+    public var subject: String
+    /// What was found, or why not; a clause for people.
+    public var finding: String
+    /// Nanoseconds it took; nil for what was not tried.
+    public var duration: Int64?
+    /// It is told at verbose instead of info.
+    public var isDetail: Bool
+
+    /// Puts the parts together.
+    public init(
+        _ step: Step,
+        _ outcome: Outcome,
+        _ subject: String,
+        _ finding: String,
+        duration: Int64? = nil,
+        isDetail: Bool = false
+    ) {
+        self.step = step
+        self.outcome = outcome
+        self.subject = subject
+        self.finding = finding
+        self.duration = duration
+        self.isDetail = isDetail
+    }
+}
+
+// How a session's server is found where the client names its domain.
+extension Session {
+    /// A step on the way to the server has been made: told as a record with the code `step`.
+    public mutating func made(_ step: DiscoveryStep, at now: Run.Instant) {
+        self.now = now
+        guard !phase.isClosed else { return }
+        note(step)
+        var record = makeRecord(.note, step.isDetail ? .verbose : .info, part: .net)
+        record.code = LoginStep.code
+        record.leg = .server
+        record.message = "\(step.step.rawValue) \(step.subject): \(step.finding)"
+        record.roundTrip = step.duration
+        record.details = [
+            LoginStep.code: .string(step.loginStep.rawValue), LoginStep.outcomeDetail: .string(step.outcome.rawValue),
+            "subject": .string(step.subject),
+        ]
+        emit(record)
+    }
+
+    /// The timeline has it too.
+    private mutating func note(_ step: DiscoveryStep) {
+        let outcome: LoginStep.Outcome =
+            switch step.outcome {
+            case .ok: .ok
+            case .skipped: .skipped(step.finding)
+            case .none, .refused, .failed: .failed(step.finding)
+            }
+        _ = timeline.finish(
+            step.loginStep,
+            outcome,
+            since: step.duration.map { now.monotonic - $0 },
+            details: ["subject": .string(step.subject)],
+            at: now.monotonic
+        )
+    }
+
+    /// The client has asked for this domain, and its server is being looked for. From now on it may name no other, in a
+    /// header or a ClientHello: it would reach a domain that nobody has let it choose.
+    public mutating func chose(domain: String) { chosenDomain = domain }
+
+    /// Whether two names are one domain, whatever their case and script.
+    static func isSame(_ domain: String, _ other: String) -> Bool {
+        guard let one = Address(domain).jid, let two = Address(other).jid, two.isServer, two.isBare else {
+            return false
+        }
+        return one.asciiDomain == two.asciiDomain
+    }
+
+    /// Ends a session whose client names another domain than the one that was chosen; whether it did.
+    mutating func refuseOtherDomain(_ event: StreamEvent) -> Bool {
+        guard let chosenDomain, !isRefusing, let to = text(event.head.to, .send), !Self.isSame(chosenDomain, to) else {
+            return false
+        }
+        login?.refusal = "the session is for \(chosenDomain), and the client asks for another domain"
+        note(
+            .error,
+            .error,
+            code: "host-unknown",
+            "the session is for \(chosenDomain), a new stream for \(tools.redactor.disclose(address: to))",
+            condition: .hostUnknown,
+            direction: .send
+        )
+        refuse(.hostUnknown, "This session is for \(chosenDomain) and cannot change to another domain.")
+        return true
+    }
+
+    /// The same for the server name of a ClientHello: TLS is told in its own terms.
+    mutating func refuseOtherName(_ hello: ClientHello) {
+        guard let chosenDomain, !isFinished, let name = hello.serverName, !Self.isSame(chosenDomain, name) else {
+            return
+        }
+        login?.refusal = "the session is for \(chosenDomain), and the client's TLS for another name"
+        note(
+            .error,
+            .error,
+            code: "host-unknown",
+            "the session is for \(chosenDomain), TLS for \(name)",
+            condition: .hostUnknown,
+            direction: .send,
+            part: .tls
+        )
+        info.ending = .tap(condition: StreamErrorCondition.hostUnknown.rawValue)
+        alert(.unrecognizedName)
+    }
+
+    /// Alerts of TLS (RFC 8446 §6, RFC 6066 §3) that can stand before a handshake.
+    public enum Alert: UInt8, Sendable {
+        /// What came cannot be read.
+        case decodeError = 50
+        /// No version in common.
+        case protocolVersion = 70
+        /// It is not the client's fault.
+        case internalError = 80
+        /// The name asked for is not served.
+        case unrecognizedName = 112
+        /// None of the protocols offered is spoken.
+        case noApplicationProtocol = 120
+
+        /// The alert that says what a stream error would.
+        init(_ condition: StreamErrorCondition) {
+            self =
+                switch condition {
+                case .hostUnknown: .unrecognizedName
+                case .badFormat: .decodeError
+                default: .internalError
+                }
+        }
+    }
+
+    /// Ends the session of a client that has begun TLS, with a fatal alert.
+    mutating func alert(_ alert: Alert) {
+        enqueue(.send(.client, [0x15, 3, 1, 0, 2, 2, alert.rawValue]))
+        enqueue(.finish(.client))
+        enqueue(.finish(.server))
+        finish(reset: false)
+    }
+}

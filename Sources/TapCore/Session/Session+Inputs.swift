@@ -1,0 +1,163 @@
+public import XMPPCore
+
+// What happens to a session, as its driver tells it.
+extension Session {
+    /// The connection to the server is up. The attempt began at `since`; nil is where the step before it ended. Where
+    /// attempts have been told by ``made(_:at:)``, this one has been, too.
+    public mutating func serverConnected(_ address: String, since: Run.Instant? = nil, at now: Run.Instant) {
+        self.now = now
+        isConnected = true
+        directions.send.hasInput = true
+        note(.session, .trace, code: "server-connected", "connected to \(address)", part: .net)
+        if !timeline.has(.connect) {
+            finish(.connect, .ok, since: since?.monotonic, details: ["address": .string(address)])
+        }
+    }
+
+    /// The connection to the server could not be made; the client is told so in its own terms. Where no attempt has been
+    /// told by ``made(_:at:)`` or ``took(_:_:since:details:at:)``, there was one, which is told here.
+    public mutating func serverFailed(
+        _ reason: String,
+        _ fault: ConnectionFault = .unreachable,
+        at now: Run.Instant
+    ) {
+        self.now = now
+        login?.connectionFault = fault
+        login?.refusal = reason
+        if !timeline.hasFailure { finish(.connect, .failed(reason)) }
+        note(.error, .error, code: "server-unreachable", reason, condition: .remoteConnectionFailed, part: .net)
+        refuse(.remoteConnectionFailed, "The server cannot be reached.")
+    }
+
+    /// Ends the session from this side, telling both ends why; `code` is the record's.
+    public mutating func abort(
+        _ condition: StreamErrorCondition,
+        _ text: String,
+        code: String = "aborted",
+        at now: Run.Instant
+    ) {
+        self.now = now
+        guard !isFinished, !isRefusing else { return }
+        login?.refusal = text
+        note(.error, .error, code: code, text, condition: condition, part: .session)
+        refuse(condition, text)
+    }
+
+    /// Bytes have arrived.
+    public mutating func receive(_ direction: Direction, _ bytes: Span<UInt8>, at now: Run.Instant) -> Disposition {
+        self.now = now
+        guard !bytes.isEmpty, !isFinished else { return .keep }
+        if options.level >= .trace { traceChunk(direction, bytes) }
+        directions[direction].received += UInt64(bytes.count)
+        liveness.lastReceived = now.monotonic
+        count(direction, bytes.count)
+        if directions[direction].received == UInt64(bytes.count) {
+            lookAtFirstBytes(direction, bytes)
+            if isFinished { return .keep }
+        }
+        switch directions[direction].mode {
+        case .opaque(let why):
+            lookIntoOpaque(direction, bytes)
+            if isFinished || drops(why) { return .keep }
+            directions[direction].forwarded += UInt64(bytes.count)
+            return .relay
+        case .cutThrough:
+            directions[direction].decoder.append(bytes)
+            directions[direction].hasInput = true
+            directions[direction].forwarded += UInt64(bytes.count)
+            return .relay
+        case .store:
+            directions[direction].decoder.append(bytes)
+            directions[direction].hasInput = true
+            return .keep
+        }
+    }
+
+    /// No more bytes will come on a leg. Told a second time where a peer that had only ceased to send is gone.
+    public mutating func ended(_ leg: Leg, _ end: LegEnd, at now: Run.Instant) {
+        self.now = now
+        let direction = leg.inbound
+        guard !isFinished else { return }
+        if directions[direction].end == .finished, end != .finished {
+            // The peer had only ceased to send; now it is gone, and nothing that is for it can reach it.
+            return finish(reset: !hasEndedInOrder(direction))
+        }
+        guard directions[direction].end == nil else { return }
+        directions[direction].end = end
+        directions[direction].hasInput = true
+        // What waits for the answer to a request for TLS waits in vain: who sends no more cannot begin TLS. The server
+        // learns of the end behind it, or it might never answer and the session never end. A step of a login that is being
+        // done elsewhere comes to its end, and the server is still to be told what comes of it.
+        if direction == .send, end == .finished, directions.send.isHeld, login?.computing == nil { release(.send) }
+        // A client that is gone before its server is reached has nobody to pass the end on to.
+        if direction == .send, !isConnected, end != .finished { finish(reset: true) }
+    }
+
+    /// Ends the session because this program stops. Neither end is told by an end of its stream, so that a session with
+    /// stream management can be resumed (XEP-0198 §5).
+    public mutating func stop(at now: Run.Instant) {
+        self.now = now
+        guard !isFinished else { return }
+        if info.ending == nil { info.ending = .stopped }
+        finish(reset: false)
+    }
+
+    /// What was read ends here: whether the session went on nobody knows.
+    public mutating func recordingEnded(at now: Run.Instant) {
+        self.now = now
+        guard !isFinished else { return }
+        if info.ending == nil { info.ending = .unrecorded }
+        finish(reset: false)
+    }
+
+    /// The legs are closed: the last thing a driver tells. Records what is to be said of the session as a whole.
+    public mutating func closed(at now: Run.Instant) {
+        self.now = now
+        guard !phase.isClosed else { return }
+        finishRecords()
+    }
+
+    /// Goes on with a direction that was held.
+    public mutating func release(_ direction: Direction) {
+        if let held = directions[direction].held { enqueue(.send(direction.destination, held)) }
+        directions[direction].held = nil
+        directions[direction].isHeld = false
+        directions[direction].hasInput = true
+    }
+
+    /// Holds a direction whose items are stored: those that follow wait, and so does the leg once enough waits. Nothing
+    /// happens to one whose bytes pass as they come: they would pile up here, already passed.
+    public mutating func hold(_ direction: Direction) {
+        if directions[direction].mode == .store { directions[direction].isHeld = true }
+    }
+
+    /// Whether no login is waited for any more: the session is open, serves for checking keys of dialback, or cannot be
+    /// followed and both sides have spoken since.
+    ///
+    /// TLS passed through counts from the server's ServerHello that answers a complete ClientHello.
+    public var isPastLogin: Bool {
+        if info.opened != nil || isVerifying { return true }
+        guard let login else { return false }
+        if login.serverHello == .hello { return hello == nil }
+        // A server that has answered with the end of its stream or its connection has let nobody in.
+        guard let from = login.unreadFrom, directions.recv.end == nil, !directions.recv.hasClosedStream else {
+            return false
+        }
+        return directions.send.received > from.send && directions.recv.received > from.recv
+    }
+
+    /// Whether the leg may be read: false while what it brought has to wait.
+    public func wantsBytes(from leg: Leg) -> Bool {
+        let direction = leg.inbound
+        guard directions[direction].mode == .store else { return true }
+        let isWaiting = directions[direction].isHeld || leg == .client && !isConnected && !isRefusing
+        return !isWaiting || directions[direction].waiting < options.waitingBytes
+    }
+
+    private mutating func count(_ direction: Direction, _ bytes: Int) {
+        switch direction {
+        case .send: info.sent.bytes += UInt64(bytes)
+        case .recv: info.received.bytes += UInt64(bytes)
+        }
+    }
+}

@@ -1,0 +1,126 @@
+import XMPPCore
+
+/// What is known of a session: gathered as it goes, told when it ends.
+public struct SessionInfo: Sendable {
+    /// Which kind of stream it is, by the content namespace of its header.
+    public enum StreamKind: String, Sendable {
+        case unknown
+        case client
+        case server
+        case component
+    }
+
+    /// How authentication went.
+    public enum Authentication: Sendable, Hashable {
+        case none
+        case succeeded
+        /// The SASL condition, or the stanza error's of legacy authentication.
+        case failed(condition: String)
+    }
+
+    /// How the session ended.
+    public enum Ending: Sendable, Hashable {
+        /// Both streams were closed by their end tags.
+        case clean(by: Direction)
+        /// A stream error, of this condition, sent in this direction.
+        case error(condition: String, by: Direction)
+        /// A connection ended without the stream's end.
+        case unclean(leg: Leg, LegEnd)
+        /// A connection ended while its bytes were not decoded.
+        case undecoded(leg: Leg, LegEnd)
+        /// TLS failed on a leg, for this reason.
+        case tls(leg: Leg, String)
+        /// This program ended it.
+        case tap(condition: String)
+        /// This program stopped.
+        case stopped
+        /// What was read ends here; the session may have gone on.
+        case unrecorded
+    }
+
+    /// Stanzas of one direction.
+    public struct Counts: Sendable, Hashable {
+        /// Requests and answers.
+        public var iq: UInt64 = 0
+        /// Messages.
+        public var message: UInt64 = 0
+        /// Presence stanzas.
+        public var presence: UInt64 = 0
+        /// Bytes relayed, of whatever kind.
+        public var bytes: UInt64 = 0
+
+        /// Stanzas of all kinds.
+        public var stanzas: UInt64 { iq + message + presence }
+    }
+
+    /// The stream's number, its id, and whether the initiator's header asked for version 1.0.
+    public struct Stream: Sendable, Hashable {
+        /// Epoch of the receiving direction.
+        public var epoch: Int
+        /// The `id` the server gave it.
+        public var id: String?
+    }
+
+    /// The kind of stream.
+    public var kind = StreamKind.unknown
+    /// The domain the initiator asked for.
+    public var domain: String?
+    /// The address that the initiator gave as its own: the domain of a server.
+    public var from: String?
+    /// The `version` of the initiator's header; nil is a pre-1.0 stream.
+    public var version: String?
+    /// The streams the server opened, the first ``mostStreams`` of them.
+    public var streams: [Stream] = []
+    /// A login has three or four streams; a peer that begins one after the other is not followed for ever.
+    static let mostStreams = 16
+    /// Mechanisms offered last.
+    public var mechanisms: [String] = []
+    /// The mechanism the initiator chose.
+    public var mechanism: String?
+    /// How authentication went.
+    public var authentication = Authentication.none
+    /// The name it authenticates as.
+    public var user: String?
+    /// The bound full JID.
+    public var jid: String?
+    /// The server's certificate was refused, and the session goes on because it was told to.
+    public var isUnverified = false
+    /// Features of the last `<features/>`, by name.
+    public var features: [String] = []
+    /// Stanzas and bytes from the initiator.
+    public var sent = Counts()
+    /// Stanzas and bytes from the server.
+    public var received = Counts()
+    /// When the session began.
+    public var began: Run.Instant
+    /// When it became open.
+    public var opened: Run.Instant?
+    /// How it ended.
+    public var ending: Ending?
+    /// Why, where what passed before allows a judgement that ``ending`` does not make.
+    public var closeReason: CloseReason?
+    /// The same in words, where there is something to add.
+    public var reason: String?
+    /// Requests that never got an answer.
+    public var unanswered = 0
+
+    init(began: Run.Instant) { self.began = began }
+
+    mutating func count(_ kind: StanzaHead.Kind, _ direction: Direction) {
+        switch direction {
+        case .send: sent.count(kind)
+        case .recv: received.count(kind)
+        }
+    }
+}
+
+extension SessionInfo.Counts {
+    fileprivate mutating func count(_ kind: StanzaHead.Kind) {
+        switch kind {
+        case .iq: iq += 1
+        case .message: message += 1
+        case .presence: presence += 1
+        case .nonza: break
+        }
+    }
+}

@@ -1,0 +1,89 @@
+internal import NIOCore
+public import TapCore
+
+/// What name servers say of a domain: the way a client's session would be led, without a connection being made.
+public enum DomainReport {
+    /// Looks it up; blocks. The steps as a session's timeline would have them, and why there is no server at all, if so.
+    ///
+    /// - Parameters:
+    ///   - domain: Whose servers are looked for.
+    ///   - resolver: The name server that is asked; nil is those of this machine.
+    /// - Returns: Nothing in `fault` where there is an address to connect to.
+    public static func look(
+        at domain: Upstream.Domain,
+        resolver endpoint: Endpoint?
+    ) -> (steps: [DiscoveryStep], fault: String?) {
+        var server: SocketAddress?
+        if let endpoint {
+            server =
+                (try? SocketAddress(ipAddress: endpoint.host, port: endpoint.port))
+                ?? ListenerAddresses.resolve(endpoint).first
+            guard server != nil else { return ([], "the name server \(endpoint) is not known") }
+        }
+        return look(at: domain, ServiceResolver(server: server))
+    }
+
+    static func look(at domain: Upstream.Domain, _ resolver: ServiceResolver) -> (
+        steps: [DiscoveryStep], fault: String?
+    ) {
+        var steps: [DiscoveryStep] = []
+        var choice = ServiceChoice.fallback
+        if resolver.asksForRecords(of: domain.ascii) {
+            let answers = ServiceRecord.Service.allCases.map { service in
+                let answer = Result { () throws(LookupFault) in try resolver.records(service, of: domain.ascii) }
+                steps.append(.records(service, of: domain.ascii, answer, duration: nil))
+                return answer
+            }
+            var generator = SystemRandomNumberGenerator()
+            choice = ServiceChoice(clear: answers[0], tls: answers[1], using: &generator)
+        }
+        let (servers, isFromRecord): ([ServiceRecord], Bool)
+        switch choice {
+        case .servers(let found): (servers, isFromRecord) = (found, true)
+        case .fallback: (servers, isFromRecord) = ([.fallback(of: domain.ascii)], false)
+        case .refused: return (steps, "the domain says that it has no service for clients")
+        case .failed(let fault): return (steps, fault.words)
+        }
+        var hasAddress = false
+        for server in servers {
+            let place = "\(server.target):\(server.port)"
+            do throws(LookupFault) {
+                let found = try resolver.addresses(of: server, domain: domain.ascii, isFromRecord: isFromRecord)
+                let words =
+                    found.usable.compactMap(\.ipAddress) + found.refused.map { "\($0.0.ipAddress ?? "?"): \($0.1)" }
+                hasAddress = hasAddress || !found.usable.isEmpty
+                steps.append(
+                    DiscoveryStep(
+                        .addresses,
+                        found.usable.isEmpty ? .none : .ok,
+                        place,
+                        words.isEmpty ? "the name is not known" : words.joined(separator: ", ")
+                    )
+                )
+            } catch {
+                steps.append(DiscoveryStep(.addresses, .failed, place, error.words))
+            }
+        }
+        return (steps, hasAddress ? nil : "no server of the domain has an address to connect to")
+    }
+}
+
+extension DiscoveryStep {
+    /// What the answer to a question for records is told as.
+    static func records(
+        _ service: ServiceRecord.Service,
+        of domain: String,
+        _ answer: Result<[ServiceRecord], LookupFault>,
+        duration: Int64?
+    ) -> DiscoveryStep {
+        let (outcome, finding): (Outcome, String) =
+            switch answer {
+            case .failure(let fault): (.failed, fault.words)
+            case .success(let records) where records.isEmpty: (.none, "no such records")
+            case .success(let records) where records.allSatisfy(\.isRefusal):
+                (.refused, "the domain has no such service")
+            case .success(let records): (.ok, records.map(\.description).joined(separator: ", "))
+            }
+        return DiscoveryStep(.records, outcome, "\(service.rawValue).\(domain)", finding, duration: duration)
+    }
+}

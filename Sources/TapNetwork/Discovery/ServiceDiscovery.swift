@@ -1,0 +1,225 @@
+internal import NIOCore
+internal import TapCore
+
+/// What is needed to find the servers of domains; shared by all sessions of a listener.
+struct DomainDialer: Sendable {
+    /// The domains whose servers may be connected to.
+    let domains: [Upstream.Domain]
+    /// Who finds servers and addresses.
+    let names: NameResolver
+    /// How long one connection may take.
+    let timeout: TimeAmount
+    /// The addresses on which this proxy listens.
+    let own: OwnAddresses
+
+    /// The domain that a client has named; nil where it is none of those allowed. A client that names none can mean
+    /// only one where there is but one.
+    func domain(named name: String?) -> Upstream.Domain? {
+        guard let name else { return domains.count == 1 ? domains[0] : nil }
+        return domains.first { $0.matches(name) }
+    }
+}
+
+/// Finds the server of one session's domain and connects to it, telling each step.
+///
+/// Names are looked up on NIO's thread pool; all else, and every call back, happens on the session's event loop.
+final class ServiceDiscovery {
+    /// Why no server was reached, as a line for people.
+    struct Failure: Error {
+        let words: String
+        let fault: ConnectionFault
+    }
+
+    /// Servers that are tried at most; a domain with more has others first.
+    private static let mostServers = 16
+
+    /// Which servers are of use.
+    enum Wish {
+        /// One that begins as the client has begun: with TLS or without.
+        case mirroring(isTLS: Bool)
+        /// One that begins so, whatever the client has done.
+        case chosen(isTLS: Bool)
+        /// Any.
+        case any
+
+        /// Why a server is of no use, as a clause for people; nil where it is.
+        func objection(to service: ServiceRecord.Service) -> String? {
+            switch (self, service) {
+            case (.mirroring(true), .clear): "the client has begun with TLS, this server begins without"
+            case (.mirroring(false), .tls): "the client has begun without TLS, this server begins with it"
+            case (.chosen(true), .clear): "--server-tls direct wants a server that begins with TLS"
+            case (.chosen(false), .tls): "--server-tls off wants a server that begins without TLS"
+            default: nil
+            }
+        }
+    }
+
+    /// The server that was found begins with TLS.
+    private(set) var beginsWithTLS = false
+
+    private let dialer: DomainDialer
+    private let domain: Upstream.Domain
+    /// What the server has to be.
+    private let wish: Wish
+    private let eventLoop: any EventLoop
+    private let tell: (DiscoveryStep) -> Void
+    private let done: (Result<any Channel, Failure>) -> Void
+    private var servers: ArraySlice<ServiceRecord> = []
+    private var isFromRecord = true
+    private var troubles: [String] = []
+    private var faults: [ConnectionFault] = []
+    private var isCancelled = false
+
+    /// - Parameter wish: which servers are of use.
+    init(
+        _ dialer: DomainDialer,
+        domain: Upstream.Domain,
+        _ wish: Wish,
+        on eventLoop: any EventLoop,
+        tell: @escaping (DiscoveryStep) -> Void,
+        done: @escaping (Result<any Channel, Failure>) -> Void
+    ) {
+        self.dialer = dialer
+        self.domain = domain
+        self.wish = wish
+        self.eventLoop = eventLoop
+        self.tell = tell
+        self.done = done
+    }
+
+    /// Begins.
+    func start() {
+        guard dialer.names.resolver.asksForRecords(of: domain.ascii) else { return fallBack() }
+        let answers = ServiceRecord.Service.allCases.map { lookUpRecords($0) }
+        EventLoopFuture.whenAllSucceed(answers, on: eventLoop).assumeIsolated().whenComplete { [self] result in
+            switch result {
+            case .success(let answers) where answers.count == 2: choose(clear: answers[0], tls: answers[1])
+            case .success, .failure: fail("its records cannot be looked up")
+            }
+        }
+    }
+
+    /// Goes no further; a connection that is being made is closed.
+    func cancel() { isCancelled = true }
+
+    // MARK: Names
+
+    private typealias RecordAnswer = (answer: Result<[ServiceRecord], LookupFault>, duration: Int64)
+
+    private func lookUpRecords(_ service: ServiceRecord.Service) -> EventLoopFuture<RecordAnswer> {
+        dialer.names.records.ask(NameResolver.RecordQuestion(service: service, domain: domain.ascii), on: eventLoop)
+    }
+
+    private func choose(clear: RecordAnswer, tls: RecordAnswer) {
+        guard !isCancelled else { return }
+        for (service, answer) in zip(ServiceRecord.Service.allCases, [clear, tls]) { tellRecords(service, answer) }
+        var generator = SystemRandomNumberGenerator()
+        switch ServiceChoice(clear: clear.answer, tls: tls.answer, using: &generator) {
+        case .servers(let servers):
+            self.servers = servers.prefix(Self.mostServers)
+            next()
+        case .refused: fail("it says that it has no service for clients", .notOffered)
+        case .fallback: fallBack()
+        case .failed(let fault): fail(fault.words, .lookupFailed)
+        }
+    }
+
+    private func tellRecords(_ service: ServiceRecord.Service, _ answer: RecordAnswer) {
+        tell(.records(service, of: domain.ascii, answer.answer, duration: answer.duration))
+    }
+
+    /// Without SRV records the domain's own address and the usual port (RFC 6120 §3.2.2), where a stream begins in clear.
+    private func fallBack() {
+        isFromRecord = false
+        servers = [.fallback(of: domain.ascii)]
+        next()
+    }
+
+    // MARK: Servers
+
+    /// Tries the next server.
+    private func next() {
+        guard !isCancelled else { return }
+        guard let server = servers.popFirst() else {
+            let words = troubles.isEmpty ? "it has no server" : troubles.joined(separator: "; ")
+            return fail(words, Dialer.fault(among: faults))
+        }
+        let place = "\(server.target):\(server.port)"
+        if let why = wish.objection(to: server.service) {
+            tell(DiscoveryStep(.connection, .skipped, place, why, isDetail: true))
+            troubles.append("\(place): \(why)")
+            return next()
+        }
+        let question = NameResolver.AddressQuestion(server: server, domain: domain.ascii, isFromRecord: isFromRecord)
+        dialer.names.addresses.ask(question, on: eventLoop).assumeIsolated().whenComplete { [self] answer in
+            guard !isCancelled else { return }
+            switch answer {
+            case .success((.success(let found), let duration)): connect(place, server, found, duration)
+            case .success((.failure(let fault), let duration)):
+                tell(DiscoveryStep(.addresses, .failed, server.target, fault.words, duration: duration))
+                troubles.append("\(place): \(fault.words)")
+                faults.append(.lookupFailed)
+                next()
+            case .failure(let error): fail("\(error)")
+            }
+        }
+    }
+
+    private func connect(
+        _ place: String,
+        _ server: ServiceRecord,
+        _ found: (usable: [SocketAddress], refused: [(SocketAddress, String)]),
+        _ duration: Int64
+    ) {
+        let all = found.usable + found.refused.map(\.0)
+        tell(
+            DiscoveryStep(
+                .addresses,
+                all.isEmpty ? .none : .ok,
+                server.target,
+                all.isEmpty ? "the name is not known" : all.compactMap(\.ipAddress).joined(separator: ", "),
+                duration: duration,
+                isDetail: !all.isEmpty
+            )
+        )
+        if all.isEmpty {
+            troubles.append("\(place): the name is not known")
+            faults.append(.nameNotFound)
+        }
+        for (address, why) in found.refused { refuse(address, why) }
+        let usable = found.usable.filter { address in
+            guard dialer.own.accept(address) else { return true }
+            refuse(address, "this proxy listens there itself")
+            return false
+        }
+        AddressRace(usable, on: eventLoop, timeout: dialer.timeout) { [self] attempt in
+            guard !isCancelled else { return }
+            let subject = attempt.address.endpoint?.description ?? place
+            guard let error = attempt.error else {
+                return tell(DiscoveryStep(.connection, .ok, subject, "connected", duration: attempt.duration))
+            }
+            let words = Dialer.reason(error, timeout: dialer.timeout)
+            tell(DiscoveryStep(.connection, .failed, subject, words, duration: attempt.duration))
+            troubles.append("\(subject): \(words)")
+            faults.append(Dialer.fault(of: error))
+        } done: { [self] channel in
+            guard let channel else { return next() }
+            guard !isCancelled else { return channel.close(promise: nil) }
+            beginsWithTLS = server.service == .tls
+            done(.success(channel))
+        }
+        .start()
+    }
+
+    private func refuse(_ address: SocketAddress, _ why: String) {
+        let subject = address.endpoint?.description ?? "?"
+        tell(DiscoveryStep(.connection, .refused, subject, why))
+        troubles.append("\(subject): \(why)")
+    }
+
+    private func fail(_ reason: String, _ fault: ConnectionFault = .unreachable) {
+        guard !isCancelled else { return }
+        isCancelled = true
+        done(.failure(Failure(words: "no server of \(domain.name) can be reached: \(reason)", fault: fault)))
+    }
+}

@@ -1,0 +1,105 @@
+internal import NIOCore
+internal import TapCore
+internal import TapSecurity
+internal import XMPPCore
+
+/// A look at the other of a domain's two services, the one that the probe did not go by: whether TLS begins there, and
+/// with which certificate. It goes no further, and is not recorded.
+///
+/// On one event loop. Whatever calls it back holds it.
+final class QuickCheck: ClientOwner {
+    /// What was seen.
+    struct Sight {
+        /// Where it was; nil where there was nobody.
+        var address: String?
+        /// What the handshake agreed on.
+        var parameters: TLSParameters?
+        /// Why there is no more, as a clause.
+        var trouble: String?
+        var duration: Int64 = 0
+    }
+
+    private let plan: ProbePlan
+    private let tools: ProbeDriver.Tools
+    private let isDirect: Bool
+    private let loop: any EventLoop
+    private let done: (Sight) -> Void
+    private var sight = Sight()
+    private var search: ServiceDiscovery?
+    private weak var connection: ClientConnection?
+    private var expiry: Scheduled<Void>?
+    private var began = NIODeadline.now()
+    private var isOver = false
+
+    /// - Parameters:
+    ///   - isDirect: The service is that of TLS from the first byte on.
+    ///   - done: Called once.
+    init(
+        _ plan: ProbePlan,
+        _ tools: ProbeDriver.Tools,
+        isDirect: Bool,
+        on loop: any EventLoop,
+        done: @escaping (Sight) -> Void
+    ) {
+        self.plan = plan
+        self.tools = tools
+        self.isDirect = isDirect
+        self.loop = loop
+        self.done = done
+    }
+
+    func start(_ dialer: DomainDialer) {
+        let search = ServiceDiscovery(dialer, domain: tools.domain, .mirroring(isTLS: isDirect), on: loop) { _ in
+        } done: { [self] result in
+            self.search = nil
+            switch result {
+            case .success(let channel): connected(channel)
+            case .failure(let failure): settle(failure.words)
+            }
+        }
+        self.search = search
+        search.start()
+    }
+
+    private func connected(_ channel: any Channel) {
+        began = .now()
+        sight.address = channel.remoteAddress?.endpoint?.description
+        let security: ClientSession.Security = isDirect ? .direct : .startTLS(isRequired: true)
+        let session = tools.session(of: plan.account, security)
+        let tls = ClientConnection.TLS(context: tools.tls, target: tools.target(isDirect: isDirect))
+        let connection = ClientConnection(session, security, tls: tls, owner: self)
+        self.connection = connection
+        expiry = loop.assumeIsolated().scheduleTask(in: plan.timeout) { [self] in settle("no answer came") }
+        do {
+            try channel.pipeline.syncOperations.addHandler(connection)
+            try channel.syncOptions?.setOption(.autoRead, value: true)
+        } catch {
+            settle("the connection was closed at once")
+        }
+    }
+
+    func happened(_ action: ClientSession.Action) {
+        if case .failed(let fault) = action { settle(fault.reason) }
+    }
+
+    func tlsOpened(_ parameters: TLSParameters) -> Bool {
+        sight.parameters = parameters
+        settle(nil)
+        return false
+    }
+
+    func passes(_ direction: Direction, _ bytes: Span<UInt8>) {}
+    func tlsBegins(directly: Bool) {}
+    func tlsFailed(_ fault: TLSFault) { settle(fault.words(peer: "the server")) }
+    func closed() { settle("the server has closed the connection") }
+
+    private func settle(_ trouble: String?) {
+        guard !isOver else { return }
+        isOver = true
+        expiry?.cancel()
+        sight.trouble = trouble
+        sight.duration = (NIODeadline.now() - began).nanoseconds
+        connection?.close()
+        done(sight)
+    }
+}

@@ -1,0 +1,134 @@
+internal import COpenSSL
+internal import Glibc
+public import TapCore
+
+/// What a certificate says: read out of an X.509 structure, nothing judged.
+public struct CertificateInfo: Sendable, Hashable {
+    /// Whom it names in its subject alternative names.
+    public let names: CertificateNames
+    /// Subject in one line, `CN=example.org,O=Example` (RFC 2253, the last part first); empty where it has none.
+    public let subject: String
+    /// Issuer, written likewise.
+    public let issuer: String
+    /// From when on it is valid.
+    public let notBefore: CertificateTime
+    /// Until when it is valid.
+    public let notAfter: CertificateTime
+    /// Kind and size of its key, `EC P-256`, `RSA 2048`.
+    public let key: String
+    /// Name of the algorithm it was signed with, `ecdsa-with-SHA256`.
+    public let signature: String
+    /// The whole certificate in DER.
+    public let der: [UInt8]
+    /// SHA-256 of ``der``, 32 bytes.
+    public let fingerprint: [UInt8]
+
+    /// ``fingerprint`` as people compare it: capital hexadecimal digits, a colon between bytes.
+    public let fingerprintText: String
+    /// The same as a record tells it.
+    public let details: Attributes
+    /// The same as a clause for people: `certificate for NAMES, issued by ISSUER, valid until TIME, SHA-256 FINGERPRINT`.
+    public let words: String
+
+    /// Reads an `X509 *`, which it does not keep.
+    init(_ certificate: OpaquePointer) {
+        names = CertificateNames(certificate)
+        subject = Self.line(X509_get_subject_name(certificate))
+        issuer = Self.line(X509_get_issuer_name(certificate))
+        notBefore = CertificateTime(X509_get0_notBefore(certificate))
+        notAfter = CertificateTime(X509_get0_notAfter(certificate))
+        key = Self.key(of: certificate)
+        signature = OBJ_nid2ln(X509_get_signature_nid(certificate)).map { String(cString: $0) } ?? "unknown"
+        der = Self.der(of: certificate)
+        fingerprint = Self.fingerprint(of: certificate)
+        fingerprintText = fingerprint.map { byte in
+            let digits = String(byte, radix: 16, uppercase: true)
+            return digits.count == 1 ? "0" + digits : digits
+        }.joined(separator: ":")
+        ERR_clear_error()
+        var details: Attributes = ["subject": .string(subject)]
+        let all = names.all
+        if !all.isEmpty { details["names"] = .strings(all) }
+        details["issuer"] = .string(issuer)
+        details["not_before"] = .string(notBefore.text)
+        details["not_after"] = .string(notAfter.text)
+        details["key"] = .string(key)
+        details["fingerprint"] = .string(fingerprintText)
+        self.details = details
+        let rest = all.count > Self.mostNames ? " and \(all.count - Self.mostNames) more" : ""
+        let shown = all.isEmpty ? "no name" : all.prefix(Self.mostNames).joined(separator: ", ") + rest
+        words =
+            "certificate for \(shown), issued by \(issuer == subject ? "itself" : issuer), valid until \(notAfter.text), "
+            + "SHA-256 \(fingerprintText)"
+    }
+
+    /// Names that are shown to people.
+    private static let mostNames = 6
+
+    /// A distinguished name in one line of UTF-8.
+    static func line(_ name: OpaquePointer?) -> String {
+        guard let name, let bio = BIO_new(BIO_s_mem()) else { return "" }
+        defer { BIO_free(bio) }
+        // Without this flag everything beyond ASCII would be written in hexadecimal.
+        let flags = xmpptap_one_line_name_flags()
+        guard X509_NAME_print_ex(bio, name, 0, flags) >= 0 else { return "" }
+        var bytes = [UInt8](repeating: 0, count: BIO_ctrl_pending(bio))
+        let count = Int(BIO_read(bio, &bytes, Int32(clamping: bytes.count)))
+        return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
+    }
+
+    private static func key(of certificate: OpaquePointer) -> String {
+        guard let key = X509_get0_pubkey(certificate) else { return "unreadable" }
+        let kind = EVP_PKEY_get0_type_name(key).map { String(cString: $0) } ?? "unknown"
+        guard kind == "EC" else {
+            return kind.hasPrefix("ED") ? kind : "\(kind) \(EVP_PKEY_get_bits(key))"
+        }
+        return "EC P-\(EVP_PKEY_get_bits(key))"
+    }
+
+    private static func der(of certificate: OpaquePointer) -> [UInt8] {
+        let count = Int(i2d_X509(certificate, nil))
+        guard count > 0 else { return [] }
+        return [UInt8](unsafeUninitializedCapacity: count) { buffer, written in
+            var cursor = buffer.baseAddress
+            written = max(0, Int(i2d_X509(certificate, &cursor)))
+        }
+    }
+
+    static func fingerprint(of certificate: OpaquePointer) -> [UInt8] {
+        var digest = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
+        var count: UInt32 = 0
+        guard let method = try? FetchedDigest.of(.sha256).get(),
+            X509_digest(certificate, method.pointer, &digest, &count) == 1
+        else { return [] }
+        return Array(digest.prefix(Int(count)))
+    }
+}
+
+/// A moment in a certificate, to the second.
+public struct CertificateTime: Sendable, Hashable, Comparable {
+    /// Seconds since 1970 in UTC.
+    public let seconds: Int64
+    /// RFC 3339 in UTC, `2026-11-21T17:22:42Z`; `unreadable` where the certificate holds no time.
+    public let text: String
+
+    /// Earlier is less.
+    public static func < (left: CertificateTime, right: CertificateTime) -> Bool { left.seconds < right.seconds }
+
+    init(_ time: UnsafePointer<ASN1_TIME>?) {
+        var parts = tm()
+        guard let time, ASN1_TIME_to_tm(time, &parts) == 1 else {
+            seconds = 0
+            text = "unreadable"
+            return
+        }
+        func digits(_ number: Int32, _ width: Int) -> String {
+            let text = String(number)
+            return String(repeating: "0", count: max(0, width - text.utf8.count)) + text
+        }
+        text =
+            "\(digits(parts.tm_year &+ 1900, 4))-\(digits(parts.tm_mon &+ 1, 2))-\(digits(parts.tm_mday, 2))"
+            + "T\(digits(parts.tm_hour, 2)):\(digits(parts.tm_min, 2)):\(digits(parts.tm_sec, 2))Z"
+        seconds = Int64(timegm(&parts))
+    }
+}

@@ -1,0 +1,80 @@
+internal import COpenSSL
+public import TapCore
+
+/// What a finished handshake agreed on.
+public struct TLSParameters: Sendable, Hashable {
+    /// Version as people write it, `TLS 1.3`.
+    public var version: String
+    /// The same as a number that can be compared; nil for one that is not known.
+    public var versionNumber: TLSVersion?
+    /// Cipher suite by its IANA name, `TLS_AES_128_GCM_SHA256`.
+    public var suite: String
+    /// Protocol chosen by ALPN; nil where there is none.
+    public var applicationProtocol: String?
+    /// Name sent in SNI, or asked for; nil where there is none.
+    public var serverName: String?
+    /// An earlier session was resumed, so that no certificate was shown.
+    public var isResumed: Bool
+    /// The server's certificate: the one we got, or the one that we showed; nil where none was shown.
+    public var certificate: CertificateInfo?
+    /// What is wrong with the server's certificate and was let pass; see ``ServerLegTLS/isInsecure``.
+    public var overlooked: [CertificateFault]
+    /// Alerts that came, but no end of the connection.
+    public var alertsReceived: [TLSAlert]
+
+    /// The same as a record tells it.
+    public var details: Attributes {
+        var details: Attributes = [:]
+        details["version"] = .string(version)
+        details["suite"] = .string(suite)
+        if let applicationProtocol { details["alpn"] = .string(applicationProtocol) }
+        if let serverName { details["server_name"] = .string(serverName) }
+        if isResumed { details["resumed"] = true }
+        if let certificate {
+            for entry in certificate.details.entries { details[entry.name] = entry.value }
+        }
+        if !overlooked.isEmpty { details["overlooked"] = .strings(overlooked.map(\.words)) }
+        return details
+    }
+}
+
+extension TLSEngine {
+    /// What the handshake agreed on; nil before it has ended.
+    public func parameters() -> TLSParameters? {
+        guard isEstablished else { return nil }
+        var start: UnsafePointer<UInt8>?
+        var count: UInt32 = 0
+        SSL_get0_alpn_selected(ssl, &start, &count)
+        let name = start.map { String(decoding: UnsafeBufferPointer(start: $0, count: Int(count)), as: UTF8.self) }
+        let version = UInt16(truncatingIfNeeded: SSL_version(ssl))
+        return TLSParameters(
+            version: ClientHello.name(ofVersion: version),
+            versionNumber: TLSVersion(rawValue: version),
+            suite: SSL_get_current_cipher(ssl).flatMap { SSL_CIPHER_standard_name($0) }.map { String(cString: $0) }
+                ?? "unknown",
+            applicationProtocol: name,
+            serverName: serverName,
+            isResumed: SSL_session_reused(ssl) == 1,
+            certificate: serverInfo,
+            overlooked: observed.faults,
+            alertsReceived: observed.alertsReceived
+        )
+    }
+
+    /// The name in SNI: what we sent, or what the client asked for; nil where there is none, or its hello has not come.
+    public var serverName: String? {
+        SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name).map { String(cString: $0) }
+    }
+
+    /// What the certificate says that stands for the server of this connection: the server's, or the one we showed.
+    private var serverInfo: CertificateInfo? {
+        guard let certificate = serverCertificate else { return nil }
+        if let identity, certificate == identity.leaf { return identity.certificate }
+        return context.known.info(of: certificate)
+    }
+
+    /// The certificate that stands for the server of this connection, an `X509 *` that is not to be kept.
+    var serverCertificate: OpaquePointer? {
+        context.role == .client ? SSL_get0_peer_certificate(ssl) : SSL_get_certificate(ssl)
+    }
+}

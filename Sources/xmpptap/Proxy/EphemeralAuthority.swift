@@ -1,0 +1,62 @@
+internal import Glibc
+internal import TapCore
+internal import TapNetwork
+internal import TapSecurity
+
+/// The certificate authority of the built-in server and of the proxy before it: in a temporary folder, gone with
+/// ``remove()``.
+struct EphemeralAuthority: Sendable {
+    /// The built-in server's certificate.
+    let identity: TLSIdentity
+
+    private let folder: AuthorityFolder
+    /// Held as long as the program lives, so that another can tell its folder from that of one that was killed.
+    private let lock: Int32
+    private let name: CertificateName
+    private let minter: CertificateMinter
+
+    /// Makes one for a domain.
+    init(_ domain: String, at now: Timestamp) throws(Failure) {
+        let place = Console.environment("TMPDIR").flatMap { $0.hasPrefix("/") ? $0 : nil } ?? "/tmp"
+        EphemeralFolder.sweep(place)
+        var template = Array("\(place)/\(EphemeralFolder.prefix)XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else {
+            throw .file("cannot make a folder in \(place): \(String(cString: strerror(errno)))")
+        }
+        let path = template.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } } ?? place
+        folder = AuthorityFolder(path)
+        lock = EphemeralFolder.lock(path)
+        do throws(AuthorityError) {
+            name = try CertificateName(domain)
+            minter = CertificateMinter([try folder.create(for: name, at: now).authority], in: folder)
+            identity = try minter.identity(for: name, mirroring: [], at: now)
+        } catch {
+            rmdir(path)
+            throw .file("no certificate for the built-in server: \(error)")
+        }
+    }
+
+    /// Where the certificate is that clients have to trust.
+    var certificatePath: String { folder.certificatePath(of: name) }
+
+    /// How TLS is ended before the built-in server.
+    func interception(
+        _ server: ServerLegTLS = ServerLegTLS(),
+        _ client: ClientLegTLS = ClientLegTLS()
+    ) throws -> Interception {
+        var server = server
+        server.trust = .file(certificatePath)
+        return Interception(
+            serverLeg: try TLSContext(server),
+            clientLeg: try TLSContext(client),
+            identities: .minted(minter)
+        )
+    }
+
+    /// Removes it, with its folder.
+    func remove() {
+        try? folder.remove(name)
+        rmdir(folder.path)
+        close(lock)
+    }
+}

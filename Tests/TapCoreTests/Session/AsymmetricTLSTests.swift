@@ -1,0 +1,276 @@
+import TapTestKit
+import Testing
+
+@testable import TapCore
+
+/// TLS that begins on one leg alone, or in another way than on the other: who hears what, and when.
+@Suite struct AsymmetricTLSTests {
+    private static let open =
+        "<?xml version='1.0'?><stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' "
+        + "to='example.org' version='1.0'>"
+    private static let answer =
+        "<?xml version='1.0'?><stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' "
+        + "from='example.org' id='s1' version='1.0'>"
+    private static let request = "<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>"
+    private static let consent = "<proceed xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>"
+    private static let mechanisms =
+        "<mechanisms xmlns='urn:ietf:params:xml:ns:xmpp-sasl'><mechanism>PLAIN</mechanism></mechanisms>"
+    private static let auth = "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>AGEAYg==</auth>"
+
+    private static func features(_ content: String) -> String { "<stream:features>\(content)</stream:features>" }
+    private static let offer = features(
+        "<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'><required/></starttls>\(mechanisms)"
+    )
+
+    private static func harness(_ client: LegTLS, _ server: LegTLS) -> SessionHarness {
+        var options = SessionOptions(level: .trace)
+        options.holdsProceed = true
+        options.clientTLS = client
+        options.serverTLS = server
+        return SessionHarness(options: options)
+    }
+
+    // MARK: The server is asked from here
+
+    @Test(arguments: [1, 9, Int.max], [LegTLS.auto, .required])
+    func `the client hears nothing of the stream in which the server is asked for TLS`(piece: Int, server: LegTLS)
+        throws
+    {
+        var harness = Self.harness(.off, server)
+        harness.say([(.send, Self.open + " " + Self.auth), (.recv, Self.answer + Self.offer)], piece: piece)
+        #expect(harness.text(.send) == Self.open + Self.request)
+        #expect(harness.text(.recv).isEmpty)
+        harness.say([(.recv, Self.consent)], piece: piece)
+        #expect(harness.held == [.recv])
+        harness.beginTLS(.server)
+        #expect(harness.text(.send) == Self.open + Self.request + Self.open + Self.auth)
+        let inside = Self.answer.replacing("s1", with: "s2") + Self.features(Self.mechanisms)
+        harness.say([(.recv, inside)], piece: piece)
+        #expect(harness.text(.recv) == inside)
+        #expect(!harness.told.contains { $0.record.code == "unexpected-restart" })
+        #expect(harness.told(code: "client-tls-off").count == 1)
+        // What was said to the server from here is told as that, what was kept from the client too.
+        let own = harness.told.filter { $0.record.origin == .tap }.compactMap(\.xml)
+        #expect(own == [Self.request, Self.open])
+        let kept = harness.told.filter { $0.record.action == "buffered" && $0.record.direction == .recv }.compactMap(
+            \.xml
+        )
+        #expect(kept.joined() == Self.answer + Self.offer + Self.consent)
+    }
+
+    @Test func `what a server says in clear behind its consent is never taken for what TLS carries`() {
+        var harness = Self.harness(.off, .auto)
+        harness.say([(.send, Self.open), (.recv, Self.answer + Self.offer), (.recv, Self.consent + "<message/>")])
+        let may = harness.session.mayBeginTLS(at: harness.now)
+        harness.settle()
+        #expect(!may && harness.told(code: "starttls-injection").count == 1)
+        #expect(!harness.text(.recv).contains("<message") && harness.text(.recv).hasPrefix("<?xml"))
+        #expect(harness.text(.recv).contains("remote-connection-failed") && harness.closed != nil)
+    }
+
+    @Test func `a server without TLS is relayed in clear with a warning, or refused`() {
+        var harness = Self.harness(.off, .auto)
+        let plain = Self.answer + Self.features(Self.mechanisms)
+        harness.say([(.send, Self.open + Self.auth), (.recv, plain)])
+        #expect(harness.text(.recv) == plain && harness.text(.send) == Self.open + Self.auth)
+        #expect(harness.told(code: "no-tls").count == 1)
+
+        harness = Self.harness(.off, .required)
+        harness.say([(.send, Self.open + Self.auth), (.recv, plain)])
+        #expect(harness.told(code: "tls-required").first?.record.message?.contains("--server-tls required") == true)
+        #expect(!harness.text(.send).contains("<auth") && harness.text(.recv).contains("policy-violation"))
+        #expect(harness.text(.recv).hasPrefix("<?xml") && harness.closed != nil)
+    }
+
+    /// Whoever stands between can speak before TLS, and take the offer of it away.
+    @Test(arguments: [
+        "<message xmlns='jabber:client'/>", "<success xmlns='urn:ietf:params:xml:ns:xmpp-sasl'/>",
+        "<stream:error><conflict xmlns='urn:ietf:params:xml:ns:xmpp-streams'/></stream:error>", offer,
+        "<compressed xmlns='http://jabber.org/protocol/compress'/>", "<a></b>", "",
+        "<success xmlns='urn:xmpp:sasl:2'><bound xmlns='urn:xmpp:bind:0'/></success>",
+    ])
+    func `nothing that a server says in clear lets a client's login pass in clear where TLS is required`(early: String)
+    {
+        for client in [LegTLS.off, .auto] {
+            for isAsked in [false, true] {
+                var harness = Self.harness(client, .required)
+                harness.say([(.send, Self.open), (.recv, Self.answer)])
+                if isAsked { harness.say([(.recv, Self.offer)]) }
+                harness.say([(.recv, early), (.recv, Self.features(Self.mechanisms)), (.send, Self.auth)])
+                #expect(!harness.text(.send).contains("<auth"), "\(client) \(isAsked)")
+            }
+            // Nor what is no XMPP.
+            var harness = Self.harness(client, .required)
+            harness.say([(.send, Self.open), (.recv, "\u{1}" + Self.answer), (.send, Self.auth)])
+            #expect(!harness.text(.send).contains("<auth"), "\(client)")
+        }
+    }
+
+    @Test func `a server that says no end of nothing before its features is not kept in memory`() {
+        for nothing in [String(repeating: " ", count: 1000), Self.answer] {
+            var harness = Self.harness(.off, .auto)
+            harness.say([(.send, Self.open), (.recv, Self.answer)])
+            for _ in 0..<10_000 where harness.closed == nil { harness.say([(.recv, nothing)]) }
+            #expect(harness.told(code: "limit-item").count == 1)
+            #expect(harness.text(.recv).contains("policy-violation") && harness.text(.recv).utf8.count < 2000)
+        }
+    }
+
+    @Test func `a client that leaves early has nothing of its own sent in clear`() {
+        var harness = Self.harness(.off, .auto)
+        harness.say([(.send, Self.open + Self.auth)])
+        harness.end(.client)
+        harness.say([(.recv, Self.answer + Self.offer)])
+        #expect(!harness.text(.send).contains("<auth") && harness.closed != nil)
+    }
+
+    @Test func `a stream error of the server reaches the client in the server's own stream`() {
+        var harness = Self.harness(.off, .auto)
+        let error =
+            "<stream:error><host-unknown xmlns='urn:ietf:params:xml:ns:xmpp-streams'/></stream:error></stream:stream>"
+        harness.say([(.send, Self.open), (.recv, Self.answer + error)])
+        #expect(harness.text(.recv) == Self.answer + error)
+    }
+
+    @Test func `TLS from the first byte comes before the client's stream`() {
+        var harness = Self.harness(.off, .direct)
+        harness.say([(.send, Self.open + Self.auth)], piece: 11)
+        #expect(harness.text(.send).isEmpty && harness.held == [.send])
+        harness.beginTLS(.server)
+        #expect(harness.text(.send) == Self.open + Self.auth)
+        harness.say([(.recv, Self.answer + Self.offer)])
+        #expect(harness.text(.recv) == Self.answer + Self.features(Self.mechanisms))
+    }
+
+    @Test func `without TLS on either leg the offer is taken out and all else passes`() {
+        var harness = Self.harness(.off, .off)
+        harness.say([(.send, Self.open), (.recv, Self.answer + Self.offer), (.send, Self.auth)])
+        #expect(harness.text(.recv) == Self.answer + Self.features(Self.mechanisms))
+        #expect(harness.text(.send) == Self.open + Self.auth)
+        #expect(harness.told(code: "server-tls-off").first?.record.level == .warn)
+    }
+
+    @Test func `a client that asks for TLS it was not offered, or begins with it, is refused`() {
+        var harness = Self.harness(.off, .off)
+        harness.say([(.send, Self.open), (.recv, Self.answer + Self.offer), (.send, Self.request)])
+        #expect(harness.text(.recv).contains("<failure") && !harness.text(.send).contains("starttls"))
+        #expect(harness.told(code: "tls-off").count == 1 && harness.closed != nil)
+
+        harness = Self.harness(.off, .auto)
+        harness.receive(.send, [0x16, 3, 1, 0, 4, 1, 0, 0, 0])
+        #expect(harness.toClient == [0x15, 3, 1, 0, 2, 2, 70] && harness.toServer.isEmpty)
+        #expect(harness.told(code: "tls-off").count == 1 && harness.closed != nil)
+    }
+
+    // MARK: The client is answered here
+
+    @Test(arguments: [LegTLS.auto, .required], [LegTLS.direct, .off])
+    func `the server hears nothing until the client's TLS is up`(client: LegTLS, server: LegTLS) {
+        var harness = Self.harness(client, server)
+        harness.say([(.send, Self.open), (.send, Self.request)], piece: 13)
+        #expect(harness.text(.send).isEmpty && harness.held == [.recv])
+        #expect(
+            harness.text(.recv).hasSuffix(
+                Self.features("<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'><required/></starttls>")
+            )
+        )
+        if server == .direct { harness.beginTLS(.server) } else { _ = harness.session.mayBeginTLS(at: harness.now) }
+        harness.session.proceed(at: harness.now)
+        harness.settle()
+        #expect(harness.text(.recv).hasSuffix(Self.consent))
+        harness.beginTLS(.client)
+        harness.say([(.send, Self.open), (.recv, Self.answer + Self.features(Self.mechanisms)), (.send, Self.auth)])
+        #expect(harness.text(.send) == Self.open + Self.auth)
+        #expect(harness.text(.recv).hasSuffix(Self.answer + Self.features(Self.mechanisms)))
+        #expect(!harness.told.contains { $0.record.code == "unexpected-restart" })
+    }
+
+    @Test(arguments: [true, false]) func `what a client says in clear behind its request ends the session`(atOnce: Bool)
+    {
+        var harness = Self.harness(.auto, .off)
+        harness.say([(.send, Self.open)])
+        if atOnce {
+            harness.send(Self.request + Self.auth)
+        } else {
+            harness.send(Self.request)
+            harness.send(Self.auth)
+        }
+        if harness.closed == nil { _ = harness.session.mayBeginTLS(at: harness.now) }
+        harness.settle()
+        #expect(harness.told(code: "starttls-injection").count == 1)
+        #expect(harness.text(.send).isEmpty && harness.text(.recv).contains("<failure") && harness.closed != nil)
+    }
+
+    @Test func `a client that leaves without having asked for TLS is told as that, whatever the server says to it`() {
+        var harness = Self.harness(.auto, .direct)
+        harness.say([(.send, Self.open)])
+        harness.end(.client)
+        harness.receive(.recv, [0x15, 3, 3, 0, 2, 2, 10])
+        harness.end(.server)
+        harness.close()
+        #expect(!harness.toClient.contains(0x15))
+        let diagnosis = harness.told(code: "login-failed").first?.record
+        #expect(diagnosis?.details?["cause"] == "leg-without-tls" && diagnosis?.details?["step"] == "starttls")
+    }
+
+    @Test func `a client that goes on without TLS where it is answered here is refused in its stream`() {
+        var harness = Self.harness(.auto, .direct)
+        harness.say([(.send, Self.open), (.send, Self.auth)])
+        let told = harness.told(code: "tls-required").compactMap(\.record.message)
+        #expect(told.count == 1 && told[0].contains("--server-tls direct wants it of clients"))
+        #expect(harness.text(.send).isEmpty)
+        #expect(
+            harness.text(.recv).components("<stream:stream") == 1 && harness.text(.recv).contains("policy-violation")
+        )
+    }
+
+    // MARK: Both together
+
+    @Test(arguments: [(LegTLS.required, LegTLS.auto), (.auto, .required), (.required, .required)])
+    func `who goes on in clear where TLS is required is refused`(client: LegTLS, server: LegTLS) {
+        var harness = Self.harness(client, server)
+        harness.say([(.send, Self.open), (.recv, Self.answer + Self.offer), (.send, Self.auth)])
+        #expect(harness.told(code: "tls-required").count == 1)
+        #expect(!harness.text(.send).contains("<auth") && harness.text(.recv).contains("policy-violation"))
+
+        harness = Self.harness(client, server)
+        harness.say([(.send, Self.open), (.recv, Self.answer + Self.features(Self.mechanisms))])
+        #expect(harness.told(code: "tls-required").first?.record.message?.contains("the server offers no TLS") == true)
+        #expect(!harness.text(.recv).contains("PLAIN") && harness.text(.recv).contains("policy-violation"))
+
+        harness = Self.harness(client, server)
+        harness.say([
+            (.send, Self.open), (.recv, Self.answer + Self.offer), (.send, Self.request), (.recv, Self.consent),
+        ])
+        #expect(harness.held == [.recv] && harness.closed == nil)
+    }
+
+    @Test(arguments: LegTLS.allCases) func `a stream in clear is refused where TLS is due from the first byte`(
+        server: LegTLS
+    ) {
+        var harness = Self.harness(.direct, server)
+        harness.say([(.send, Self.open)])
+        #expect(harness.told(code: "tls-required").first?.record.message?.contains("--client-tls direct") == true)
+        #expect(harness.text(.recv).contains("policy-violation") && !harness.text(.send).contains("<stream"))
+    }
+}
+
+extension SessionHarness {
+    /// Does what the session has commanded since.
+    fileprivate mutating func settle() { receive(.send, []) }
+
+    /// TLS begins and ends well on a leg.
+    fileprivate mutating func beginTLS(_ leg: Leg) {
+        if leg == .server {
+            let may = session.mayBeginTLS(at: now)
+            #expect(may)
+        }
+        session.tlsBegins(leg, directly: false, at: now)
+        session.tlsOpened(leg, [:], "TLS", at: now)
+        settle()
+    }
+}
+
+extension String {
+    fileprivate func components(_ text: String) -> Int { ranges(of: text).count }
+}

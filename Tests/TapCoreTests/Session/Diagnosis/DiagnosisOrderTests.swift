@@ -1,0 +1,42 @@
+import TapTestKit
+import Testing
+
+@testable import TapCore
+
+/// Of several things that go wrong, the one by which a login failed.
+@Suite struct DiagnosisOrderTests {
+    private typealias L = FailedLogin
+
+    @Test func whoIsRefusedAndGoesOnBehindTheEndOfItsStreamFailsByTheRefusal() {
+        var harness = L.opened(L.mechanisms("SCRAM-SHA-1"))
+        harness.send(L.auth("SCRAM-SHA-1", "n,," + L.scramFirst))
+        harness.recv(L.sasl("challenge", L.challenge))
+        harness.send(L.sasl("response", L.final))
+        harness.recv(L.failure("not-authorized"))
+        harness.send("</stream:stream>" + L.auth("SCRAM-SHA-1", "n,," + L.scramFirst))
+        harness.leave()
+        let diagnosis = harness.diagnoses.first
+        #expect(harness.diagnoses.count == 1)
+        #expect(diagnosis?.cause == .notAuthorized && diagnosis?.loginStep == .sasl, "\(String(describing: diagnosis))")
+        #expect(diagnosis?.condition == "not-authorized")
+        #expect(harness.told(code: "after-stream-end").count == 1)
+    }
+
+    @Test(arguments: ["aborted", "not-authorized"])
+    func whoBreaksOffIsNotToldToHaveAWrongPasswordWhateverTheServerCallsIt(condition: String) {
+        var harness = L.opened(L.mechanisms("SCRAM-SHA-1"))
+        harness.send(L.auth("SCRAM-SHA-1", "n,," + L.scramFirst))
+        harness.recv(L.sasl("challenge", L.challenge))
+        harness.send("<abort xmlns='urn:ietf:params:xml:ns:xmpp-sasl'/>")
+        harness.recv(L.failure(condition))
+        harness.leave()
+        #expect(harness.diagnoses.map(\.cause) == [.clientAborted])
+    }
+
+    @Test func whoGoesOnBehindTheEndOfItsStreamWithoutARefusalBreaksTheStream() {
+        var harness = L.opened(L.mechanisms("SCRAM-SHA-1"))
+        harness.send("</stream:stream>" + L.auth("SCRAM-SHA-1", "n,," + L.scramFirst))
+        harness.leave()
+        #expect(harness.diagnoses.map(\.cause) == [.malformedStream])
+    }
+}

@@ -1,0 +1,122 @@
+import TapCore
+import TapTestKit
+import Testing
+import XMPPCore
+
+/// What a session does whose server was found by the domain that its client has named.
+struct DiscoveryTests {
+    /// An alert that ends a handshake: unrecognized_name.
+    private static let unrecognized: [UInt8] = [0x15, 3, 1, 0, 2, 2, 112]
+
+    private func header(_ to: String?) -> String {
+        "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'"
+            + (to.map { " to='\($0)'" } ?? "") + " version='1.0'>"
+    }
+
+    private func session(for domain: String) -> SessionHarness {
+        var harness = SessionHarness(connected: false)
+        harness.session.chose(domain: domain)
+        harness.connect()
+        return harness
+    }
+
+    @Test(
+        "A stream that stays with its domain passes",
+        arguments: ["Example.ORG", "example.org", nil] as [String?]
+    )
+    func stays(_ to: String?) {
+        var harness = session(for: "example.org")
+        harness.send(header("example.org"))
+        harness.send(header(to))
+        #expect(harness.closed == nil)
+        #expect(harness.toServer == Array((header("example.org") + header(to)).utf8))
+    }
+
+    @Test func `The same domain in another script passes`() {
+        var harness = session(for: "xn--caf-dma.example")
+        harness.send(header("Café.example"))
+        #expect(harness.closed == nil)
+    }
+
+    @Test func `A new stream for another domain ends the session, and the server does not see it`() {
+        var harness = session(for: "example.org")
+        harness.send(header("example.org"))
+        harness.recv(header(nil))
+        harness.send(header("other.example"))
+        #expect(harness.closed == false)
+        #expect(harness.toServer == Array((header("example.org") + "</stream:stream>").utf8))
+        let told = String(decoding: harness.toClient, as: UTF8.self)
+        #expect(told.contains("<host-unknown xmlns='urn:ietf:params:xml:ns:xmpp-streams'/>"))
+        let record = harness.told.first { $0.record.code == "host-unknown" }?.record
+        #expect(record?.level == .error)
+        #expect(record?.message == "the session is for example.org, a new stream for other.example")
+    }
+
+    @Test func `TLS for another domain ends with an alert, for the same it passes`() {
+        var harness = session(for: "example.org")
+        let hello = TestHello.bytes(serverName: "EXAMPLE.org")
+        harness.receive(.send, hello)
+        #expect(harness.closed == nil)
+        #expect(harness.toServer == hello)
+
+        harness = session(for: "example.org")
+        harness.receive(.send, TestHello.bytes(serverName: "other.example"))
+        #expect(harness.closed == false)
+        #expect(harness.toServer == [])
+        #expect(harness.toClient == Self.unrecognized)
+        #expect(
+            harness.told.first { $0.record.code == "host-unknown" }?.record.message
+                == "the session is for example.org, TLS for other.example"
+        )
+    }
+
+    @Test func `After STARTTLS too the name must be that of the stream`() {
+        var harness = session(for: "example.org")
+        harness.send(header("example.org"))
+        harness.recv(header(nil))
+        harness.send("<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>")
+        harness.recv("<proceed xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>")
+        harness.receive(.send, TestHello.bytes(serverName: "other.example"))
+        #expect(harness.closed == false)
+        #expect(Array(harness.toClient.suffix(7)) == Self.unrecognized)
+    }
+
+    @Test(
+        "Who begins with TLS and is refused is told by an alert, after what it said was told",
+        arguments: [(StreamErrorCondition.hostUnknown, UInt8(112)), (.remoteConnectionFailed, 80), (.badFormat, 50)]
+    )
+    func refusedTLS(_ condition: StreamErrorCondition, _ alert: UInt8) {
+        var harness = SessionHarness(connected: false)
+        harness.session.abort(condition, "No.", code: condition.rawValue, at: harness.now)
+        harness.receive(.send, TestHello.bytes(serverName: "other.example"))
+        #expect(harness.closed == false)
+        #expect(harness.toClient == [0x15, 3, 1, 0, 2, 2, alert])
+        #expect(harness.told.contains { $0.record.code == "client-hello" })
+        #expect(harness.told.contains { $0.record.code == condition.rawValue })
+    }
+
+    @Test func `Who is refused and sends no XML is told so as well`() {
+        var harness = SessionHarness(connected: false)
+        harness.session.abort(.notWellFormed, "No.", at: harness.now)
+        harness.send("GET / HTTP/1.1\r\n")
+        #expect(harness.closed == false)
+        #expect(String(decoding: harness.toClient, as: UTF8.self).contains("<not-well-formed"))
+    }
+
+    @Test func `Each step on the way is told with what came of it and how long it took`() {
+        var harness = SessionHarness(connected: false)
+        harness.session.made(
+            DiscoveryStep(.connection, .failed, "192.0.2.1:5222", "connection refused", duration: 1_500_000),
+            at: harness.now
+        )
+        harness.session.made(DiscoveryStep(.connection, .skipped, "a:5223", "why", isDetail: true), at: harness.now)
+        harness.connect()
+        let told = harness.told.filter { $0.record.code == "step" }.map(\.record)
+        #expect(told.map(\.message) == ["tcp 192.0.2.1:5222: connection refused", "tcp a:5223: why"])
+        #expect(told.map(\.level) == [.info, .verbose])
+        #expect(told.map(\.roundTrip) == [1_500_000, nil])
+
+        #expect(told.first?.details?["step"] == .string("connect"))
+        #expect(told.first?.details?["outcome"] == .string("failed"))
+    }
+}

@@ -1,0 +1,116 @@
+import TapTestKit
+import Testing
+import XMPPCore
+
+@testable import TapCore
+
+/// What others may read differently, and where a client is led away: it passes, and is flagged.
+@Suite struct ParserDifferentialTests {
+    private static func session() -> SessionHarness {
+        var harness = SessionHarness(options: SessionOptions(level: .verbose))
+        harness.say(Array(Conversations.plainLogin.prefix(10)))
+        return harness
+    }
+
+    private static let codes: Set = ["doubtful-namespace", "reads-differently", "parser-disagreement"]
+
+    private func flags(_ harness: borrowing SessionHarness) -> [String] {
+        harness.told.compactMap(\.record.code).filter(Self.codes.contains)
+    }
+
+    @Test(arguments: [
+        "<message><x xmlns='urn:a&#10;body'/></message>", "<message><x xmlns='urn:a body'/></message>",
+        "<message><p:x xmlns:p='urn:a|message'/></message>", "<message><x><y xmlns='{urn:a}b'/></x></message>",
+        "<message xmlns='jabber:client&#9;'/>", "<message><x xmlns='urn:a`'/></message>",
+    ])
+    func `A namespace that is no URI passes and is flagged`(stanza: String) throws {
+        var harness = Self.session()
+        let before = harness.toServer.count
+        harness.send(stanza)
+        #expect(String(decoding: harness.toServer[before...], as: UTF8.self) == stanza)
+        #expect(flags(harness) == ["doubtful-namespace"])
+        let record = try #require(harness.told(code: "doubtful-namespace").first?.record)
+        #expect(record.level == .warn && record.direction == .send)
+        harness.send("<message><body>x</body></message>")
+        #expect(flags(harness).count == 1)
+        // Told once at warn, whoever sends more of them.
+        harness.send(stanza)
+        #expect(harness.told(code: "doubtful-namespace").map(\.record.level) == [.warn, .verbose])
+    }
+
+    @Test(arguments: [
+        "<message><body><![CDATA[<body>]]>&amp;x</body></message>", "<message id='&lt;&#x41;'><body/></message>",
+        "<p:message xmlns:p='jabber:client' xmlns='urn:other'><p:body>x</p:body><y z='&#10;'/></p:message>",
+        "<message><x xmlns='urn:a' xmlns:p='urn:b' p:q='&apos;' q='1' xml:lang='d&#101;'/><y xmlns=''/></message>",
+        "<message><x xmlns='urn:ä/%20~#?=&amp;'/></message>",
+        "<message>\r\n<body>\r&#13;<![CDATA[\r]]></body></message>",
+        "<message><body><![CDATA[]]></body></message>",
+    ])
+    func `What is written unusually and read alike is not flagged`(stanza: String) {
+        var harness = Self.session()
+        harness.send(stanza)
+        #expect(flags(harness) == [])
+    }
+
+    @Test func `An item that would be huge with its namespaces spelled out passes and is not looked into`() {
+        var harness = Self.session()
+        let uri = String(repeating: "u", count: 30_000)
+        let stanza =
+            "<message xmlns:p='\(uri)'><![CDATA[x]]>" + String(repeating: "<p:a/>", count: 20_000) + "</message>"
+        let before = harness.toServer.count
+        harness.send(stanza)
+        #expect(harness.toServer.count - before == stanza.utf8.count)
+        #expect(flags(harness) == [])
+    }
+
+    @Test func `Readings that differ in anything are a contradiction`() throws {
+        func read(_ text: String) throws -> Element {
+            try StanzaParser().parse(Array(text.utf8).span, root: Array(" xmlns='jabber:client'".utf8))
+        }
+        let one = try read("<message id='1'><body>x</body></message>")
+        #expect(!Session.contradict(one, [one, try read("<message id=\"1\"><body><![CDATA[x]]></body></message>")]))
+        for other in [
+            "<message id='2'><body>x</body></message>", "<message id='1'><body>y</body></message>",
+            "<message id='1'><body xmlns='urn:a'>x</body></message>", "<message id='1'><body>x</body><a/></message>",
+        ] { #expect(Session.contradict(one, [one, try read(other)])) }
+        #expect(Session.contradict(one, [one, nil]))
+    }
+
+    @Test func `A header with such a namespace is flagged, too`() {
+        var harness = SessionHarness(options: SessionOptions(level: .info))
+        harness.send(
+            "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' xmlns:a='b c' to='x'>"
+        )
+        #expect(flags(harness) == ["doubtful-namespace"])
+    }
+
+    @Test(arguments: [
+        ("<enabled xmlns='urn:xmpp:sm:3' id='a' resume='true' location='[2001:db8::1]:9222'/>", 1),
+        ("<enabled xmlns='urn:xmpp:sm:3' id='a' resume='true'/>", 0),
+        (
+            "<enabled xmlns='urn:xmpp:sm:3'><isr-enabled xmlns='https://xmpp.org/extensions/isr/0' location='a.example'/></enabled>",
+            1
+        ),
+    ])
+    func `Another place for a resumption is warned of and not told`(enabled: String, count: Int) {
+        var harness = Self.session()
+        harness.recv(enabled)
+        let told = harness.told(code: "other-location").map(\.record)
+        #expect(told.count == count)
+        #expect(told.allSatisfy { $0.level == .warn && $0.message?.contains("leaves the tap") == true })
+    }
+
+    @Test func `White space between stanzas passes as it comes, each byte at once`() {
+        var harness = Self.session()
+        for direction in Direction.allCases {
+            let before = direction == .send ? harness.toServer.count : harness.toClient.count
+            for byte in [" ", "\n", " ", "\t\r\n"] {
+                harness.receive(direction, Array(byte.utf8))
+                let passed = direction == .send ? harness.toServer : harness.toClient
+                #expect(passed.last == byte.utf8.last)
+            }
+            let passed = direction == .send ? harness.toServer : harness.toClient
+            #expect(Array(passed[before...]) == Array(" \n \t\r\n".utf8))
+        }
+    }
+}

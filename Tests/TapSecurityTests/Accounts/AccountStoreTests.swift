@@ -1,0 +1,145 @@
+import TapCore
+import TapTestKit
+import Testing
+import XMPPCore
+
+@testable import TapSecurity
+
+/// What ends logins keeps event loops as little as it can.
+struct AccountStoreTests {
+    private static let juliet = SASLIdentity(authentication: "juliet")
+
+    /// Lets two ends talk until one is done; whether both are content.
+    private static func agree(_ client: (any SASLExchange)?, _ server: (any SASLExchange)?) throws -> Bool {
+        var client = try #require(client)
+        var server = try #require(server)
+        var said: [UInt8]?
+        while case .send(let message) = client.step(said) {
+            switch server.step(message) {
+            case .send(let answer): said = answer
+            case .done(let proof): return client.step(proof) == .done(nil) && server.identity == juliet
+            case .failed: return false
+            }
+        }
+        return false
+    }
+
+    @Test(arguments: HashAlgorithm.allCases)
+    func `a key is derived from a password once for each salt, on either leg`(algorithm: HashAlgorithm) throws {
+        let counting = CountingCryptography()
+        let account = AccountsFile.Account(
+            jid: try JID(parsing: "juliet@example.org"),
+            secret: .password("r0m30")
+        )
+        let store = try AccountStore([account], cryptography: counting)
+        let mechanism = SCRAMMechanism(algorithm)
+        let offer = LoginOffer(mechanisms: [mechanism.description])
+
+        func server(_ salt: String) throws -> SCRAMServer {
+            let kept = try SCRAMCredentials(
+                algorithm,
+                password: "r0m30",
+                salt: Array(salt.utf8),
+                cryptography: OpenSSLCryptography()
+            )
+            let settings = SCRAMServer.Settings(nonce: "3rfc", decoyKey: [1]) { _ in kept }
+            return SCRAMServer(mechanism, settings: settings, cryptography: OpenSSLCryptography())
+        }
+        func ours() -> (any SASLExchange)? {
+            store.clientExchange(
+                mechanism.description,
+                Self.juliet,
+                domain: "example.org",
+                binding: .unsupported,
+                offer,
+                knowing: nil
+            )
+        }
+        for _ in 0..<3 { #expect(try Self.agree(ours(), server("salt"))) }
+        #expect(counting.derived.count == 1)
+        #expect(try Self.agree(ours(), server("pepper")))
+        #expect(counting.derived.count == 2)
+
+        for password in ["r0m30", "r0m30", "wrong"] {
+            let client = SCRAMClient(
+                mechanism,
+                identity: Self.juliet,
+                password: password,
+                nonce: "fyko",
+                cryptography: OpenSSLCryptography()
+            )
+            let here = store.serverExchange(mechanism.description, domain: "example.org", LoginLeg(offer: offer))
+            #expect(try Self.agree(client, here) == (password == "r0m30"))
+        }
+        #expect(counting.derived.count == 3)
+    }
+
+    /// A store with records of juliet's password.
+    private static func store(
+        _ records: [HashAlgorithm: Int],
+        _ cryptography: any Cryptography
+    ) throws -> AccountStore {
+        var stored: [HashAlgorithm: SCRAMCredentials] = [:]
+        for (algorithm, iterations) in records {
+            stored[algorithm] = try SCRAMCredentials(
+                algorithm,
+                password: "r0m30",
+                salt: Array("salt".utf8),
+                iterations: iterations,
+                cryptography: OpenSSLCryptography()
+            )
+        }
+        let account = AccountsFile.Account(
+            jid: try JID(parsing: "juliet@example.org"),
+            secret: .keys(try #require(StoredKeys(stored)))
+        )
+        return try AccountStore([account], cryptography: cryptography)
+    }
+
+    private static func shows(_ password: String, to store: AccountStore) throws -> Bool {
+        let here = store.serverExchange("PLAIN", domain: "example.org", LoginLeg(offer: .init(mechanisms: ["PLAIN"])))
+        return try agree(PlainClient(identity: juliet, password: password), here)
+    }
+
+    @Test func `a password that a client shows is checked by the record of the fewest iterations`() throws {
+        for (records, iterations) in [
+            ([HashAlgorithm.sha512: 20_000, .sha256: 4096, .sha1: 10_000], 4096), ([.sha512: 5000, .sha1: 5000], 5000),
+        ] {
+            let counting = CountingCryptography()
+            let store = try Self.store(records, counting)
+            #expect(try Self.shows("r0m30", to: store))
+            #expect(try !Self.shows("wrong", to: store))
+            #expect(counting.derived == [iterations, iterations])
+        }
+    }
+
+    @Test func `nothing of a password that a client shows is kept, be it right or wrong`() throws {
+        let counting = CountingCryptography()
+        let store = try Self.store([.sha256: 4096], counting)
+        for password in ["r0m30", "r0m30", "wrong", "wrong"] {
+            #expect(try Self.shows(password, to: store) == (password == "r0m30"))
+        }
+        #expect(counting.derived.count == 4)
+        // To log in with it takes a derivation each time, too.
+        let kept = try SCRAMCredentials(
+            .sha1,
+            password: "r0m30",
+            salt: Array("pepper".utf8),
+            cryptography: OpenSSLCryptography()
+        )
+        for count in 5...6 {
+            let ours = store.clientExchange(
+                "SCRAM-SHA-1",
+                Self.juliet,
+                domain: "example.org",
+                binding: .unsupported,
+                LoginOffer(mechanisms: ["SCRAM-SHA-1"]),
+                knowing: .password("r0m30")
+            )
+            let settings = SCRAMServer.Settings(nonce: "3rfc", decoyKey: [1]) { _ in kept }
+            let server = SCRAMServer(.init(.sha1), settings: settings, cryptography: OpenSSLCryptography())
+            #expect(try Self.agree(ours, server))
+            #expect(counting.derived.count == count)
+        }
+    }
+}

@@ -1,0 +1,147 @@
+import TapCore
+import TapTestKit
+import Testing
+import XMPPCore
+
+@testable import TapSecurity
+
+/// Logins that the proxy ends with stored keys alone: the client's own proof lets it log in to the server.
+struct StoredKeysLoginTests {
+    /// A setting whose account store has the server's records of these hashes.
+    private static func setting(
+        _ algorithms: HashAlgorithm...,
+        password: String = "r0m30",
+        salt: String = "salt",
+        iterations: Int = 4096
+    ) throws -> BridgedLogin.Setting {
+        var setting = BridgedLogin.Setting()
+        let records = try algorithms.map {
+            let stored = try SCRAMCredentials(
+                $0,
+                password: password,
+                salt: Array(salt.utf8),
+                iterations: iterations,
+                cryptography: BridgedLogin.cryptography
+            )
+            return ($0, stored)
+        }
+        setting.storeKeys = StoredKeys(Dictionary(uniqueKeysWithValues: records))
+        return setting
+    }
+
+    private func words(_ login: BridgedLogin, _ code: String) -> String {
+        login.harness.told(code: code).compactMap(\.record.message).joined(separator: "|")
+    }
+
+    @Test(arguments: HashAlgorithm.allCases, [false, true])
+    func `each hash, bound and unbound, by SASL and by SASL2`(algorithm: HashAlgorithm, isSASL2: Bool) throws {
+        var setting = try Self.setting(algorithm)
+        let name = SCRAMMechanism(algorithm).description
+        setting.mechanisms = ["\(name)-PLUS", name]
+        setting.isSASL2 = isSASL2
+        for (mechanism, type) in [
+            (name, nil), ("\(name)-PLUS", "tls-exporter"), ("\(name)-PLUS", "tls-server-end-point"),
+        ] {
+            let login = try BridgedLogin(setting)
+            let outcome = try login.logIn(try login.client(mechanism, type: type))
+            #expect(outcome.succeeded && outcome.mechanism == "\(name)-PLUS", "\(mechanism)")
+        }
+    }
+
+    @Test func `what is offered is what there are keys of, and the server is logged in to by the hash of the client`()
+        throws
+    {
+        // The server has stronger ones, of which nothing is known here.
+        var setting = try Self.setting(.sha1, .sha256)
+        setting.mechanisms = ["SCRAM-SHA-512-PLUS", "SCRAM-SHA-512", "SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"]
+        let login = try BridgedLogin(setting)
+        #expect(login.offered.mechanisms == ["SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"])
+        let outcome = try login.logIn(try login.client("SCRAM-SHA-1", type: nil))
+        #expect(outcome.succeeded && outcome.mechanism == "SCRAM-SHA-1")
+    }
+
+    @Test func `keys of a mechanism that the server does not bind: it is said that the mechanism is why`() throws {
+        var setting = try Self.setting(.sha1, .sha256)
+        setting.mechanisms = ["SCRAM-SHA-512-PLUS", "SCRAM-SHA-1"]
+        let login = try BridgedLogin(setting)
+        let outcome = try login.logIn(try login.client("SCRAM-SHA-1", type: nil))
+        #expect(outcome.mechanism == "SCRAM-SHA-1")
+        let told = words(login, "own-login")
+        #expect(
+            told.contains("the server binds none of the mechanisms that there is a secret for (SCRAM-SHA-1)"),
+            "\(told)"
+        )
+    }
+
+    @Test func `a client that shows its password is checked by the keys, and the password does for the server`() throws
+    {
+        var setting = try Self.setting(.sha1)
+        setting.mechanisms = ["SCRAM-SHA-256-PLUS", "SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"]
+        let login = try BridgedLogin(setting)
+        let outcome = try login.logIn(try login.client("PLAIN", type: nil))
+        #expect(outcome.succeeded && outcome.mechanism == "SCRAM-SHA-256-PLUS")
+
+        setting.clientPassword = "wrong"
+        let other = try BridgedLogin(setting)
+        let refused = try other.logIn(try other.client("PLAIN", type: nil))
+        #expect(refused.condition == "not-authorized" && refused.mechanism == nil)
+    }
+
+    @Test func `a wrong password is refused here, and the server hears nothing`() throws {
+        var setting = try Self.setting(.sha256)
+        setting.clientPassword = "wrong"
+        let login = try BridgedLogin(setting)
+        let outcome = try login.logIn(try login.client("SCRAM-SHA-256", type: nil))
+        #expect(outcome.condition == "not-authorized" && outcome.mechanism == nil)
+    }
+
+    @Test func `keys that are not the server's any more are told with account, both numbers and the way out`() throws {
+        var setting = try Self.setting(.sha256)
+        setting.iterations = 10_000
+        let login = try BridgedLogin(setting)
+        let outcome = try login.logIn(try login.client("SCRAM-SHA-256", type: nil))
+        #expect(outcome.condition == "temporary-auth-failure")
+        let told = words(login, "own-login-failed")
+        #expect(told.contains("juliet@example.org: the server has hashed the password 10000 times"), "\(told)")
+        #expect(
+            told.contains("the stored keys are of 4096; take the account's record from the server again"),
+            "\(told)"
+        )
+        login.harness.end(.client)
+        login.harness.close()
+        let diagnosis = words(login, "login-failed")
+        #expect(diagnosis.contains("10000 times, and the stored keys are of 4096"), "\(diagnosis)")
+
+        setting.iterations = 4096
+        setting.salt = "pepper"
+        let other = try BridgedLogin(setting)
+        #expect(try other.logIn(try other.client("SCRAM-SHA-256", type: nil)).condition == "temporary-auth-failure")
+        #expect(words(other, "own-login-failed").contains("another salt than the stored keys"))
+    }
+
+    @Test func `a client that uses a mechanism of which the account has no key is told, and may try another`() throws {
+        var setting = try Self.setting(.sha1)
+        // Of another account there are all.
+        setting.otherAccount = true
+        setting.mechanisms = ["SCRAM-SHA-256-PLUS", "SCRAM-SHA-256", "SCRAM-SHA-1-PLUS", "SCRAM-SHA-1"]
+        let login = try BridgedLogin(setting)
+        #expect(login.offered.mechanisms == setting.mechanisms)
+        let outcome = try login.logIn(try login.client("SCRAM-SHA-256-PLUS", type: "tls-exporter"))
+        #expect(outcome.condition == "invalid-mechanism" && outcome.mechanism == nil)
+        let told = words(login, "client-login-refused")
+        #expect(told.contains("juliet@example.org has no stored key of SCRAM-SHA-256 in --accounts"), "\(told)")
+        #expect(told.contains("or let the client use SCRAM-SHA-1"), "\(told)")
+        let second = try login.logIn(try login.client("SCRAM-SHA-1-PLUS", type: "tls-exporter"))
+        #expect(second.succeeded && second.mechanism == "SCRAM-SHA-1-PLUS")
+
+        let third = try BridgedLogin(setting)
+        _ = try third.logIn(try third.client("SCRAM-SHA-256", type: nil))
+        third.harness.end(.client)
+        third.harness.close()
+        let diagnosis = words(third, "login-failed")
+        #expect(
+            diagnosis.contains("xmpptap, which ends the login itself, has no stored key of SCRAM-SHA-256"),
+            "\(diagnosis)"
+        )
+    }
+}

@@ -1,0 +1,60 @@
+import TapCore
+import TapSecurity
+import TapTestKit
+import Testing
+
+@testable import xmpptap
+
+struct AuthorityManagerTests {
+    private let temporary: TemporaryFolder
+    private let folder: AuthorityFolder
+    private let name: CertificateName
+    private let later: Timestamp
+
+    init() throws {
+        temporary = try TemporaryFolder()
+        folder = AuthorityFolder(temporary.path(of: "ca"))
+        name = try CertificateName("example.org")
+        later = try #require(Timestamp(rfc3339: "2027-12-01T00:00:00Z"))
+        _ = try folder.create(for: name, at: #require(Timestamp(rfc3339: "2026-11-21T00:00:00Z")))
+    }
+
+    @Test func `An authority whose year is over is neither exported nor given for a new one, and the way out is told`()
+    {
+        let authenticator = AuthorityManager(folder: folder, now: later)
+        let words =
+            "the certificate authority for example.org is no longer valid since 2027-11-21; create it anew with 'xmpptap ca "
+            + "remove --domain example.org\(folder.flag)' and 'xmpptap ca create --domain example.org\(folder.flag)', and "
+            + "trust the new one"
+        #expect(throws: Failure.file(words)) { try authenticator.create(name) }
+        #expect(throws: Failure.file(words)) { try authenticator.export(name, isDER: false) }
+    }
+
+    @Test func `A public suffix is made after a confirmation alone, by whatever list there is, and shown without one`()
+        throws
+    {
+        for path in [PublicSuffixes.usualPath, "/dev/null"] {
+            let folder = AuthorityFolder(temporary.path(of: path == "/dev/null" ? "rule" : "list"))
+            let authenticator = AuthorityManager(folder: folder, suffixes: PublicSuffixes(path: path))
+            for domain in ["com", "co.uk", "com.au"] {
+                let name = try CertificateName(domain)
+                #expect(refusal { try authenticator.create(name) }.contains("--allow-public-suffix --ca-dir "))
+                #expect(try folder.names().contains(name) == false)
+                try authenticator.create(name, allowsPublicSuffix: true)
+                try authenticator.create(name)
+            }
+        }
+    }
+
+    @Test func `It is shown with its dates and as unusable`() throws {
+        let authority = try #require(try folder.authority(for: name))
+        let info = AuthorityInfo(authority, in: folder, at: later)
+        #expect(info.lines.first == "  valid        2026-11-19 to 2027-11-21")
+        #expect(
+            info.lines.last?.hasPrefix("  unusable     the certificate authority for example.org is no longer") == true
+        )
+        #expect(info.json.contains(#""fault":"the certificate authority"#))
+        #expect(info.json.contains(#""certificate":"\#(folder.path)/example.org/certificate.pem""#))
+        #expect(AuthorityInfo(authority, in: folder).fault == nil)
+    }
+}
