@@ -177,12 +177,24 @@ struct AuthorityCommandTests {
         #expect(FileManager.default.fileExists(atPath: "\(folder)/\(domain)/key.pem"))
     }
 
-    @Test func `Without a folder given it is in the user's data`() async throws {
-        let binary = try XMPPTapBinary(
-            ["ca", "create", "--domain", "localhost"],
-            environment: ["XDG_DATA_HOME": temporary.path(of: "data"), "HOME": temporary.path]
-        )
-        #expect(try await binary.process.ending() == .exited(0))
-        #expect(FileManager.default.fileExists(atPath: temporary.path(of: "data/xmpptap/ca/localhost/key.pem")))
+    @Test
+    func `Without a folder given it is in the user's data, and hints name that folder only where it has to be typed`()
+        async throws
+    {
+        let usual = temporary.path(of: "data/xmpptap/ca")
+        func create(_ domain: String, in folder: String?) async throws -> XMPPTapBinary {
+            let binary = try XMPPTapBinary(
+                ["ca", "create", "--domain", domain] + (folder.map { ["--ca-dir", $0] } ?? []),
+                environment: ["XDG_DATA_HOME": temporary.path(of: "data"), "HOME": temporary.path]
+            )
+            #expect(try await binary.process.ending() == .exited(domain == "com" ? 2 : 0))
+            return binary
+        }
+        _ = try await create("localhost", in: nil)
+        #expect(FileManager.default.fileExists(atPath: "\(usual)/localhost/key.pem"))
+        for (folder, isNamed) in [(nil, false), (usual, false), (temporary.path(of: "other"), true)] {
+            let error = try await create("com", in: folder).process.text(of: .standardError)
+            #expect(error.contains("--allow-public-suffix") && error.contains("--ca-dir") == isNamed, "\(error)")
+        }
     }
 }

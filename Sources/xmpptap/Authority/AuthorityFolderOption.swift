@@ -15,14 +15,19 @@ struct AuthorityFolderOption: ParsableArguments {
 
     /// The folder that is meant; it need not be there.
     func resolved() throws(Failure) -> AuthorityFolder {
-        if let caDir {
-            guard !caDir.isEmpty else { throw .usage("--ca-dir is empty; name a folder, or leave it out") }
-            return AuthorityFolder(caDir)
+        let usual = (Console.environment("HOME") ?? Self.homeOfAccount).map {
+            AuthorityFolder.usual(dataHome: Console.environment("XDG_DATA_HOME"), home: $0)
         }
-        guard let home = Console.environment("HOME") ?? Self.homeOfAccount else {
-            throw .usage("this user has no home; say with --ca-dir where certificate authorities are kept")
+        guard let caDir else {
+            guard let usual else {
+                throw .usage("this user has no home; say with --ca-dir where certificate authorities are kept")
+            }
+            return usual
         }
-        return .usual(dataHome: Console.environment("XDG_DATA_HOME"), home: home)
+        guard !caDir.isEmpty else { throw .usage("--ca-dir is empty; name a folder, or leave it out") }
+        // Hints repeat the flag only where commands need it to find the folder.
+        let named = AuthorityFolder(caDir)
+        return usual.flatMap { $0 == named ? $0 : nil } ?? named
     }
 
     /// Services are often started without `HOME`.

@@ -21,13 +21,13 @@ struct AuthorityManagerTests {
 
     @Test func `An authority whose year is over is neither exported nor given for a new one, and the way out is told`()
     {
-        let authenticator = AuthorityManager(folder: folder, now: later)
+        let manager = AuthorityManager(folder: folder, now: later)
         let words =
             "the certificate authority for example.org is no longer valid since 2027-11-21; create it anew with 'xmpptap ca "
             + "remove --domain example.org\(folder.flag)' and 'xmpptap ca create --domain example.org\(folder.flag)', and "
             + "trust the new one"
-        #expect(throws: Failure.file(words)) { try authenticator.create(name) }
-        #expect(throws: Failure.file(words)) { try authenticator.export(name, isDER: false) }
+        #expect(throws: Failure.file(words)) { try manager.create(name) }
+        #expect(throws: Failure.file(words)) { try manager.export(name, isDER: false) }
     }
 
     @Test func `A public suffix is made after a confirmation alone, by whatever list there is, and shown without one`()
@@ -35,13 +35,13 @@ struct AuthorityManagerTests {
     {
         for path in [PublicSuffixes.usualPath, "/dev/null"] {
             let folder = AuthorityFolder(temporary.path(of: path == "/dev/null" ? "rule" : "list"))
-            let authenticator = AuthorityManager(folder: folder, suffixes: PublicSuffixes(path: path))
+            let manager = AuthorityManager(folder: folder, suffixes: PublicSuffixes(path: path))
             for domain in ["com", "co.uk", "com.au"] {
                 let name = try CertificateName(domain)
-                #expect(refusal { try authenticator.create(name) }.contains("--allow-public-suffix --ca-dir "))
+                #expect(refusal { try manager.create(name) }.contains("--allow-public-suffix --ca-dir "))
                 #expect(try folder.names().contains(name) == false)
-                try authenticator.create(name, allowsPublicSuffix: true)
-                try authenticator.create(name)
+                try manager.create(name, allowsPublicSuffix: true)
+                try manager.create(name)
             }
         }
     }
