@@ -24,7 +24,7 @@ let package = Package(
     products: [
         .executable(name: "xmpptap", targets: ["xmpptap"]),
         .library(name: "XMPPCore", targets: ["XMPPCore"]),
-        .library(name: "TapCore", targets: ["TapCore"]),
+        .library(name: "TapCore", targets: ["TapCore", "TapDiagnosis", "TapRecord"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
@@ -44,19 +44,22 @@ let package = Package(
             dependencies: ["CLibXML2"],
             swiftSettings: settings
         ),
-        .target(name: "TapCore", dependencies: ["XMPPCore"], swiftSettings: settings),
+        .target(name: "TapRecord", dependencies: ["XMPPCore"], swiftSettings: settings),
+        .target(name: "TapDiagnosis", dependencies: ["TapRecord", "XMPPCore"], swiftSettings: settings),
+        .target(name: "TapCore", dependencies: ["TapDiagnosis", "TapRecord", "XMPPCore"], swiftSettings: settings),
 
         // One target per foreign library.
         .target(
             name: "TapSecurity",
-            dependencies: ["COpenSSL", "TapCore", "XMPPCore", nioCore],
+            dependencies: ["COpenSSL", "TapCore", "TapRecord", "XMPPCore", nioCore],
             swiftSettings: settings
         ),
-        .target(name: "TapCapture", dependencies: ["TapCore", "XMPPCore"], swiftSettings: settings),
+        .target(name: "TapCapture", dependencies: ["TapCore", "TapRecord", "XMPPCore"], swiftSettings: settings),
         .target(
             name: "TapNetwork",
             dependencies: [
-                "CResolv", "TapCore", "TapSecurity", "XMPPCore", nioCore, nioPosix, logging, lifecycle,
+                "CResolv", "TapCore", "TapDiagnosis", "TapRecord", "TapSecurity", "XMPPCore", nioCore, nioPosix,
+                logging, lifecycle,
             ],
             swiftSettings: settings
         ),
@@ -65,8 +68,9 @@ let package = Package(
         .executableTarget(
             name: "xmpptap",
             dependencies: [
-                "TapCapture", "TapCore", "TapNetwork", "TapSecurity", "XMPPCore", "CLibXML2", nioCore, nioPosix,
-                logging, lifecycle,
+                "TapCapture", "TapCore", "TapDiagnosis", "TapNetwork", "TapRecord", "TapSecurity", "XMPPCore",
+                "CLibXML2",
+                nioCore, nioPosix, logging, lifecycle,
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
@@ -76,41 +80,53 @@ let package = Package(
         // Tests.
         .target(
             name: "TapTestKit",
-            dependencies: ["TapCore", "XMPPCore"],
+            dependencies: ["TapCore", "TapDiagnosis", "TapRecord", "XMPPCore"],
             path: "Tests/TapTestKit",
             exclude: ["Clients"],
             swiftSettings: settings
         ),
         .testTarget(name: "XMPPCoreTests", dependencies: ["XMPPCore", "TapTestKit"], swiftSettings: settings),
         .testTarget(
+            name: "TapRecordTests",
+            dependencies: ["TapRecord", "TapCore", "XMPPCore", "TapTestKit"],
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "TapDiagnosisTests",
+            dependencies: ["TapDiagnosis", "TapCore", "TapRecord", "XMPPCore", "TapTestKit"],
+            swiftSettings: settings
+        ),
+        .testTarget(
             name: "TapCoreTests",
-            dependencies: ["TapCore", "XMPPCore", "TapTestKit"],
+            dependencies: ["TapCore", "TapDiagnosis", "TapRecord", "XMPPCore", "TapTestKit"],
             swiftSettings: settings
         ),
         .testTarget(
             name: "TapSecurityTests",
             dependencies: [
-                "TapSecurity", "TapCore", "XMPPCore", "TapTestKit", "COpenSSL", nioCore, nioPosix,
+                "TapSecurity", "TapCore", "TapRecord", "XMPPCore", "TapTestKit", "COpenSSL", nioCore, nioPosix,
                 .product(name: "NIOEmbedded", package: "swift-nio"),
             ],
             swiftSettings: settings
         ),
         .testTarget(
             name: "TapCaptureTests",
-            dependencies: ["TapCapture", "TapCore", "XMPPCore", "TapTestKit"],
+            dependencies: ["TapCapture", "TapCore", "TapDiagnosis", "TapRecord", "XMPPCore", "TapTestKit"],
             swiftSettings: settings
         ),
         .testTarget(
             name: "TapNetworkTests",
             dependencies: [
-                "TapNetwork", "TapCore", "TapSecurity", "XMPPCore", "TapTestKit", nioCore, nioPosix, logging, lifecycle,
+                "TapNetwork", "TapCore", "TapDiagnosis", "TapRecord", "TapSecurity", "XMPPCore", "TapTestKit", nioCore,
+                nioPosix, logging, lifecycle,
             ],
             swiftSettings: settings
         ),
         .testTarget(
             name: "xmpptapTests",
             dependencies: [
-                "xmpptap", "TapCapture", "TapCore", "TapNetwork", "TapSecurity", "XMPPCore", "TapTestKit", logging,
+                "xmpptap", "TapCapture", "TapCore", "TapNetwork", "TapRecord", "TapSecurity", "XMPPCore", "TapTestKit",
+                logging,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             exclude: ["Help"],
@@ -118,7 +134,7 @@ let package = Package(
         ),
         .testTarget(
             name: "EndToEndTests",
-            dependencies: ["TapTestKit", "TapCore", "XMPPCore"],
+            dependencies: ["TapTestKit", "TapRecord"],
             swiftSettings: settings
         ),
     ],

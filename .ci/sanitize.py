@@ -22,7 +22,7 @@ import time
 import tally
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-TARGETS = r"^(XMPPCoreTests|TapCoreTests|TapSecurityTests|TapCaptureTests|xmpptapTests)\."
+TARGETS = r"^(XMPPCoreTests|TapRecordTests|TapDiagnosisTests|TapCoreTests|TapSecurityTests|TapCaptureTests|xmpptapTests)\."
 # A run under the thread sanitizer ends as its tests end: what was reported is counted here. LeakSanitizer is part of the
 # address sanitizer.
 OPTIONS = {"thread": ("TSAN_OPTIONS", "halt_on_error=0:exitcode=0"), "address": ("ASAN_OPTIONS", "detect_leaks=0")}

@@ -1,5 +1,6 @@
 internal import Glibc
 public import TapCore
+internal import TapRecord
 
 /// Reads the system's clocks for a run: wall time, and time since the run began.
 public struct RunClock: Sendable {

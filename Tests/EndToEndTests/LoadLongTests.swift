@@ -1,6 +1,6 @@
 import Foundation
 import Glibc
-import TapCore
+import TapRecord
 import TapTestKit
 import Testing
 

@@ -1,5 +1,5 @@
 import Foundation
-import TapCore
+import TapRecord
 import TapTestKit
 import Testing
 

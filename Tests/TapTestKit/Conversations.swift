@@ -1,4 +1,4 @@
-public import TapCore
+public import TapRecord
 
 /// Whole conversations, said once and used by every test of every layer: what the client and the server write, in turn.
 public enum Conversations {

@@ -1,4 +1,6 @@
 public import TapCore
+public import TapDiagnosis
+public import TapRecord
 public import XMPPCore
 
 /// A session driven by hand: bytes and events in, what it passes on and records out. The clock moves only when told.

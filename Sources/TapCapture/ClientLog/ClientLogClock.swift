@@ -1,4 +1,5 @@
 internal import TapCore
+internal import TapRecord
 
 /// Makes the times of a client's log into those of a run: they never go back, and pass midnight.
 struct ClientLogClock {

@@ -1,4 +1,4 @@
-internal import TapCore
+internal import TapRecord
 internal import XMPPCore
 
 /// A line of a client's own log, as far as it can be told what it is.

@@ -1,4 +1,5 @@
 internal import TapCore
+internal import TapRecord
 
 /// A file that is the log of a client, read line by line.
 struct ClientLogPart {

@@ -1,4 +1,5 @@
 internal import TapCore
+internal import TapRecord
 internal import XMPPCore
 
 /// Reads the SEND and RECV lines that a client has logged itself as the sessions they were.

@@ -1,4 +1,4 @@
-internal import TapCore
+internal import TapRecord
 
 /// The time at the beginning of a line: `17:22:42.102`, with a day before it if the client writes one.
 struct ClientLogStamp {

@@ -1,4 +1,5 @@
 internal import TapCore
+internal import TapRecord
 internal import XMPPCore
 
 /// One session of a client's log: its items in the order of the log, and the stream headers that it lacks.
@@ -25,7 +26,7 @@ final class ClientLogStreams {
             tools: tools,
             remote: nil,
             upstream: "",
-            beginning: Session.ownLogBeginning,
+            beginning: Record.Beginning.ownLog,
             at: now
         )
         session.took(.connect, .skipped("not told in a client's log"), at: now)

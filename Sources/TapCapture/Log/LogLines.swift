@@ -1,4 +1,5 @@
 internal import TapCore
+internal import TapRecord
 
 /// The lines of a log that are no session's: its header, and what it says of records it has dropped.
 struct LogLines: Sendable {

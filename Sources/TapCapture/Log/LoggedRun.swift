@@ -1,4 +1,5 @@
 public import TapCore
+public import TapRecord
 
 /// What every log of a run says of it.
 public struct LoggedRun: Sendable {

@@ -1,4 +1,4 @@
-internal import TapCore
+internal import TapRecord
 
 /// Counts the records of each log of a run, and holds them against what its headers say stood before them.
 struct Continuity {

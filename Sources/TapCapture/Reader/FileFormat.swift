@@ -1,4 +1,4 @@
-internal import TapCore
+internal import TapRecord
 
 /// What a file is that is no JSON log, capture or client's log, told by how it begins.
 public enum FileFormat: Sendable, Hashable, CaseIterable {

@@ -1,4 +1,4 @@
-public import TapCore
+public import TapRecord
 
 internal import Glibc
 

@@ -1,3 +1,4 @@
+public import TapRecord
 import XMPPCore
 
 /// What a TLS client says in clear when it begins (RFC 8446 §4.1.2): read from the first bytes of a direction, as they

@@ -1,3 +1,5 @@
+public import TapRecord
+
 /// What a session asks its driver to do. Commands come in order and are performed in order, at once.
 public enum Command: Sendable {
     /// Writes ``Session/content`` to the leg on which `direction` leaves.

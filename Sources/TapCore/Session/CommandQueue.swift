@@ -1,3 +1,5 @@
+internal import TapRecord
+
 /// Commands that wait for the driver, in order.
 struct CommandQueue: ~Copyable {
     private var commands: [Command] = []

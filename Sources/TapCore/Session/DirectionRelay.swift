@@ -1,4 +1,5 @@
 internal import Synchronization
+internal import TapRecord
 import XMPPCore
 
 /// One direction of a session: its decoder, how far its bytes have been passed on, and by which rule.

@@ -1,3 +1,4 @@
+internal import TapRecord
 import XMPPCore
 
 /// Pairs iq requests with their answers, by id, direction and address (RFC 6120 §8.2.3, §10.3.3).

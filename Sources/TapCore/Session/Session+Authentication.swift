@@ -1,3 +1,4 @@
+internal import TapRecord
 import XMPPCore
 
 // SASL (RFC 6120 §6) and SASL2 (XEP-0388), as far as relaying and telling them goes.

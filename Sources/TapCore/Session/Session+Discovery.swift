@@ -1,3 +1,4 @@
+internal import TapRecord
 internal import XMPPCore
 
 /// One step on the way to a session's server, as it was made: a step of the session's timeline.

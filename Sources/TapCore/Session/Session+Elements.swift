@@ -1,3 +1,4 @@
+internal import TapRecord
 import XMPPCore
 
 // Elements that are no stanzas: which of them mean something to the session.

@@ -1,3 +1,5 @@
+public import TapDiagnosis
+public import TapRecord
 public import XMPPCore
 
 // What happens to a session, as its driver tells it.

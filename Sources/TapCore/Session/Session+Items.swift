@@ -1,3 +1,4 @@
+internal import TapRecord
 import XMPPCore
 
 // What each item does to the session.

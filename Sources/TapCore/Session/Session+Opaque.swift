@@ -1,3 +1,4 @@
+internal import TapRecord
 import XMPPCore
 
 // Bytes that are not decoded: TLS passed through, what cannot be parsed, and what is no XMPP at all.

@@ -1,3 +1,4 @@
+internal import TapRecord
 import XMPPCore
 
 // Streams of others than clients: components (XEP-0114) and servers among themselves (XEP-0220, RFC 6120 §6 with

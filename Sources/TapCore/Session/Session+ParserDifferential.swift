@@ -1,3 +1,4 @@
+internal import TapRecord
 import XMPPCore
 
 // What others may read differently: bytes pass as they came, so that is flagged.

@@ -1,3 +1,4 @@
+internal import TapRecord
 import XMPPCore
 
 // How bytes pass: whole items, as they come, undecoded; and how their end is passed on.

@@ -1,3 +1,4 @@
+internal import TapRecord
 import XMPPCore
 
 // What is told: how records are made of events.

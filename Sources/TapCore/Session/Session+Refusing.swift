@@ -1,3 +1,4 @@
+internal import TapRecord
 import XMPPCore
 
 // What this program says for itself: stream errors.

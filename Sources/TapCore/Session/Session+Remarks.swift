@@ -1,3 +1,4 @@
+internal import TapRecord
 import XMPPCore
 
 // What is told beside the items: remarks, faults, and the session's beginning and end.
@@ -26,20 +27,15 @@ extension Session {
         guard options.level >= .info else { return }
         let elapsed = now.monotonic - info.began.monotonic
         var record = makeRecord(.session, .info, part: .session)
-        record.code = Self.readyCode
+        record.code = Record.Code.sessionReady
         record.message = "ready\(record.jid.map { " as \($0)" } ?? ""): \(words)"
         var details: Attributes = [:]
         if info.isUnverified { details["unverified"] = true }
-        details[Self.resumesDetail] = earlier.map { .integer(Int64(clamping: $0)) }
+        details[Record.Detail.resumes] = earlier.map { .integer(Int64(clamping: $0)) }
         if !details.entries.isEmpty { record.details = details }
         record.roundTrip = elapsed
         emit(consume record)
     }
-
-    /// The detail of the record `session-ready` that holds the number of the session that is continued.
-    public static let resumesDetail = "resumes"
-    /// The code of that record.
-    public static let readyCode = "session-ready"
 
     mutating func traceChunk(_ direction: Direction, _ bytes: Span<UInt8>) {
         var record = makeRecord(.chunk, .trace, part: .net)
@@ -135,7 +131,7 @@ extension Session {
         if case .clean? = info.ending { endResumption(isOver: true) } else { endResumption(isOver: false) }
         guard info.endingLevel <= options.level else { return }
         var record = makeRecord(.session, info.endingLevel, part: .session)
-        record.code = SessionInfo.endedCode
+        record.code = Record.Code.sessionEnded
         record.message = info.endingWords
         record.condition = info.endingCondition
         record.roundTrip = now.monotonic - info.began.monotonic

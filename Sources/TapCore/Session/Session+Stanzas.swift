@@ -1,3 +1,4 @@
+internal import TapRecord
 import XMPPCore
 
 // Stanzas: counted, paired, and those of a login understood.

@@ -1,3 +1,4 @@
+internal import TapRecord
 import XMPPCore
 
 // Streams: their headers, their ends, and the errors that end them.

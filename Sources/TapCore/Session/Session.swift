@@ -1,3 +1,4 @@
+internal import TapRecord
 import XMPPCore
 
 /// One client's session through the tap: both directions, what is known of them, and what is to be done.
@@ -51,11 +52,6 @@ public struct Session: ~Copyable {
     /// What the session can be resumed by.
     var resumption: ResumptionTable.Key?
 
-    /// The beginning of a session that is read from a client's own log.
-    public static let ownLogBeginning = "a session by the client's own log"
-    /// The beginning of a session whose client is this program.
-    public static let ownClientBeginning = "a session of xmpptap's own"
-
     private var queue = CommandQueue()
     /// Where the texts of the current event's records stand.
     var contentSource = ContentSource.none
@@ -98,7 +94,7 @@ public struct Session: ~Copyable {
         note(
             .session,
             .info,
-            code: "session-began",
+            code: Record.Code.sessionBegan,
             beginning
                 ?? "\(remote ?? "a client") connected\(relay.map { " by way of \($0)" } ?? ""), to be relayed to \(upstream)",
             part: .net

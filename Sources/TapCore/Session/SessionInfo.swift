@@ -1,3 +1,4 @@
+public import TapRecord
 import XMPPCore
 
 /// What is known of a session: gathered as it goes, told when it ends.

@@ -1,3 +1,4 @@
+public import TapRecord
 public import XMPPCore
 
 /// What is done about a stream that cannot be parsed.

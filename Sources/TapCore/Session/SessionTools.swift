@@ -1,3 +1,4 @@
+public import TapRecord
 public import XMPPCore
 
 /// What the sessions of one event loop share: the parser with its pool of contexts, and the redactor.

@@ -1,3 +1,4 @@
+internal import TapRecord
 import XMPPCore
 
 /// What a `<features/>` element offers (RFC 6120 §4.3.2), in the words of the log and in the server's order.

@@ -1,5 +1,3 @@
-internal import TapCore
-
 /// Why a client could not go on.
 struct ClientFault: Error, Sendable, Hashable {
     /// The step that failed.

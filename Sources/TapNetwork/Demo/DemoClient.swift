@@ -1,6 +1,7 @@
 public import NIOCore
 internal import NIOPosix
 public import TapCore
+internal import TapRecord
 internal import TapSecurity
 internal import XMPPCore
 

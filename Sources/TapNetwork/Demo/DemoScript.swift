@@ -1,4 +1,3 @@
-internal import TapCore
 internal import XMPPCore
 
 /// One thing the demo's client has done, for the summary.

@@ -1,5 +1,6 @@
 internal import NIOCore
 internal import TapCore
+internal import TapDiagnosis
 
 /// What is needed to find the servers of domains; shared by all sessions of a listener.
 struct DomainDialer: Sendable {

@@ -1,6 +1,6 @@
 internal import NIOCore
 internal import NIOPosix
-internal import TapCore
+internal import TapRecord
 public import TapSecurity
 
 /// How TLS is ended on both legs, for all sessions of a proxy.

@@ -1,5 +1,6 @@
 internal import NIOCore
 internal import TapCore
+internal import TapRecord
 internal import TapSecurity
 internal import XMPPCore
 

@@ -1,5 +1,6 @@
 internal import NIOCore
 internal import TapCore
+internal import TapRecord
 internal import TapSecurity
 
 /// TLS that begins on both legs of a session: the server's first, so that what it agrees on can be mirrored.

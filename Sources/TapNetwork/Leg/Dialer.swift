@@ -1,7 +1,7 @@
 internal import Glibc
 internal import NIOCore
 internal import NIOPosix
-internal import TapCore
+internal import TapDiagnosis
 
 /// Connects to one server, given by name or address.
 struct Dialer: Sendable {

@@ -1,5 +1,5 @@
 internal import NIOCore
-internal import TapCore
+internal import TapRecord
 
 /// A host and a port, as people write them: `HOST:PORT`, an IPv6 address in brackets.
 public struct Endpoint: Sendable, Hashable {

@@ -1,6 +1,7 @@
 internal import Glibc
 internal import NIOCore
 internal import TapCore
+internal import TapRecord
 internal import TapSecurity
 
 /// One connection of a session: what NIO tells of it goes to the session's driver, what the driver wants goes out.

@@ -1,5 +1,6 @@
 public import NIOCore
 public import TapCore
+public import TapRecord
 internal import TapSecurity
 internal import XMPPCore
 

@@ -1,4 +1,6 @@
 internal import TapCore
+internal import TapDiagnosis
+internal import TapRecord
 internal import TapSecurity
 internal import XMPPCore
 

@@ -1,4 +1,3 @@
-internal import TapCore
 internal import TapSecurity
 internal import XMPPCore
 

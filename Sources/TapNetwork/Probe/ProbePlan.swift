@@ -1,5 +1,5 @@
 public import NIOCore
-public import TapCore
+public import TapRecord
 public import TapSecurity
 public import XMPPCore
 

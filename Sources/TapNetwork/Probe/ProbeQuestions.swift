@@ -1,4 +1,4 @@
-internal import TapCore
+internal import TapRecord
 internal import TapSecurity
 internal import XMPPCore
 

@@ -1,4 +1,5 @@
 internal import TapCore
+internal import TapRecord
 
 /// What name servers have said so far.
 struct ProbeLookups {

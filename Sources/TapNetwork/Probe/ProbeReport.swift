@@ -1,4 +1,5 @@
-public import TapCore
+public import TapDiagnosis
+public import TapRecord
 public import TapSecurity
 public import XMPPCore
 

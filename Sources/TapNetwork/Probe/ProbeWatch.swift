@@ -1,4 +1,6 @@
 internal import TapCore
+internal import TapDiagnosis
+internal import TapRecord
 internal import TapSecurity
 internal import XMPPCore
 
@@ -26,7 +28,7 @@ final class ProbeWatch {
             tools: SessionTools(run: run, redaction: redaction),
             remote: nil,
             upstream: upstream,
-            beginning: Session.ownClientBeginning,
+            beginning: Record.Beginning.ownClient,
             at: clock.now()
         )
         drain()
@@ -105,7 +107,7 @@ final class ProbeWatch {
             session.withContent { dispatcher.write(record, content: $0) }
             switch record.code {
             case LoginStep.code: steps.append(record)
-            case LoginDiagnosis.code: diagnosis = LoginDiagnosis(record)
+            case Record.Code.loginFailed: diagnosis = LoginDiagnosis(record)
             default: break
             }
         }

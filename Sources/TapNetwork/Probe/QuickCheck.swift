@@ -1,5 +1,5 @@
 internal import NIOCore
-internal import TapCore
+internal import TapRecord
 internal import TapSecurity
 internal import XMPPCore
 

@@ -1,5 +1,6 @@
 internal import NIOCore
 internal import TapCore
+internal import TapRecord
 
 /// Reads and closes of a session's connections that the session has not handled yet, in order.
 ///

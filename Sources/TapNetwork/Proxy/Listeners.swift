@@ -2,7 +2,6 @@ internal import Glibc
 internal import Logging
 internal import NIOCore
 internal import NIOPosix
-internal import TapCore
 
 /// One address on which clients are accepted.
 struct Listener: Sendable {

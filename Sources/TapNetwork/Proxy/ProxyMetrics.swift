@@ -1,5 +1,5 @@
 internal import Synchronization
-internal import TapCore
+internal import TapRecord
 
 /// Counters of a running proxy, readable from anywhere at any time.
 public final class ProxyMetrics: Sendable {

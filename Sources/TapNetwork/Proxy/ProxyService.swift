@@ -4,6 +4,7 @@ public import NIOPosix
 public import ServiceLifecycle
 internal import Synchronization
 public import TapCore
+public import TapRecord
 public import XMPPCore
 
 /// Listens, and relays each client to its server as a tapped ``Session``.

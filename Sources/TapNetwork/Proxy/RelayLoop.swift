@@ -1,5 +1,6 @@
 internal import NIOCore
 internal import TapCore
+internal import TapRecord
 internal import XMPPCore
 
 /// What all event loops of a proxy share; each part may be used from any of them.

@@ -1,5 +1,6 @@
 internal import NIOCore
 internal import TapCore
+internal import TapRecord
 
 // How a session ends: by a stream error, because the proxy stops, or because both connections are closed.
 extension SessionDriver {

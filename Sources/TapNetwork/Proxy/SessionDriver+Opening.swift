@@ -1,5 +1,6 @@
 internal import NIOCore
 internal import TapCore
+internal import TapRecord
 internal import XMPPCore
 
 // A client that decides by its first bytes about its server.

@@ -1,5 +1,7 @@
 internal import NIOCore
 internal import TapCore
+internal import TapDiagnosis
+internal import TapRecord
 internal import TapSecurity
 internal import XMPPCore
 

@@ -1,4 +1,3 @@
-internal import TapCore
 internal import XMPPCore
 
 /// Where clients are sent to.

@@ -1,5 +1,6 @@
 internal import NIOCore
 internal import TapCore
+internal import TapRecord
 
 /// Takes the header off a client's connection, and only then begins the session.
 ///

@@ -1,4 +1,4 @@
-internal import TapCore
+internal import TapDiagnosis
 internal import XMPPCore
 
 /// Presence (RFC 6121 §4).

@@ -1,4 +1,4 @@
-internal import TapCore
+internal import TapDiagnosis
 internal import XMPPCore
 
 /// Presence subscriptions between accounts of this server (RFC 6121 §3, appendix A).

@@ -1,4 +1,5 @@
 internal import TapCore
+internal import TapRecord
 internal import TapSecurity
 internal import XMPPCore
 

@@ -1,4 +1,5 @@
 public import TapCore
+internal import TapRecord
 
 /// What a server has stored of an account's password instead of the password: SCRAM's keys, a set for each hash.
 ///

@@ -1,4 +1,4 @@
-public import TapCore
+public import TapRecord
 
 /// Why there is no certificate, or no authority to sign it: the thing, the cause, and the way out, in one line.
 public struct AuthorityError: Error, Sendable, Hashable {

@@ -1,6 +1,6 @@
 internal import COpenSSL
 internal import Glibc
-public import TapCore
+public import TapRecord
 
 /// The folder in which authorities are kept, a folder each, named as what it vouches for:
 ///

@@ -1,5 +1,5 @@
 internal import Synchronization
-public import TapCore
+public import TapRecord
 
 /// The authorities of a folder, further ones made on demand, as far as that is allowed.
 ///

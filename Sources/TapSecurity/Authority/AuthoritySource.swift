@@ -1,4 +1,4 @@
-public import TapCore
+public import TapRecord
 
 /// Where a ``CertificateMinter`` gets the authorities that sign.
 ///

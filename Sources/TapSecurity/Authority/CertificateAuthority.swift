@@ -1,6 +1,7 @@
 internal import COpenSSL
 internal import Glibc
-public import TapCore
+internal import TapCore
+public import TapRecord
 
 /// An authority of this machine's own that vouches for one domain and what is below it, or for one address, and for
 /// nothing else: its certificate says so (RFC 5280 §4.2.1.10), so that its key is worth nothing elsewhere.

@@ -1,4 +1,4 @@
-internal import TapCore
+internal import TapRecord
 
 /// A certificate before it is signed (RFC 5280 §4.1): who it is for, who vouches, and what its key may do.
 struct CertificateDraft {

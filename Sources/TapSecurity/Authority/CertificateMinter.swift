@@ -1,5 +1,5 @@
 internal import Synchronization
-public import TapCore
+public import TapRecord
 
 /// Makes the certificates that clients are shown, on demand, and remembers them.
 ///

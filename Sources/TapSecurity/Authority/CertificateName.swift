@@ -1,4 +1,3 @@
-internal import TapCore
 internal import XMPPCore
 
 /// What a certificate, or a whole authority, is for: a domain, or an IP address that stands where a domain would.

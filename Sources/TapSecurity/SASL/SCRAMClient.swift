@@ -1,4 +1,5 @@
 public import TapCore
+internal import TapRecord
 
 /// The client of a SCRAM mechanism (RFC 5802).
 public struct SCRAMClient: SASLExchange {

@@ -1,4 +1,5 @@
 public import TapCore
+internal import TapRecord
 
 /// A member of the SCRAM family (RFC 5802, RFC 7677): a hash, with or without channel binding.
 public struct SCRAMMechanism: Hashable, Sendable, CustomStringConvertible {

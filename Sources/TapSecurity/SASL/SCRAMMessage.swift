@@ -1,4 +1,4 @@
-internal import TapCore
+internal import TapRecord
 
 /// A list of `letter=value` attributes, the form of every SCRAM message (RFC 5802 §7).
 ///

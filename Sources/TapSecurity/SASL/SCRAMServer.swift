@@ -1,4 +1,5 @@
 public import TapCore
+internal import TapRecord
 
 /// The server of a SCRAM mechanism (RFC 5802).
 public struct SCRAMServer: SASLExchange {

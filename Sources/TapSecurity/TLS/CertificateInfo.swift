@@ -1,6 +1,7 @@
 internal import COpenSSL
 internal import Glibc
-public import TapCore
+internal import TapCore
+public import TapRecord
 
 /// What a certificate says: read out of an X.509 structure, nothing judged.
 public struct CertificateInfo: Sendable, Hashable {

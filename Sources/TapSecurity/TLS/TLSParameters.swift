@@ -1,5 +1,6 @@
 internal import COpenSSL
-public import TapCore
+internal import TapCore
+public import TapRecord
 
 /// What a finished handshake agreed on.
 public struct TLSParameters: Sendable, Hashable {

@@ -1,4 +1,4 @@
-internal import TapCore
+internal import TapRecord
 internal import TapSecurity
 
 /// What is told about one certificate authority, to people and to programs.

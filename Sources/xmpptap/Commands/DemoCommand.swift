@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import TapCore
 internal import TapNetwork
+internal import TapRecord
 
 /// `xmpptap demo`.
 struct DemoCommand: AsyncParsableCommand, Configurable {

@@ -1,6 +1,6 @@
 internal import ArgumentParser
 internal import TapCapture
-internal import TapCore
+internal import TapRecord
 
 /// `xmpptap explain`.
 struct ExplainCommand: ParsableCommand, Configurable {

@@ -1,8 +1,8 @@
 internal import ArgumentParser
 internal import NIOCore
 internal import NIOPosix
-internal import TapCore
 internal import TapNetwork
+internal import TapRecord
 internal import TapSecurity
 internal import XMPPCore
 

@@ -2,7 +2,6 @@ internal import Logging
 internal import NIOCore
 internal import NIOPosix
 internal import ServiceLifecycle
-internal import TapCore
 internal import TapNetwork
 
 /// The demo: a client that talks to the built-in server through a proxy.

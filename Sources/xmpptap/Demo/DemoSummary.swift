@@ -1,5 +1,5 @@
-internal import TapCore
 internal import TapNetwork
+internal import TapRecord
 
 /// What the demo tells at its end.
 enum DemoSummary {

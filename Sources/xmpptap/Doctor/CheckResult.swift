@@ -1,4 +1,4 @@
-internal import TapCore
+internal import TapRecord
 
 /// What one look at this machine came to.
 struct CheckResult: Hashable {

@@ -1,6 +1,7 @@
 internal import Glibc
 internal import TapCore
 internal import TapNetwork
+internal import TapRecord
 internal import TapSecurity
 
 /// Looks at everything that could stop the program from working here.

@@ -1,5 +1,6 @@
 internal import ArgumentParser
-internal import TapCore
+internal import TapDiagnosis
+internal import TapRecord
 
 /// How `explain` tells of sessions.
 enum ExplainForm: String, CaseIterable {

@@ -1,4 +1,5 @@
-internal import TapCore
+internal import TapDiagnosis
+internal import TapRecord
 internal import XMPPCore
 
 /// How people came to be contacts or not to be: what the records of a file tell of their subscriptions, put together by

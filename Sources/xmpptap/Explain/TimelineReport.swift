@@ -1,4 +1,6 @@
 internal import TapCore
+internal import TapDiagnosis
+internal import TapRecord
 
 /// The timelines of the sessions in a file: what each went through until stanzas flowed, or until it failed and why, and
 /// why it ended.
@@ -57,11 +59,11 @@ struct TimelineReport {
         }
         switch record.code {
         case LoginStep.code: noteStep(record, key)
-        case TapCore.Session.readyCode:
+        case Record.Code.sessionReady:
             sessions[key]?.isReady = true
-            sessions[key]?.resumes = record.details?[TapCore.Session.resumesDetail]?.text
-        case LoginDiagnosis.code: sessions[key]?.diagnosis = LoginDiagnosis(record)
-        case "session-ended":
+            sessions[key]?.resumes = record.details?[Record.Detail.resumes]?.text
+        case Record.Code.loginFailed: sessions[key]?.diagnosis = LoginDiagnosis(record)
+        case Record.Code.sessionEnded:
             let reason = record.details?["close_reason"].map { " (\($0.text))" } ?? ""
             let span = Self.words(record.roundTrip ?? 0)
             sessions[key]?.ending = "ended after \(span): \(record.message ?? "no reason is told")\(reason)"

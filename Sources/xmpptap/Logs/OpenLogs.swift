@@ -1,6 +1,6 @@
 internal import Synchronization
 internal import TapCapture
-internal import TapCore
+internal import TapRecord
 
 /// All logs of a run, open.
 final class OpenLogs: Sendable {

@@ -1,5 +1,5 @@
 internal import ArgumentParser
-internal import TapCore
+internal import TapRecord
 
 /// A command whose flags may stand in a file.
 protocol Configurable: ParsableCommand {

@@ -1,4 +1,4 @@
-internal import TapCore
+internal import TapRecord
 
 /// What stands behind `--log-to`: `PATH[,format=text|json|pretty][,SPEC][,filter=EXPRESSION]`.
 struct LogDestination: Hashable {

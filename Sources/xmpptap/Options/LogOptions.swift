@@ -1,5 +1,5 @@
 internal import ArgumentParser
-internal import TapCore
+internal import TapRecord
 
 /// What standard output shows of a command unless `--log` says otherwise.
 protocol UsualLog {

@@ -1,4 +1,4 @@
-internal import TapCore
+internal import TapRecord
 
 /// What was typed about logs.
 struct LogRequest {

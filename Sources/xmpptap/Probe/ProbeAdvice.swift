@@ -1,4 +1,5 @@
-internal import TapCore
+internal import TapDiagnosis
+internal import TapRecord
 
 extension LoginDiagnosis {
     /// What to try, in the terms of `probe`: its flags are not those of the proxy.

@@ -1,5 +1,6 @@
-internal import TapCore
+internal import TapDiagnosis
 internal import TapNetwork
+internal import TapRecord
 
 /// A probe's timeline and that of a recorded client, side by side.
 struct ProbeComparison {

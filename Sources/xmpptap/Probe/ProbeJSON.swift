@@ -1,5 +1,6 @@
-internal import TapCore
+internal import TapDiagnosis
 internal import TapNetwork
+internal import TapRecord
 internal import XMPPCore
 
 /// What a probe has found, for programs: JSON, one object a line, told apart by `kind`.

@@ -1,5 +1,6 @@
-internal import TapCore
+internal import TapDiagnosis
 internal import TapNetwork
+internal import TapRecord
 internal import XMPPCore
 
 /// What a probe has found, for people: the timeline, the grades, the diagnosis.

@@ -1,5 +1,6 @@
 internal import TapCapture
-internal import TapCore
+internal import TapDiagnosis
+internal import TapRecord
 
 /// The timelines of the sessions in a file, to hold one of them against a probe's.
 struct RecordedPaths {
@@ -45,8 +46,8 @@ struct RecordedPaths {
         if let who = record.jid ?? record.user { paths[key]?.who = who }
         switch record.code {
         case LoginStep.code: paths[key]?.steps.append(record)
-        case "session-ready": paths[key]?.isReady = true
-        case LoginDiagnosis.code: paths[key]?.diagnosis = LoginDiagnosis(record)
+        case Record.Code.sessionReady: paths[key]?.isReady = true
+        case Record.Code.loginFailed: paths[key]?.diagnosis = LoginDiagnosis(record)
         default: break
         }
     }

@@ -1,6 +1,6 @@
 internal import Glibc
-internal import TapCore
 internal import TapNetwork
+internal import TapRecord
 internal import TapSecurity
 
 /// The certificate authority of the built-in server and of the proxy before it: in a temporary folder, gone with

@@ -1,7 +1,7 @@
 internal import NIOCore
 internal import NIOPosix
-internal import TapCore
 internal import TapNetwork
+internal import TapRecord
 internal import TapSecurity
 
 /// The built-in server, running on a free port of loopback.

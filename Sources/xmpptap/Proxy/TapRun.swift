@@ -1,6 +1,7 @@
 internal import TapCapture
 internal import TapCore
 internal import TapNetwork
+internal import TapRecord
 internal import TapSecurity
 
 /// What a command that taps sessions needs throughout: clock, numbers, cryptography, and its logs.

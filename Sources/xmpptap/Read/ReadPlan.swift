@@ -1,4 +1,4 @@
-internal import TapCore
+internal import TapRecord
 
 /// What `read` shows of its files, and how.
 struct ReadPlan {

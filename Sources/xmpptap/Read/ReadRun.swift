@@ -1,6 +1,7 @@
 internal import Synchronization
 internal import TapCapture
 internal import TapCore
+internal import TapRecord
 
 /// Shows the records of files on standard output.
 struct ReadRun {

@@ -1,5 +1,5 @@
 internal import TapCapture
-internal import TapCore
+internal import TapRecord
 
 /// Writes the parts that files consist of, each behind its header, so that what is shown can be read like the files: it
 /// says of which run a session is, and what is missing.

@@ -1,5 +1,4 @@
 internal import TapCapture
-internal import TapCore
 
 /// All that files hold, for commands that look at the whole of it before they say anything.
 enum StoredRecords {

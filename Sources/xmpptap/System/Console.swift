@@ -1,7 +1,7 @@
 internal import Glibc
 internal import Synchronization
 internal import TapCapture
-internal import TapCore
+internal import TapRecord
 
 /// The three descriptors everybody has. No call here fails: whether standard output took everything is asked once, at the
 /// end, by ``fault``; what standard error does not take nobody can be told.

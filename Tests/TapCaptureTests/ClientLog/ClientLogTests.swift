@@ -1,5 +1,7 @@
 import Foundation
 import TapCore
+import TapDiagnosis
+import TapRecord
 import TapTestKit
 import Testing
 import XMPPCore

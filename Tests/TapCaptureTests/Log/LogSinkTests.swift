@@ -1,5 +1,6 @@
 import Foundation
 import TapCore
+import TapRecord
 import TapTestKit
 import Testing
 import XMPPCore

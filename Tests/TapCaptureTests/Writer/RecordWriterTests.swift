@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 import TapCapture
-import TapCore
+import TapRecord
 import Testing
 
 @Suite struct RecordWriterTests {

@@ -2,6 +2,7 @@ import TapTestKit
 import Testing
 
 @testable import TapCore
+import TapRecord
 
 /// TLS that begins on one leg alone, or in another way than on the other: who hears what, and when.
 @Suite struct AsymmetricTLSTests {

@@ -3,6 +3,7 @@ import Testing
 import XMPPCore
 
 @testable import TapCore
+import TapRecord
 
 /// A session under watch: whatever the two ends do, what must always hold is checked at every step.
 ///

@@ -3,6 +3,7 @@ import Testing
 import XMPPCore
 
 @testable import TapCore
+import TapRecord
 
 @Suite struct EndingTests {
     private static func open() -> SessionHarness {

@@ -3,6 +3,7 @@ import Testing
 import XMPPCore
 
 @testable import TapCore
+import TapRecord
 
 /// Pending iq requests: which are stored, which answers they match, and how much work that is.
 @Suite struct IQTrackerTests {

@@ -2,6 +2,7 @@ import TapTestKit
 import Testing
 
 @testable import TapCore
+import TapRecord
 
 /// What ends the limit of a login where the login itself cannot be read.
 @Suite struct LoginLimitTests {

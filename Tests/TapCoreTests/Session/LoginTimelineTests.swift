@@ -3,6 +3,7 @@ import Testing
 import XMPPCore
 
 @testable import TapCore
+import TapRecord
 
 /// The steps of whole conversations, as the records of the session tell them.
 @Suite struct LoginTimelineTests {

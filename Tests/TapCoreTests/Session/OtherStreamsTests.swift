@@ -3,6 +3,8 @@ import Testing
 import XMPPCore
 
 @testable import TapCore
+import TapDiagnosis
+import TapRecord
 
 /// Streams of components, of servers, of clients from before SASL, of clients with SASL2.
 @Suite struct OtherStreamsTests {

@@ -2,6 +2,8 @@ import TapTestKit
 import Testing
 
 @testable import TapCore
+import TapDiagnosis
+import TapRecord
 
 /// Sessions whose client is this program: one leg, and one handshake.
 @Suite struct OwnClientTests {

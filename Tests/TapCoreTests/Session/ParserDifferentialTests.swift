@@ -3,6 +3,7 @@ import Testing
 import XMPPCore
 
 @testable import TapCore
+import TapRecord
 
 /// What others may read differently, and where a client is led away: it passes, and is flagged.
 @Suite struct ParserDifferentialTests {

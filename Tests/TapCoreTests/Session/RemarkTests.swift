@@ -1,4 +1,5 @@
 import TapCore
+import TapRecord
 import TapTestKit
 import Testing
 import XMPPCore
@@ -19,10 +20,10 @@ import XMPPCore
         #expect(error.record.condition == "resource-constraint" && error.record.leg == .client)
         #expect(error.record.level == .info)
 
-        var line = Sample(.element)
-        line.record = error.record
-        line.content = error.content
-        let text = try line.text("verbose")
+        var form = TextForm()
+        var line = LineBuffer()
+        form.append(error.record, content: error.content.span, .xml, to: &line)
+        let text = String(decoding: line.bytes, as: UTF8.self)
         #expect(text.contains("] RECV tap: <stream:error><resource-constraint "), "\(text)")
     }
 

@@ -3,6 +3,7 @@ import Testing
 import XMPPCore
 
 @testable import TapCore
+import TapRecord
 
 /// Sessions that go on with an earlier one on a new connection (XEP-0198 §5).
 @Suite struct ResumptionTests {

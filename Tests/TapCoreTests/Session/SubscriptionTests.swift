@@ -3,6 +3,8 @@ import Testing
 import XMPPCore
 
 @testable import TapCore
+import TapDiagnosis
+import TapRecord
 
 @Suite struct SubscriptionTests {
     /// The nine states of RFC 6121 appendix A.1.

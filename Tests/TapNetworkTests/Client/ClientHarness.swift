@@ -1,4 +1,5 @@
 import TapCore
+import TapRecord
 import TapSecurity
 import XMPPCore
 

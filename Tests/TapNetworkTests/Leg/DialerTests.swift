@@ -1,6 +1,6 @@
 import NIOCore
 import NIOPosix
-import TapCore
+import TapDiagnosis
 import TapTestKit
 import Testing
 

@@ -1,4 +1,3 @@
-import TapCore
 import Testing
 import XMPPCore
 

@@ -1,6 +1,6 @@
 import NIOCore
-import TapCore
 import TapNetwork
+import TapRecord
 import TapTestKit
 import Testing
 

@@ -1,5 +1,6 @@
 import NIOCore
 import TapCore
+import TapRecord
 import Testing
 
 @testable import TapNetwork

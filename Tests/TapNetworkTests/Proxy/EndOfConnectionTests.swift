@@ -1,5 +1,5 @@
 import NIOCore
-import TapCore
+import TapRecord
 import TapTestKit
 import Testing
 import XMPPCore

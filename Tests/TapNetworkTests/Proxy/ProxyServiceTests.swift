@@ -4,6 +4,7 @@ import NIOPosix
 import ServiceLifecycle
 import Synchronization
 import TapCore
+import TapRecord
 import TapTestKit
 import Testing
 

@@ -1,6 +1,5 @@
 import NIOCore
 import NIOPosix
-import TapCore
 import TapNetwork
 import TapSecurity
 import Testing

@@ -1,4 +1,4 @@
-import TapCore
+import TapRecord
 import TapSecurity
 import Testing
 import XMPPCore

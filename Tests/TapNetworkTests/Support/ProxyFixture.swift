@@ -2,6 +2,7 @@ import Logging
 import NIOCore
 import Synchronization
 import TapCore
+import TapRecord
 import TapTestKit
 import XMPPCore
 

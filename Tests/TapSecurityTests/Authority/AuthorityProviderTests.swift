@@ -1,5 +1,5 @@
 import Synchronization
-import TapCore
+import TapRecord
 import TapTestKit
 import Testing
 

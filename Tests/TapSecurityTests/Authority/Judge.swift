@@ -1,6 +1,6 @@
 import COpenSSL
 import Glibc
-import TapCore
+import TapRecord
 import TapTestKit
 
 @testable import TapSecurity

@@ -1,4 +1,5 @@
 import TapCore
+import TapRecord
 import TapTestKit
 import Testing
 import XMPPCore

@@ -3,6 +3,7 @@ import Testing
 import XMPPCore
 
 @testable import TapCore
+import TapRecord
 @testable import TapSecurity
 
 /// Steps of a login that hash passwords are done away from the session, which waits.

@@ -1,6 +1,6 @@
 import Glibc
 import NIOCore
-import TapCore
+import TapRecord
 import TapSecurity
 import TapTestKit
 import Testing

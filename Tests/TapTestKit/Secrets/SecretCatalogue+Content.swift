@@ -1,4 +1,4 @@
-import TapCore
+import TapRecord
 
 // What stanzas carry once a session is open.
 extension SecretCatalogue {

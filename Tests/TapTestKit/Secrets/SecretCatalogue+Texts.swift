@@ -1,4 +1,4 @@
-import TapCore
+import TapRecord
 
 // What is no secret by itself, and nobody's business under a stricter policy.
 extension SecretCatalogue {

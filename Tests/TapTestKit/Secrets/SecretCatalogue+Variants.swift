@@ -1,4 +1,4 @@
-import TapCore
+import TapRecord
 
 // The same secrets in other clothes: inside other stanzas, and written so that a search for words would miss them.
 extension SecretCatalogue {

@@ -1,4 +1,4 @@
-public import TapCore
+public import TapRecord
 
 /// Every kind of secret that a stream may carry, one item each, with the bytes that must never be seen.
 ///

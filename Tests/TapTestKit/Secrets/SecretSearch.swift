@@ -1,4 +1,4 @@
-import TapCore
+import TapRecord
 
 /// Looks for secrets in an output: as they are, in base64 at each of its three alignments, in hexadecimal.
 ///

@@ -1,4 +1,3 @@
-import TapCore
 import Testing
 
 @testable import TapNetwork

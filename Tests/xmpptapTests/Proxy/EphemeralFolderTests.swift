@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import TapCore
 import TapNetwork
+import TapRecord
 import TapSecurity
 import TapTestKit
 import Testing

@@ -1,4 +1,4 @@
-import TapCore
+import TapRecord
 import Testing
 
 @testable import xmpptap

@@ -1,3 +1,4 @@
+public import TapRecord
 public import XMPPCore
 
 /// One step of an authentication, as far as it may be told.

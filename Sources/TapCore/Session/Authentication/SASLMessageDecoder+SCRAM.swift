@@ -1,3 +1,5 @@
+internal import TapRecord
+
 // SCRAM (RFC 5802), and the GS2 header that OAuth's mechanisms share with it.
 extension SASLMessageDecoder {
     mutating func readSCRAM(

@@ -1,3 +1,4 @@
+internal import TapRecord
 import XMPPCore
 
 /// Reads the messages of one exchange by one mechanism; what it keeps from message to message is no secret.

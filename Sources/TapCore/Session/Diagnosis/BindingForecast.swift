@@ -1,3 +1,6 @@
+public import TapDiagnosis
+internal import TapRecord
+
 /// What channel binding will come to in a login through a proxy, before the login ends.
 ///
 /// A login by SCRAM can be bound to the TLS connection that it runs in (RFC 5802 §6, RFC 9266), the server can sign the

@@ -1,4 +1,6 @@
 internal import Synchronization
+internal import TapDiagnosis
+internal import TapRecord
 internal import XMPPCore
 
 /// What servers were seen to do with logins that the standards of channel binding have them refuse, over all sessions of a

@@ -1,3 +1,6 @@
+internal import TapDiagnosis
+internal import TapRecord
+
 // Steps of a login that were refused.
 extension LoginDiagnoser {
     /// A step has failed by an answer.

@@ -1,3 +1,6 @@
+public import TapDiagnosis
+internal import TapRecord
+
 // TLS that failed on a leg, by the code that the record of the failure has.
 extension LoginDiagnoser {
     /// The diagnosis on a failed step `tls`; its detail `leg` says where it was.

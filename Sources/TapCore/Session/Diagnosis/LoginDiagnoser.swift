@@ -1,3 +1,5 @@
+internal import TapDiagnosis
+internal import TapRecord
 import XMPPCore
 
 /// Finds out why a login failed, from what passed: what was said for certain comes before what can be concluded from

@@ -1,3 +1,5 @@
+internal import TapDiagnosis
+internal import TapRecord
 import XMPPCore
 
 /// What is remembered of a login until the session is ready, so that it can be said why it never was.

@@ -1,3 +1,6 @@
+internal import TapDiagnosis
+internal import TapRecord
+
 // What channel binding will come to, told before the login ends (RFC 5802 §6).
 extension Session {
     /// TLS is ended here on both legs: from now on each login is told beforehand whether channel binding lets it through.

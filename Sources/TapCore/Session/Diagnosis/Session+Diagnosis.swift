@@ -1,3 +1,5 @@
+public import TapDiagnosis
+public import TapRecord
 import XMPPCore
 
 // Why a session did not become ready, told once when it ends.
@@ -67,7 +69,7 @@ extension Session {
     mutating func noteDiagnosis() {
         guard options.level >= .error, let diagnosis = diagnosis() else { return }
         var record = makeRecord(.note, .error, part: diagnosis.loginStep.part)
-        record.code = LoginDiagnosis.code
+        record.code = Record.Code.loginFailed
         record.condition = diagnosis.condition
         record.message = diagnosis.message
         record.details = diagnosis.details

@@ -1,3 +1,5 @@
+internal import TapRecord
+
 /// Whether both ends still hear each other: when bytes came last, and which questions that ask for nothing but a sign of
 /// life have no answer yet. It stores three timestamps; each operation is O(1).
 struct Liveness {

@@ -1,4 +1,5 @@
 internal import Synchronization
+internal import TapRecord
 internal import XMPPCore
 
 /// Notices clients whose sessions drop soon after login, again and again, over all sessions of a run.

@@ -1,3 +1,4 @@
+internal import TapRecord
 import XMPPCore
 
 // Why a session ended: judged when it does, from what both ends had said and not said before.

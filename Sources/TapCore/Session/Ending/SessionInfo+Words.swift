@@ -1,3 +1,5 @@
+internal import TapRecord
+
 // A session's end in words and figures.
 extension SessionInfo {
     var endingLevel: Level {
@@ -54,18 +56,6 @@ extension SessionInfo {
         case .stopped: "ended because xmpptap stops"
         case .unrecorded: "its end is not recorded"
         case nil: "ended"
-        }
-    }
-
-    /// The code of the record of a session's end.
-    static let endedCode = "session-ended"
-
-    /// Whether the text log shows that detail of the end: what neither its words nor the lines before have said.
-    static func tellsInFigures(_ entry: Attributes.Entry) -> Bool {
-        switch entry.name {
-        case "kind": entry.value != .string(StreamKind.client.rawValue)
-        case "sent_stanzas", "received_stanzas", "sent_bytes", "received_bytes", "unanswered", "unverified": true
-        default: false
         }
     }
 

@@ -1,3 +1,4 @@
+internal import TapRecord
 import XMPPCore
 
 /// Stream features taken apart, to find where that stands which is to be changed.

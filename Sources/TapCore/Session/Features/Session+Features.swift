@@ -1,3 +1,4 @@
+internal import TapRecord
 import XMPPCore
 
 // Features that the server offers: passed on as they came, or with what is to be changed in them.

@@ -1,3 +1,5 @@
+internal import TapDiagnosis
+internal import TapRecord
 import XMPPCore
 
 /// What a session has shown of its account's roster: for each contact the state of both subscriptions.

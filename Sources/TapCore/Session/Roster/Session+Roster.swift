@@ -1,3 +1,5 @@
+internal import TapDiagnosis
+internal import TapRecord
 import XMPPCore
 
 // Contacts: every change of a subscription is told in words (RFC 6121 §2, §3).

@@ -1,3 +1,4 @@
+internal import TapRecord
 import XMPPCore
 
 // The proxy's own login to the server.

@@ -1,3 +1,4 @@
+internal import TapRecord
 import XMPPCore
 
 /// One session's login, ended by the proxy: as a server towards the client, and then as a client towards the server.

@@ -1,3 +1,4 @@
+internal import TapRecord
 import XMPPCore
 
 // A login that is ended here: what the client says of it stays here, and so does what the server says to the proxy.

@@ -1,9 +1,5 @@
+internal import TapRecord
 import XMPPCore
-
-extension Record {
-    /// The diagnosis on an item that was for this program and went no further.
-    static let answered = "answered"
-}
 
 // What is told of a login that is ended here: all four directions, each on its leg.
 extension Session {

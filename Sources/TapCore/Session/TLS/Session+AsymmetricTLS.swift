@@ -1,3 +1,4 @@
+internal import TapRecord
 import XMPPCore
 
 // TLS that this program asks for, answers or begins by itself, because it is to begin on one leg alone or in another way

@@ -1,3 +1,5 @@
+internal import TapDiagnosis
+internal import TapRecord
 import XMPPCore
 
 // Sessions that go on without TLS where it is due, or want it where there is none.

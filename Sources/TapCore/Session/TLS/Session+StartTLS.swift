@@ -1,3 +1,4 @@
+internal import TapRecord
 import XMPPCore
 
 // STARTTLS (RFC 6120 §5) as the two ends speak of it, before TLS begins.

@@ -1,3 +1,4 @@
+public import TapRecord
 import XMPPCore
 
 /// How far TLS has come that this program ends on both legs.
@@ -14,9 +15,6 @@ enum TLSProgress {
 
 // TLS that is ended here: the server's leg first, then the client's, then both streams begin anew (RFC 6120 §5.4).
 extension Session {
-    /// The code of a record of TLS that has begun on a leg; its message says what its facts say.
-    static let tlsOpenedCode = "tls-opened"
-
     /// Whether TLS may begin after the `<proceed/>` that is held: nobody has sent anything behind it, or behind the
     /// request, that would be taken for what TLS carries (CVE-2011-0411 and its kin). Where somebody has, the session
     /// ends.
@@ -65,7 +63,7 @@ extension Session {
         if overlooked != nil { self.info.isUnverified = true }
         var record = makeRecord(.tls, overlooked == nil ? .info : .warn, part: .tls)
         record.leg = leg
-        record.code = Self.tlsOpenedCode
+        record.code = Record.Code.tlsOpened
         record.message = overlooked.map { "\(words); NOT VERIFIED: \($0)" } ?? words
         record.tls = info
         emit(consume record)

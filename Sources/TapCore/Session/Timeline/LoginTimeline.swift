@@ -1,3 +1,5 @@
+public import TapRecord
+
 /// How far a session has come on its way to be ready: the steps it has taken, and those it stands between.
 ///
 /// It has no clock: times are nanoseconds of the run, given with each call. It keeps its steps until the session is

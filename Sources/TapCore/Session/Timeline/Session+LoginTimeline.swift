@@ -1,3 +1,4 @@
+public import TapRecord
 import XMPPCore
 
 // The timeline of a session: which step of its way begins and ends with what passes.

@@ -1,6 +1,7 @@
 import PlainXML
 import StanzaMix
 import TapCore
+import TapRecord
 import XMPPCore
 
 /// Something that is measured: prepared once, then run as often as wanted.

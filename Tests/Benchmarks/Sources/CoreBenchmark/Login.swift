@@ -1,4 +1,5 @@
 import TapCore
+import TapRecord
 import XMPPCore
 
 /// A session that is fed by hand, its records handed on.

@@ -2,6 +2,8 @@ import TapTestKit
 import Testing
 
 @testable import TapCore
+import TapDiagnosis
+import TapRecord
 
 /// Every row of the table: what a client says, what a server can, and what the proxy does about it.
 @Suite struct BindingForecastTests {

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import TapCore
+import TapDiagnosis
 
 @Suite struct BindingObservationsTests {
     @Test func `domains not seen for longest are forgotten first`() {

@@ -1,7 +1,8 @@
 import TapTestKit
 import Testing
 
-@testable import TapCore
+import TapDiagnosis
+import TapRecord
 
 /// Of several things that go wrong, the one by which a login failed.
 @Suite struct DiagnosisOrderTests {

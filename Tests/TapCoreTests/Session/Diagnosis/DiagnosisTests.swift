@@ -3,6 +3,8 @@ import Testing
 import XMPPCore
 
 @testable import TapCore
+import TapDiagnosis
+import TapRecord
 
 /// What is told of logins that fail, cause by cause.
 @Suite struct DiagnosisTests {

@@ -3,6 +3,7 @@ import Testing
 import XMPPCore
 
 @testable import TapCore
+import TapRecord
 
 /// What is taken out of stream features, and put in; all other bytes stay.
 @Suite struct FeaturesEditTests {

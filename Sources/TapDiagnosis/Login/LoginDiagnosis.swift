@@ -1,0 +1,81 @@
+public import TapRecord
+
+/// Why a session did not become ready: the record `login-failed`, and what `explain` prints.
+public struct LoginDiagnosis: Sendable, Hashable {
+    /// The cause.
+    public var cause: LoginCause
+    /// The step on which it failed.
+    public var loginStep: LoginStep.Name
+    /// Where the cause lies.
+    public var side: LoginCause.Side
+    /// The section of an RFC or XEP that says what should have been; nil where none does.
+    public var rule: String?
+    /// Whether the session would have become ready without this program in between; nil where what was read does not show
+    /// whether it was there.
+    public var isProxyTheCause: Bool?
+    /// What happened, as a clause for people.
+    public var finding: String
+    /// What to try, as an order to the reader.
+    public var advice: String
+    /// The condition that was given for it, if any.
+    public var condition: String?
+
+    /// A diagnosis with what is the same for every session of that cause.
+    ///
+    /// - Parameter side: Where it lies elsewhere than usually.
+    package init(
+        _ cause: LoginCause,
+        at loginStep: LoginStep.Name,
+        _ finding: String,
+        condition: String? = nil,
+        side: LoginCause.Side? = nil,
+        rule: String? = nil
+    ) {
+        let entry = cause.entry
+        self.cause = cause
+        self.loginStep = loginStep
+        self.side = side ?? entry.side
+        self.rule = rule ?? entry.rule
+        isProxyTheCause = self.side == .tap
+        self.finding = finding
+        advice = entry.advice
+        self.condition = condition
+    }
+
+    /// One line for people; the diagnosis's parts in the order in which one asks for them.
+    public var message: String {
+        let broken = rule.map { " (\($0))" } ?? ""
+        let fault = isProxyTheCause.map { $0 ? "; xmpptap itself is the cause" : "; xmpptap is not the cause" } ?? ""
+        return "the login failed at \(loginStep.rawValue): \(finding)\(broken)\(fault); try: \(advice)"
+    }
+
+    /// The same for machines.
+    public var details: Attributes {
+        var details: Attributes = [
+            Record.Detail.cause: .string(cause.rawValue), "step": .string(loginStep.rawValue),
+            "side": .string(side.rawValue),
+        ]
+        details["rule"] = rule.map { .string($0) }
+        details["proxy_is_cause"] = isProxyTheCause.map { .boolean($0) }
+        details["finding"] = .string(finding)
+        details["try"] = .string(advice)
+        return details
+    }
+
+    /// The diagnosis that a record tells; nil where it tells none that is known here.
+    public init?(_ record: Record) {
+        guard record.code == Record.Code.loginFailed, let details = record.details,
+            let cause = (details[Record.Detail.cause]?.text).flatMap(LoginCause.init(rawValue:)),
+            let loginStep = (details["step"]?.text).flatMap(LoginStep.Name.init(rawValue:)),
+            let side = (details["side"]?.text).flatMap(LoginCause.Side.init(rawValue:))
+        else { return nil }
+        self.cause = cause
+        self.loginStep = loginStep
+        self.side = side
+        rule = details["rule"]?.text
+        isProxyTheCause = details["proxy_is_cause"].map { $0 == true }
+        finding = details["finding"]?.text ?? ""
+        advice = details["try"]?.text ?? ""
+        condition = record.condition
+    }
+}

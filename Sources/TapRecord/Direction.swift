@@ -1,0 +1,39 @@
+/// Which way bytes go, named from the initiator: the client, component or initiating server.
+public enum Direction: UInt8, Sendable, Hashable, CaseIterable {
+    /// From the initiator to the server.
+    case send
+    /// From the server to the initiator.
+    case recv
+
+    /// The other way.
+    public var opposite: Direction { self == .send ? .recv : .send }
+    /// The leg on which bytes of this direction arrive.
+    public var source: Leg { self == .send ? .client : .server }
+    /// The leg on which bytes of this direction leave.
+    public var destination: Leg { source.other }
+    /// `send` or `recv`, as in JSON.
+    public var name: StaticString { self == .send ? "send" : "recv" }
+}
+
+/// One of the two TCP connections of a session.
+public enum Leg: UInt8, Sendable, Hashable, CaseIterable {
+    /// Between the client and the proxy.
+    case client
+    /// Between the proxy and the server.
+    case server
+
+    /// The other connection.
+    public var other: Leg { self == .client ? .server : .client }
+    /// The direction of the bytes that arrive on it.
+    public var inbound: Direction { self == .client ? .send : .recv }
+    /// `client` or `server`, as in JSON.
+    public var name: StaticString { self == .client ? "client" : "server" }
+}
+
+/// Who made the bytes of an item.
+public enum Origin: UInt8, Sendable, Hashable {
+    /// The client or the server.
+    case peer
+    /// This program.
+    case tap
+}

@@ -1,0 +1,107 @@
+/// One step on the way of a session from its connection to the point where stanzas flow.
+public struct LoginStep: Sendable, Hashable {
+    /// What the step is. The raw value is stable: it is the detail `step` of the record of a step.
+    public enum Name: String, Sendable, Hashable, CaseIterable {
+        /// The server's name was looked up (RFC 6120 §3.2).
+        case nameLookup = "name-lookup"
+        /// A connection to the server was made.
+        case connect
+        /// TLS on a leg.
+        case tls
+        /// The initiator's stream header, until the server's.
+        case streamOpen = "stream-open"
+        /// The server's header, until its features.
+        case features
+        /// The request for TLS (RFC 6120 §5), until its answer.
+        case startTLS = "starttls"
+        /// The offer of mechanisms, until the initiator chose one.
+        case mechanism
+        /// One message of SASL (RFC 6120 §6), until the one that follows.
+        case sasl
+        /// One message of SASL2 (XEP-0388), until the one that follows.
+        case sasl2
+        /// The handshake of a component (XEP-0114).
+        case handshake
+        /// A key of dialback (XEP-0220), until it is believed.
+        case dialback
+        /// The question whether a key of dialback is right.
+        case dialbackVerification = "dialback-verify"
+        /// Authentication before SASL (XEP-0078): the question what it takes, or the login itself.
+        case legacyAuthentication = "legacy-auth"
+        /// Registration of an account (XEP-0077): the question what it takes, or the account itself.
+        case registration = "register"
+        /// Compression (XEP-0138).
+        case compression
+        /// Resource binding (RFC 6120 §7).
+        case bind
+        /// Resource binding within SASL2 (XEP-0386).
+        case bind2
+        /// The session of RFC 3921 §3.
+        case session
+        /// Resumption of an earlier session (XEP-0198 §5).
+        case resume
+        /// Stanzas flow: from the connection of the client to here.
+        case ready
+
+        package var part: Part {
+            switch self {
+            case .nameLookup, .connect: .net
+            case .tls, .startTLS: .tls
+            case .mechanism, .sasl, .sasl2, .handshake, .dialback, .dialbackVerification, .legacyAuthentication: .sasl
+            default: .session
+            }
+        }
+    }
+
+    /// How a step went.
+    public enum Outcome: Sendable, Hashable {
+        case ok
+        /// The condition that was given for it, if there was one, and words: a peer's own, or ours.
+        case failed(condition: String? = nil, String? = nil)
+        /// The step was there to be taken and was not, or is not for us to see; why.
+        case skipped(String)
+
+        /// `ok`, `failed` or `skipped`.
+        public var name: String {
+            switch self {
+            case .ok: "ok"
+            case .failed: "failed"
+            case .skipped: "skipped"
+            }
+        }
+    }
+
+    /// The detail of a record that holds the ``name``, and the `code` of such a record.
+    public static let code = "step"
+    /// The detail of a record that holds the ``Outcome/name``.
+    public static let outcomeDetail = "outcome"
+
+    /// What the step is.
+    public var name: Name
+    /// When it began, in nanoseconds of the run.
+    public var began: Int64
+    /// How long it took, in nanoseconds.
+    public var duration: Int64
+    /// How it went.
+    public var outcome: Outcome
+    /// What else tells it from others of its name: `epoch`, `address`, `mechanism` and the like.
+    public var details: Attributes
+    /// Of a step that the session's end cut off: on which leg it was waited for the one who had to act.
+    package var awaited: Leg?
+
+    package init(
+        name: Name,
+        began: Int64,
+        duration: Int64,
+        outcome: Outcome,
+        details: Attributes,
+        awaited: Leg? = nil
+    ) {
+        self.name = name
+        self.began = began
+        self.duration = duration
+        self.outcome = outcome
+        self.details = details
+        self.awaited = awaited
+    }
+}

@@ -1,0 +1,123 @@
+public import XMPPCore
+
+/// One event, as every log, capture, store and view gets it.
+///
+/// A record is cheap to make: what came from the wire is not copied, its texts are ranges of the *content*, a run of
+/// bytes that goes beside the record. The content of a whole item is the item itself, redacted where it held a secret;
+/// nothing that a sink can reach through a record is secret, unless the user asked for it.
+public struct Record: Sendable {
+    /// What kind of event it is. The raw value stands in the JSON form.
+    public enum Kind: String, Sendable, Hashable, CaseIterable {
+        /// A session began, changed its state, or ended.
+        case session
+        /// An XML declaration.
+        case declaration
+        /// A stream header.
+        case streamOpen = "stream-open"
+        /// An iq, message or presence in the stream's content namespace.
+        case stanza
+        /// Another element at the top level: features, SASL, TLS, stream management, a stream error.
+        case element
+        /// White space between items: a keepalive.
+        case whitespace
+        /// A stream's end tag.
+        case streamClose = "stream-close"
+        /// TLS began or ended on a leg.
+        case tls
+        /// Bytes that are not decoded.
+        case bytes
+        /// A remark about a session or the program.
+        case note
+        /// Something went wrong.
+        case error
+        /// One read from the network, at trace.
+        case chunk
+    }
+
+    /// Number within the run, the same in every log, so that gaps show what a filter left out. From 1.
+    ///
+    /// Records of one session are written in this order. Sessions run beside each other: a line of one may stand before
+    /// a line of another with a smaller number. To order a whole log, sort it by this; missing is only a number that
+    /// stands nowhere in it.
+    public var sequence: UInt64
+    /// Wall clock.
+    public var time: Timestamp
+    /// Nanoseconds since the run began.
+    public var monotonic: Int64
+    /// What kind of event it is.
+    public var kind: Kind
+    /// The level at which the text log shows it.
+    public var level: Level
+    /// The part of the program that speaks.
+    public var part: Part
+
+    /// Number of the session within the run, from 1; 0 where none is meant.
+    public var session: UInt64 = 0
+    /// The session's bound full JID, once known.
+    public var jid: String?
+    /// The name the session logs in with, until ``jid`` is known.
+    public var user: String?
+    /// The domain the client has asked for, until ``jid`` is known.
+    public var domain: String?
+    /// The client's address, `HOST:PORT`.
+    public var remote: String?
+
+    /// Which way it went; nil for what has no direction.
+    public var direction: Direction?
+    /// Which connection of the session it happened on.
+    public var leg: Leg?
+    /// The stream's number within the leg, from 1; 0 before the first.
+    public var epoch: Int = 0
+    /// Offset of the first byte within the epoch, or within the leg where there is no epoch.
+    public var offset: UInt64 = 0
+    /// Bytes on the wire.
+    public var length: UInt64 = 0
+    /// Offsets within the item at which reads ended.
+    public var chunks: [UInt64] = []
+
+    /// The item as it went over the wire, redacted where it held a secret.
+    public var xml: ByteRange?
+    /// Local name.
+    public var name: ByteRange?
+    /// The `from` attribute.
+    public var from: ByteRange?
+    /// The `to` attribute.
+    public var to: ByteRange?
+    /// The `type` attribute.
+    public var type: ByteRange?
+    /// The `id` attribute.
+    public var id: ByteRange?
+    /// Local name of the first child.
+    public var payloadName: ByteRange?
+    /// Namespace of the first child.
+    public var payloadNamespace = Namespace.none
+    /// The URI where ``payloadNamespace`` is ``Namespace/other``.
+    public var payloadURI: ByteRange?
+
+    /// What the item says, in a line for people; see ``Summary``.
+    public var summary: String?
+
+    /// Sequence number of the request that this answers.
+    public var answers: UInt64?
+    /// Nanoseconds between that request and this.
+    public var roundTrip: Int64?
+
+    /// The content is not all that went over the wire.
+    public var isTruncated = false
+
+    /// Who made the bytes.
+    public var origin = Origin.peer
+
+    /// One where the record has some of it, else none.
+    var remarks: [Remarks] = []
+
+    /// A record with nothing but what every record has.
+    public init(sequence: UInt64, time: Timestamp, monotonic: Int64, kind: Kind, level: Level, part: Part) {
+        self.sequence = sequence
+        self.time = time
+        self.monotonic = monotonic
+        self.kind = kind
+        self.level = level
+        self.part = part
+    }
+}

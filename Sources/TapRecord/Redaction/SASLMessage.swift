@@ -1,0 +1,144 @@
+import XMPPCore
+
+/// A SASL message as it stands in the stream: its bytes out of base64, and what it is.
+package struct SASLMessage {
+    /// The place a message has in an exchange, by the element it stands in.
+    package enum Role: Sendable {
+        /// The client's first.
+        case initial
+        case challenge
+        case response
+        /// The server's last, with its success.
+        case success
+    }
+
+    /// How a text in the stream reads as a SASL message.
+    package enum Text: Equatable {
+        /// No message at all: the element was empty.
+        case none
+        /// `=`: a message without bytes (RFC 6120 §6.4.2).
+        case empty
+        /// A message.
+        case bytes([UInt8])
+        /// What stands where a message stood.
+        case placeholder
+        /// Not base64.
+        case malformed
+    }
+
+    /// Reads the text of an element; white space around and in it does not count.
+    package static func read(_ text: Span<UInt8>) -> Text {
+        var start = 0
+        var end = text.count
+        while start < end, isWhitespace(text[start]) { start += 1 }
+        while end > start, isWhitespace(text[end - 1]) { end -= 1 }
+        let trimmed = text.extracting(start..<end)
+        guard !trimmed.isEmpty else { return .none }
+        if trimmed.equals("=") { return .empty }
+        if Placeholder.isPlaceholder(trimmed) { return .placeholder }
+        return Base64.decode(trimmed.bytes, ignoringWhitespace: true).map { .bytes($0) } ?? .malformed
+    }
+
+    private static func isWhitespace(_ byte: UInt8) -> Bool {
+        byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D
+    }
+
+    /// What kind of secret a message is, told from the mechanism where it is known and else from the message itself.
+    ///
+    /// Only names it: every message is hidden, whatever it is.
+    static func kind(_ text: Span<UInt8>, _ role: Role, mechanism: SASLMechanism) -> SecretKind {
+        guard case .bytes(let bytes) = read(text) else { return kind(role) }
+        switch mechanism {
+        case .oauth: return .saslOAuth
+        case .hashedToken: return .saslHashedToken
+        case .external: return .saslExternal
+        case .anonymous: return .saslAnonymous
+        case .plain: return .saslPlain
+        case .scram, .digestMD5, .other: break
+        }
+        let message = bytes.span
+        switch role {
+        case .initial, .response:
+            if begins(message, "c=") { return .saslScramProof }
+            if begins(message, "username=") || begins(message, "realm=") { return .saslDigestResponse }
+            let isGS2 = begins(message, "n,") || begins(message, "y,") || begins(message, "p=")
+            if isGS2 { return bytes.contains(0x01) ? .saslOAuth : .saslScramFirst }
+            if mechanism == .digestMD5 { return .saslDigestResponse }
+        case .challenge:
+            if begins(message, "r=") { return .saslScramChallenge }
+            if begins(message, "v=") { return .saslScramVerifier }
+            if begins(message, "realm=") || begins(message, "nonce=") || begins(message, "rspauth=") {
+                return .saslDigestChallenge
+            }
+        case .success:
+            if begins(message, "v=") { return .saslScramVerifier }
+            if begins(message, "rspauth=") { return .saslDigestChallenge }
+            if begins(message, "r=") { return .saslScramChallenge }
+        }
+        return kind(role)
+    }
+
+    private static func kind(_ role: Role) -> SecretKind {
+        switch role {
+        case .initial: .saslInitial
+        case .challenge: .saslChallenge
+        case .response: .saslResponse
+        case .success: .saslSuccess
+        }
+    }
+
+    static func begins(_ bytes: Span<UInt8>, _ prefix: StaticString) -> Bool {
+        let count = prefix.utf8CodeUnitCount
+        return bytes.count >= count && bytes.extracting(0..<count).equals(prefix)
+    }
+}
+
+/// The families of SASL mechanisms whose messages are understood.
+package enum SASLMechanism: Sendable, Hashable {
+    case plain
+    /// RFC 5802 and its kin, any hash, with or without `-PLUS`.
+    case scram
+    /// RFC 4422 appendix A.
+    case external
+    /// RFC 4505.
+    case anonymous
+    /// OAUTHBEARER (RFC 7628), X-OAUTH2 and the tokens of single services.
+    case oauth
+    /// RFC 2831.
+    case digestMD5
+    /// HT-* (XEP-0484).
+    case hashedToken
+    case other
+
+    /// The family of a mechanism's name, in whatever case.
+    init(_ name: Span<UInt8>) {
+        var upper: [UInt8] = []
+        upper.append(name)
+        for index in upper.indices where upper[index] >= 0x61 && upper[index] <= 0x7A { upper[index] &= 0xDF }
+        let name = upper.span
+        if name.equals("PLAIN") {
+            self = .plain
+        } else if SASLMessage.begins(name, "SCRAM-") {
+            self = .scram
+        } else if name.equals("EXTERNAL") {
+            self = .external
+        } else if name.equals("ANONYMOUS") {
+            self = .anonymous
+        } else if name.equals("DIGEST-MD5") {
+            self = .digestMD5
+        } else if SASLMessage.begins(name, "HT-") {
+            self = .hashedToken
+        } else if name.equals("OAUTHBEARER") || name.equals("X-OAUTH2") || name.equals("OAUTH10A")
+            || name.equals("X-GOOGLE-TOKEN") || name.equals("X-FACEBOOK-PLATFORM") || name.equals("X-MESSENGER-OAUTH2")
+        {
+            self = .oauth
+        } else {
+            self = .other
+        }
+    }
+
+    /// The family of a mechanism's name.
+    package init(_ name: String) {
+        self.init(Array(name.utf8).span)
+    }
+}

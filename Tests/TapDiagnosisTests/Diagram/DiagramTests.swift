@@ -1,0 +1,189 @@
+import Foundation
+import TapTestKit
+import Testing
+import XMPPCore
+
+import TapCore
+@testable import TapDiagnosis
+import TapRecord
+
+#if canImport(FoundationXML)
+    import FoundationXML
+#endif
+
+/// Sessions drawn.
+@Suite struct DiagramTests {
+    private static func diagram(_ harness: borrowing SessionHarness) -> SequenceDiagram {
+        var diagram = SequenceDiagram(session: 1)
+        for told in harness.told { diagram.note(told.record, content: told.content.span) }
+        return diagram
+    }
+
+    private static func failed() -> SessionHarness {
+        var harness = FailedLogin.opened(FailedLogin.mechanisms("PLAIN"))
+        harness.send(FailedLogin.plain)
+        harness.recv(FailedLogin.failure("not-authorized", "No &amp; &lt;never> \"here\"."))
+        harness.leave()
+        return harness
+    }
+
+    /// The names of all elements of a document that is well-formed, with how often they occur.
+    private final class Reader: NSObject, XMLParserDelegate {
+        var counts: [String: Int] = [:]
+        var text = ""
+        func parser(
+            _ parser: XMLParser,
+            didStartElement name: String,
+            namespaceURI: String?,
+            qualifiedName: String?,
+            attributes: [String: String]
+        ) { counts[name, default: 0] += 1 }
+        func parser(_ parser: XMLParser, foundCharacters string: String) { text += string }
+    }
+
+    private static func read(_ document: String) throws -> Reader {
+        let reader = Reader()
+        let parser = XMLParser(data: Data(document.utf8))
+        parser.delegate = reader
+        try #require(parser.parse(), "\(String(describing: parser.parserError)): \(document)")
+        return reader
+    }
+
+    @Test func aLoginThatFailedIsDrawnWithItsDiagnosis() throws {
+        let image = try Self.read(DiagramForm(.svg).draw([Self.diagram(Self.failed())]))
+        #expect(image.counts["svg"] == 1)
+        // Two headers, features, and what was said of the password.
+        #expect(image.counts["path"] == 5)
+        for words in [
+            "session 1, juliet at example.org", "xmpptap is not the cause", "✗ sasl: not-authorized", "✓ features",
+            "failed at sasl: the server refuses the name or the password", "No & <never> \"here\".",
+        ] { #expect(image.text.contains(words), "\(words)") }
+        #expect(!image.text.contains("R0m30myr0m30"))
+    }
+
+    @Test func whatXmpptapSaysItselfComesFromItsOwnLine() throws {
+        var harness = SessionHarness(connected: false)
+        harness.failServer("connection refused", .refused)
+        harness.send(FailedLogin.header)
+        harness.leave()
+        let diagram = Self.diagram(harness)
+        let items = diagram.rows.compactMap { row in if case .item(let item) = row.content { item } else { nil } }
+        #expect(items.contains { $0.from == .tap && $0.to == .client && $0.mark == "xmpptap" && $0.isFailure })
+        #expect(items.contains { $0.from == .client && $0.to == .server && $0.mark == nil })
+        let image = try Self.read(DiagramForm(.svg).draw([diagram]))
+        #expect(image.text.contains("[xmpptap]"))
+    }
+
+    @Test func whatARuleDroppedEndsAtXmpptap() throws {
+        var harness = SessionHarness()
+        harness.say(Conversations.plainLogin)
+        var diagram = SequenceDiagram(session: 1)
+        for told in harness.told {
+            var record = told.record
+            if told.xml?.contains("Wherefore") == true {
+                record.action = "dropped"
+                record.rule = "typing.pfw:4"
+            }
+            diagram.note(record, content: told.content.span)
+        }
+        let dropped = diagram.rows.compactMap { row in if case .item(let item) = row.content { item } else { nil } }
+            .filter(\.isStopped)
+        #expect(dropped.map(\.mark) == ["dropped typing.pfw:4"])
+        #expect(dropped.first?.to == .tap)
+        #expect(try Self.read(DiagramForm(.svg).draw([diagram])).text.contains("✕"))
+    }
+
+    @Test func aPageHoldsTheSameImageAndNothingFromElsewhere() {
+        let diagram = Self.diagram(Self.failed())
+        let page = DiagramForm(.html).draw([diagram, diagram])
+        #expect(page.hasPrefix("<!DOCTYPE html>"))
+        #expect(page.contains("<svg "))
+        let links = page.matches(of: /(?:href|src)=|url\(|https?:\/\/(?!www\.w3\.org\/2000\/svg)/)
+        #expect(links.isEmpty)
+    }
+
+    @Test func aLongSessionIsCutAndSaysSo() throws {
+        var harness = SessionHarness()
+        harness.say(Array(Conversations.plainLogin.prefix(10)))
+        for number in 0..<2000 { harness.send("<message id='\(number)'/>") }
+        let diagram = Self.diagram(harness)
+        #expect(diagram.rows.count == SequenceDiagram.mostRows)
+        #expect(diagram.omitted > 1000)
+        #expect(try Self.read(DiagramForm(.svg).draw([diagram])).text.contains("more"))
+    }
+
+    @Test func noTextOfAPeerBreaksTheDrawing() throws {
+        for words in [
+            "\u{1}\u{7F}\u{9F}", "]]>", "<script>alert(1)</script>", "&amp;&#0;", "\u{FFFE}", "'\"\n\r\t",
+        ] {
+            let image = try Self.read(DiagramForm(.svg).draw([Self.diagram(saying: words)], note: words))
+            #expect(image.counts["script"] == nil)
+        }
+    }
+
+    /// A session in which every text is the same.
+    private static func diagram(saying words: String) -> SequenceDiagram {
+        func record(_ code: String?, _ kind: Record.Kind = .error) -> Record {
+            var record = Record(
+                sequence: 1,
+                time: Timestamp(nanoseconds: 0),
+                monotonic: 0,
+                kind: kind,
+                level: .error,
+                part: .session
+            )
+            record.session = 1
+            record.code = code
+            record.message = words
+            record.jid = words
+            record.condition = words
+            record.action = words
+            record.rule = words
+            return record
+        }
+        var loginStep = record(LoginStep.code)
+        loginStep.details = [LoginStep.code: .string(words), LoginStep.outcomeDetail: .string("failed")]
+        var item = record(nil, .stanza)
+        let content = Array(words.utf8)
+        item.direction = .send
+        item.name = ByteRange(0, content.count)
+        item.type = item.name
+        item.id = item.name
+        var diagram = SequenceDiagram(session: 1)
+        for record in [record(nil), loginStep, item, record(Record.Code.sessionEnded)] {
+            diagram.note(record, content: content.span)
+        }
+        return diagram
+    }
+
+    @Test(
+        "What is invisible, or turns the order of other characters round, is named in a drawing as in a log",
+        arguments: [
+            "\u{202A}", "\u{202B}", "\u{202C}", "\u{202D}", "\u{202E}", "\u{2066}", "\u{2067}", "\u{2068}", "\u{2069}",
+            "\u{200E}", "\u{200F}", "\u{61C}", "\u{200B}", "\u{2060}", "\u{FEFF}", "\u{2028}", "\u{2029}", "\u{E0041}",
+            "\u{1B}", "\u{9B}",
+        ] as [Unicode.Scalar]
+    )
+    func invisible(scalar: Unicode.Scalar) throws {
+        for document in [DiagramForm.Document.svg, .html] {
+            let drawing = DiagramForm(document).draw([Self.diagram(saying: "ab\(scalar)cd")], note: "ab\(scalar)cd")
+            #expect(!drawing.unicodeScalars.contains(scalar))
+            let name = "ab\\u{\(String(scalar.value, radix: 16))}cd"
+            // The line above and below, who it is of, the remark, a step's name and its condition, an item's name, type,
+            // id, condition and mark, the ending.
+            #expect(drawing.components(separatedBy: name).count > 12, "\(drawing)")
+        }
+        #expect(try Self.read(DiagramForm(.svg).draw([Self.diagram(saying: "ab\(scalar)cd")])).counts["svg"] == 1)
+    }
+
+    @Test func whatScriptsNeedStaysAsItIs() {
+        // Joiners and variation selectors, as in an emoji of a family and in Persian.
+        let words = "👩\u{200D}👧 می\u{200C}خواهم ❤\u{FE0F}"
+        #expect(DiagramForm(.svg).draw([Self.diagram(saying: words)]).contains(words))
+    }
+
+    @Test func aNoteStandsAboveAndBelow() throws {
+        let image = try Self.read(DiagramForm(.svg).draw([Self.diagram(saying: "x")], note: "50 of 51 & more"))
+        #expect(image.text.components(separatedBy: "50 of 51 & more").count == 3)
+    }
+}

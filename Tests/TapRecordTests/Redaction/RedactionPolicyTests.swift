@@ -1,0 +1,226 @@
+import Foundation
+import TapTestKit
+import Testing
+import XMPPCore
+
+import TapCore
+@testable import TapRecord
+
+/// What the policies beyond secrets hide, and what they leave to be read.
+@Suite struct RedactionPolicyTests {
+    private static func show(_ xml: String, _ policy: RedactionPolicy, _ redactor: Redactor? = nil) -> String {
+        let redactor = redactor ?? Redactor(policy: policy, registry: SecretRegistry())
+        switch redactor.disclose(item: Array(xml.utf8).span) {
+        case .verbatim: return xml
+        case .redacted(let redaction): return String(decoding: redaction.bytes, as: UTF8.self)
+        case .withheld: return "withheld"
+        }
+    }
+
+    @Test(arguments: SecretCatalogue.inEveryWrapping(SecretCatalogue.texts))
+    func whatPeopleWriteIsHiddenFromBodiesOn(item: SecretCatalogue.Item) {
+        let search = SecretSearch([item])
+        #expect(!search.leaks(in: Self.show(item.xml, .secrets)).isEmpty, "it is no secret")
+        for policy in [RedactionPolicy.bodies, .metadata] {
+            let shown = Self.show(item.xml, policy)
+            #expect(search.leaks(in: shown) == [], "\(policy): \(shown)")
+        }
+    }
+
+    @Test(arguments: SecretCatalogue.inEveryWrapping(SecretCatalogue.people))
+    func whoPeopleAreIsHiddenUnderMetadata(item: SecretCatalogue.Item) {
+        let shown = Self.show(item.xml, .metadata)
+        #expect(SecretSearch([item]).leaks(in: shown) == [], "\(shown)")
+        #expect(!shown.contains("[redacted:item"), "\(shown)")
+    }
+
+    @Test(arguments: SecretCatalogue.all) func aSecretIsHiddenUnderEveryPolicy(item: SecretCatalogue.Item) {
+        for policy in [RedactionPolicy.bodies, .metadata] {
+            let shown = Self.show(item.xml, policy)
+            #expect(SecretSearch([item]).leaks(in: shown) == [], "\(policy): \(shown)")
+        }
+    }
+
+    @Test func ofAMessageAllButItsTextsIsLeft() {
+        let message =
+            "<message xmlns='jabber:client' from='juliet@capulet.example/balcony' id='m1' type='chat' xml:lang='en'>"
+            + "<body>Art thou not Romeo?</body><delay xmlns='urn:xmpp:delay' stamp='2026-01-01T00:00:00Z'/></message>"
+        #expect(
+            Self.show(message, .bodies) == message.replacing("Art thou not Romeo?", with: "[redacted:text-19#0]")
+        )
+        #expect(
+            Self.show(message, .metadata)
+                == message.replacing("Art thou not Romeo?", with: "[redacted:text-19#0]")
+                .replacing("juliet@capulet.example/balcony", with: "anon-1@capulet.example/anon-2")
+        )
+    }
+
+    @Test func equalTextsAreNotToldToBeEqualAndOneAddressIsAlwaysTheSame() {
+        let redactor = Redactor(policy: .metadata, registry: SecretRegistry())
+        func show(_ xml: String) -> String { Self.show(xml, .metadata, redactor) }
+        #expect(show("<message><body>yes</body></message>") == show("<message><body>nay</body></message>"))
+        let first = show("<message to='Juliet@Capulet.example/a' from='romeo@capulet.example'/>")
+        #expect(first == "<message to='anon-1@capulet.example/anon-2' from='anon-3@capulet.example'/>")
+        #expect(show("<presence to='juliet@capulet.example'/>") == "<presence to='anon-1@capulet.example'/>")
+        #expect(show("<presence to='juliet@capulet.example/a'/>") == "<presence to='anon-1@capulet.example/anon-2'/>")
+        // Another account of the same name, and another device of the same name, are others.
+        #expect(show("<presence to='juliet@montague.example/a'/>") == "<presence to='anon-4@montague.example/anon-5'/>")
+        #expect(show("<presence to='capulet.example'/>") == "<presence to='capulet.example'/>")
+        #expect(redactor.disclose(address: "juliet@capulet.example/a") == "anon-1@capulet.example/anon-2")
+        #expect(redactor.disclose(user: "juliet", at: "capulet.example") == "anon-1")
+        #expect(redactor.disclose(address: "no address at all") == "[redacted:address-17#0]")
+        #expect(redactor.disclose(text: "juliet is unknown") == "[redacted:text-17#0]")
+    }
+
+    @Test func theProtocolsOwnWordsAreLeft() {
+        for policy in [RedactionPolicy.bodies, .metadata] {
+            for xml in [
+                "<mechanisms xmlns='urn:ietf:params:xml:ns:xmpp-sasl'><mechanism>PLAIN</mechanism></mechanisms>",
+                "<presence xmlns='jabber:client'><show>away</show><priority>5</priority></presence>",
+                "<presence xmlns='jabber:server'><show> xa\n</show><priority> -128</priority></presence>",
+                "<presence xmlns='jabber:client'><show>chat</show><priority>+127</priority></presence>",
+                "<iq xmlns='jabber:client' type='get' id='1'><query xmlns='http://jabber.org/protocol/disco#info'/></iq>",
+                "<iq xmlns='jabber:client' type='result' id='1'><fin xmlns='urn:xmpp:mam:2' complete='true'><set "
+                    + "xmlns='http://jabber.org/protocol/rsm'><count>20</count></set></fin></iq>",
+                "<a xmlns='urn:xmpp:sm:3' h='7'/>",
+            ] { #expect(Self.show(xml, policy) == xml) }
+        }
+        let bind =
+            "<iq xmlns='jabber:client' type='result' id='b'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'>"
+            + "<jid>juliet@capulet.example/balcony</jid></bind></iq>"
+        #expect(Self.show(bind, .bodies) == bind)
+        #expect(
+            Self.show(bind, .metadata)
+                == bind.replacing("juliet@capulet.example/balcony", with: "anon-1@capulet.example/anon-2")
+        )
+    }
+
+    @Test func aWordThatTheProtocolDoesNotKnowIsWhatSomebodyHasWritten() {
+        for value in [
+            "<show>Away</show>", "<show>in exile</show>", "<priority>128</priority>", "<priority>-129</priority>",
+            "<priority>5 five</priority>", "<priority>0x5</priority>", "<priority>00000000005</priority>",
+        ] {
+            let presence = "<presence xmlns='jabber:client'>\(value)</presence>"
+            #expect(Self.show(presence, .secrets) == presence)
+            for policy in [RedactionPolicy.bodies, .metadata] {
+                #expect(Self.show(presence, policy).contains(">[redacted:text-"), "\(value)")
+            }
+        }
+    }
+
+    /// Everything that a session's records make sinks write.
+    private static func everything(_ harness: borrowing SessionHarness) throws -> String {
+        let filter = LogFilter(try LogSpec("trace"))
+        var json = JSONForm()
+        var text = TextForm()
+        var line = LineBuffer()
+        for told in harness.told {
+            json.append(told.record, content: told.content.span, [.content, .chunks], to: &line)
+            text.append(told.record, content: told.content.span, filter.shown(of: told.record), to: &line)
+        }
+        return String(decoding: line.bytes, as: UTF8.self)
+    }
+
+    @Test(arguments: [RedactionPolicy.bodies, .metadata], [Int.max, 61])
+    func aWholeSessionIsToldWithoutThem(policy: RedactionPolicy, piece: Int) throws {
+        var harness = SessionHarness(options: SessionOptions(level: .trace, redaction: policy))
+        harness.say(Array(Conversations.plainLogin.prefix(14)), piece: piece)
+        let items = SecretCatalogue.inEveryWrapping(SecretCatalogue.texts + SecretCatalogue.people)
+        for item in items { harness.say([(item.direction, item.xml)], piece: piece) }
+        // What is torn, too large and unparsable.
+        harness.recv("<message from='juliet@example.org/balcony'><body>Zk4 bring ye timeline<\u{1}</body>")
+        harness.send("<message to='juliet@example.org/balcony'><body>Zk4 bring ye timeline")
+        harness.end(.client, .reset)
+        harness.end(.server)
+        harness.close()
+        let told = try Self.everything(harness)
+        var secrets = SecretCatalogue.texts.flatMap(\.secrets)
+        if policy == .metadata {
+            secrets +=
+                SecretCatalogue.people.flatMap(\.secrets) + ["juliet", "romeo@", "balcony"].map { Array($0.utf8) }
+        }
+        #expect(SecretSearch(secrets: secrets).leaks(in: told).prefix(5) == [])
+        #expect(told.contains("ready as \(policy == .metadata ? "anon-" : "juliet@example.org/balcony")"))
+    }
+
+    @Test(arguments: [Conversations.legacyLogin, Conversations.sasl2, Conversations.component])
+    func loginsOfAllKindsAreToldWithoutNames(turns: [Conversations.Turn]) throws {
+        var harness = SessionHarness(options: SessionOptions(level: .trace, redaction: .metadata))
+        harness.say(turns)
+        harness.recv(
+            "<stream:error><conflict xmlns='urn:ietf:params:xml:ns:xmpp-streams'/><text "
+                + "xmlns='urn:ietf:params:xml:ns:xmpp-streams'>bill and juliet</text></stream:error>"
+        )
+        harness.end(.server)
+        harness.end(.client)
+        harness.close()
+        let told = try Self.everything(harness)
+        for name in ["bill", "globe", "juliet", "balcony"] { #expect(!told.contains(name), "\(name) in \(told)") }
+        #expect(told.contains("session-ready"))
+    }
+
+    @Test func anItemTooLargeToBeKeptTellsNoAddress() throws {
+        var harness = SessionHarness(
+            options: SessionOptions(level: .trace, redaction: .metadata, limits: StreamLimits(itemBytes: 2000))
+        )
+        harness.say(Array(Conversations.plainLogin.prefix(10)))
+        harness.send(
+            "<message to='juliet@example.org' id='juliet@1'><body>\(String(repeating: "x", count: 4000))</body></message>"
+        )
+        let told = try Self.everything(harness)
+        #expect(told.contains("\"truncated\":true"))
+        #expect(!told.contains("juliet"))
+    }
+
+    @Test(.enabled(if: Corpus.isAvailable)) func everyExampleKeepsItsShapeAndNoName() throws {
+        struct Example: Decodable {
+            var xep: String
+            var n: Int
+            var text: String
+        }
+        let header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>"
+        let parser = StanzaParser()
+        var count = 0
+        for line in try Corpus.unzip("xep-examples.jsonl.gz").split(separator: 0x0A) {
+            let example = try JSONDecoder().decode(Example.self, from: line)
+            for policy in [RedactionPolicy.bodies, .metadata] {
+                let redactor = Redactor(policy: policy, registry: SecretRegistry())
+                var decoder = StreamDecoder(limits: .authenticated)
+                decoder.append(Array((header + example.text).utf8).span)
+                while let event = decoder.next() {
+                    guard case .item(.element) = event.kind,
+                        case .redacted(let redaction) = redactor.disclose(event, of: decoder)
+                    else { continue }
+                    count += 1
+                    let before = try parser.parse(decoder)
+                    let after = try parser.parse(
+                        redaction.bytes.span,
+                        root: Array(" xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'".utf8)
+                    )
+                    let place = "XEP-\(example.xep) #\(example.n)"
+                    #expect(Self.skeleton(before) == Self.skeleton(after), "\(place)")
+                    let text = String(decoding: redaction.bytes, as: UTF8.self)
+                    #expect(!text.contains("[redacted:item#"), "\(place)")
+                    #expect(!Self.holdsBody(after), "\(place): \(text)")
+                    guard policy == .metadata else { continue }
+                    for name in text.matches(of: /[^\s'"<>=]+@/) {
+                        #expect(name.output.hasPrefix("anon-"), "\(place): \(name.output)")
+                    }
+                }
+            }
+        }
+        #expect(count > 1000)
+    }
+
+    private static func holdsBody(_ element: Element) -> Bool {
+        let names: [StaticString] = ["body", "subject", "status", "nick", "title", "reason", "FN", "value"]
+        let isHidden =
+            element.text.isEmpty || element.text.allSatisfy(\.isWhitespace) || element.text.contains("[redacted:")
+        return names.contains { element.isNamed($0) } && element.children.isEmpty && !isHidden
+            || element.children.contains(where: holdsBody)
+    }
+
+    private static func skeleton(_ element: Element) -> String {
+        "<\(element.name) \(element.attributes.map(\.name))>" + element.children.map(skeleton).joined() + "</>"
+    }
+}

@@ -1,0 +1,56 @@
+import TapCore
+import TapRecord
+import TapTestKit
+import Testing
+import XMPPCore
+
+/// Where summaries stand: in the record, and so in each form of it.
+@Suite struct SummaryRecordTests {
+    @Test func anAnswerSaysWhatItAnswers() throws {
+        var harness = SessionHarness()
+        harness.say(Array(Conversations.plainLogin.prefix(10)))
+        harness.send("<iq type='set' id='s1'><enable xmlns='urn:xmpp:carbons:2'/></iq>")
+        harness.recv("<iq type='result' id='s1'/>")
+        harness.send("<iq type='get' id='s2' to='a@b'><query xmlns='urn:own:thing'/></iq>")
+        harness.recv(
+            "<iq type='error' id='s2' from='a@b'><error type='cancel'>"
+                + "<feature-not-implemented xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>"
+        )
+        let told = harness.told.filter { $0.record.kind == .stanza }.suffix(4).map(\.record.summary)
+        #expect(
+            told == [
+                "enables carbons", "ok: enables carbons", "{urn:own:thing}query",
+                "refused (cancel): {urn:own:thing}query",
+            ]
+        )
+        #expect(harness.told.last?.record.condition == "feature-not-implemented")
+    }
+
+    @Test func itStandsInTextAndJSONAndIsReadBack() throws {
+        var sample = Sample.roster
+        #expect(try sample.text("info").hasSuffix(" id=7 roster: 2 contacts: a@b, c@d; 1.2 kB 38 ms\n"))
+        let json = sample.json()
+        #expect(json.contains(#""summary":"roster: 2 contacts: a@b, c@d""#))
+        let line = try RecordLine(json: Array(json.utf8).span.bytes)
+        #expect(line.record.summary == sample.record.summary)
+        // What was recorded before there were summaries is told by its payload.
+        sample.record.summary = nil
+        let old = try RecordLine(json: Array(sample.json().utf8).span.bytes)
+        #expect(old.record.summary == nil)
+        #expect(try sample.text("info").hasSuffix(" id=7 {jabber:iq:roster}query; 1.2 kB 38 ms\n"))
+    }
+
+    @Test func anItemTooLargeToBeReadIsToldByItsHead() {
+        var harness = SessionHarness(options: SessionOptions(level: .info))
+        harness.say(Array(Conversations.plainLogin.prefix(10)))
+        let rest = String(repeating: "x", count: 300 << 10)
+        harness.recv("<message><event xmlns='http://jabber.org/protocol/pubsub#event'><a>\(rest)</a></event></message>")
+        #expect(harness.told.last?.record.summary == "{http://jabber.org/protocol/pubsub#event}event")
+    }
+
+    @Test func nothingIsReadForALogThatTellsOfNoStanza() {
+        var harness = SessionHarness(options: SessionOptions(level: .warn))
+        harness.say(Conversations.plainLogin)
+        #expect(harness.told.allSatisfy { $0.record.summary == nil })
+    }
+}

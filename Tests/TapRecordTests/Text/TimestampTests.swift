@@ -1,0 +1,91 @@
+import TapRecord
+import TapTestKit
+import Testing
+
+@Suite struct TimestampTests {
+    private func text(_ nanoseconds: Int64) -> String {
+        var writer = TimestampWriter()
+        return line { writer.append(Timestamp(nanoseconds: nanoseconds), to: &$0) }
+    }
+
+    // Seconds taken from GNU date.
+    @Test(arguments: [
+        (0, "1970-01-01T00:00:00.000000000Z"),
+        (1, "1970-01-01T00:00:00.000000001Z"),
+        (-1, "1969-12-31T23:59:59.999999999Z"),
+        (951_782_399_000_000_000, "2000-02-28T23:59:59.000000000Z"),
+        (951_782_400_000_000_000, "2000-02-29T00:00:00.000000000Z"),
+        (1_795_281_762_102_345_678, "2026-11-21T17:22:42.102345678Z"),
+        (4_107_542_400_000_000_000, "2100-03-01T00:00:00.000000000Z"),
+        (-2_203_891_200_000_000_000, "1900-03-01T00:00:00.000000000Z"),
+        (Int64.max, "2262-04-11T23:47:16.854775807Z"),
+        (Int64.min, "1677-09-21T00:12:43.145224192Z"),
+    ])
+    func knownTimes(nanoseconds: Int64, text: String) {
+        #expect(self.text(nanoseconds) == text)
+        #expect(Timestamp(rfc3339: text)?.nanoseconds == nanoseconds)
+    }
+
+    @Test func randomTimesComeBack() {
+        var random = SeededGenerator(seed: 2)
+        var writer = TimestampWriter()
+        for _ in 0..<5000 {
+            let time = Timestamp(nanoseconds: .random(in: .min ... .max, using: &random))
+            let text = line { writer.append(time, to: &$0) }
+            #expect(Timestamp(rfc3339: text) == time, "\(text)")
+        }
+    }
+
+    @Test func everyDayOfFiveCenturiesComesAfterTheOneBefore() {
+        var days = 0
+        for year in 1700..<2200 {
+            for month in 1...12 {
+                for day in 1...31 {
+                    let text = "\(year)-\(month < 10 ? "0" : "")\(month)-\(day < 10 ? "0" : "")\(day)T00:00:00Z"
+                    guard let time = Timestamp(rfc3339: text) else { continue }
+                    #expect(time.nanoseconds == Int64(days - 98_615) * 86_400_000_000_000, "\(text)")
+                    days += 1
+                }
+            }
+        }
+        #expect(days == 182_621)
+    }
+
+    @Test(arguments: [
+        ("2026-11-21T17:22:42Z", 0), ("2026-11-21T17:22:42.1Z", 100_000_000), ("2026-11-21T17:22:42.000000001Z", 1),
+    ])
+    func shortFractionsAreRead(text: String, fraction: Int64) {
+        #expect(Timestamp(rfc3339: text)?.nanoseconds == 1_795_281_762_000_000_000 + fraction)
+    }
+
+    @Test(arguments: [
+        "", "Z", "2026-11-21", "2026-11-21T17:22:42", "2026-11-21t17:22:42Z", "2026-11-21T17:22:42z",
+        "2026-11-21 17:22:42Z", "2026-11-21T17:22:42+00:00", "2026-11-21T17:22:42.Z", "2026-11-21T17:22:42.1234567890Z",
+        "2026-13-01T00:00:00Z", "2026-00-01T00:00:00Z", "2026-02-29T00:00:00Z", "1900-02-29T00:00:00Z",
+        "2026-04-31T00:00:00Z", "2026-01-00T00:00:00Z", "2026-01-32T00:00:00Z", "2026-01-01T24:00:00Z",
+        "2026-01-01T00:60:00Z", "2016-12-31T23:59:60Z", "2026-1-01T00:00:00Z0", "2026-01-01T00:00:00,5Z",
+        "+026-01-01T00:00:00Z", "2026-01-01T00:00:0 Z", "2026-01-01T00:00:00.-1Z", "２026-01-01T00:00:00Z",
+        "2262-04-11T23:47:16.854775808Z", "1677-09-21T00:12:43.145224191Z", "9999-12-31T23:59:59Z",
+        "0000-01-01T00:00:00Z",
+    ])
+    func anythingElseIsRefused(text: String) {
+        #expect(Timestamp(rfc3339: text) == nil)
+    }
+
+    @Test func timeOfDayIsCutToMilliseconds() {
+        var writer = TimestampWriter()
+        func text(_ nanoseconds: Int64) -> String {
+            line { writer.appendTimeOfDay(Timestamp(nanoseconds: nanoseconds), to: &$0) }
+        }
+        #expect(text(1_795_281_762_102_999_999) == "17:22:42.102")
+        #expect(text(1_795_281_762_999_999_999) == "17:22:42.999")
+        #expect(text(1_795_281_763_000_000_000) == "17:22:43.000")
+        #expect(text(-1) == "23:59:59.999")
+        // A clock set back: the cache must not hold on to the later second.
+        #expect(text(1_795_281_762_102_000_000) == "17:22:42.102")
+    }
+
+    @Test func timesAreOrdered() {
+        #expect(Timestamp(nanoseconds: -1) < Timestamp(nanoseconds: 0))
+    }
+}
