@@ -2,16 +2,20 @@ internal import Synchronization
 internal import TapRecord
 import XMPPCore
 
-/// One direction of a session: its decoder, how far its bytes have been passed on, and by which rule.
+/// One direction of a session: what has come, what of it has gone out, and by which rule the rest goes.
+///
+/// Bytes go out in the order in which they came, each once, unless an item is skipped.
 struct DirectionRelay: ~Copyable {
     /// How bytes pass.
-    enum Mode: Equatable {
-        /// An item is passed on when it is complete and has been looked at.
+    enum Mode {
+        /// An item goes out when it is complete and has been looked at.
         case store
-        /// Bytes are passed on as they come, and looked at after.
+        /// Bytes go out as they come and are looked at afterwards.
         case cutThrough
-        /// Bytes are passed on and not decoded.
-        case opaque(Opacity)
+        /// The item of which a part has gone out goes on as it comes; the next one is stored.
+        case draining
+        /// Bytes go out and are not decoded, from this offset in the leg on.
+        case opaque(Opacity, from: UInt64)
     }
 
     /// Why bytes are not decoded.
@@ -39,23 +43,32 @@ struct DirectionRelay: ~Copyable {
         }
     }
 
-    /// Has a pipe handed over by its address: to read one field the compiler would otherwise load them all.
+    /// What is still to go out of an item.
+    enum Outgoing {
+        case nothing
+        /// All of it: ``decoder`` has its bytes.
+        case item
+        /// The end of it, since the beginning has gone.
+        case rest([UInt8])
+    }
+
+    /// Has a relay handed over by its address: to read one field the compiler would otherwise load them all.
     private let anchor = Atomic<Bool>(false)
     let direction: Direction
-    var mode = Mode.store
-    var decoder: StreamDecoder
-    /// Offset in the leg up to which bytes have been passed on.
-    var forwarded: UInt64 = 0
+    private(set) var mode = Mode.store
+    private(set) var decoder: StreamDecoder
     /// Bytes that have arrived.
-    var received: UInt64 = 0
-    /// Offset in the leg from which on bytes were not decoded.
-    var opaqueFrom: UInt64?
+    private(set) var received: UInt64 = 0
+    /// Offset in the leg up to which bytes have gone out or were skipped.
+    private var forwarded: UInt64 = 0
+    /// Items that wait for an event, and go out before all that follows them.
+    private(set) var buffered: [UInt8]?
+    private var isHolding = false
+
+    // What the session has noticed about the direction.
+
     /// Runs over bytes that are told without being shown.
     var digest: (any Digest)?
-    /// No item is looked at until the session says so: what arrives waits.
-    var isHeld = false
-    /// The item kept back, where it is held at one.
-    var held: [UInt8]?
     /// The decoder may have another event.
     var hasInput = false
     /// The stream's end tag has passed.
@@ -76,7 +89,13 @@ struct DirectionRelay: ~Copyable {
         decoder = StreamDecoder(limits: limits, outline: outline)
     }
 
-    /// Bytes that have arrived and wait.
+    /// The limits of what is decoded; change them at an event.
+    var limits: StreamLimits {
+        get { decoder.limits }
+        set { decoder.limits = newValue }
+    }
+
+    /// Bytes that have arrived and belong to no event yet.
     var waiting: Int { decoder.pendingCount }
 
     /// Whether the peer that the bytes come from is gone: what has not passed will not be missed.
@@ -87,10 +106,149 @@ struct DirectionRelay: ~Copyable {
         }
     }
 
+    /// Whether an item is still here as a whole when it is looked at, so that anything may become of it.
+    var isStoring: Bool {
+        if case .store = mode { return true }
+        return false
+    }
+
+    var isCutThrough: Bool {
+        if case .cutThrough = mode { return true }
+        return false
+    }
+
     /// Whether bytes pass without being decoded.
     var isOpaque: Bool {
         if case .opaque = mode { return true }
         return false
+    }
+
+    /// No item is looked at until the session says so: what arrives waits.
+    var isHeld: Bool { isHolding && isStoring }
+
+    // MARK: Bytes in
+
+    /// Counts bytes that have arrived; whether they are the first.
+    mutating func count(_ bytes: Int) -> Bool {
+        defer { received += UInt64(bytes) }
+        return received == 0
+    }
+
+    /// Takes the bytes of one read, which have been counted.
+    mutating func take(_ bytes: Span<UInt8>) -> Disposition {
+        switch mode {
+        case .opaque:
+            forwarded = received
+            return .relay
+        case .cutThrough:
+            decoder.append(bytes)
+            hasInput = true
+            forwarded = received
+            return .relay
+        case .store, .draining:
+            decoder.append(bytes)
+            hasInput = true
+            return .keep
+        }
+    }
+
+    /// The next event; nil when more bytes are needed.
+    @inline(__always)
+    mutating func next() -> StreamEvent? { decoder.next() }
+
+    /// What is left when no more bytes will come; nil where nothing is.
+    mutating func finish() -> StreamEvent? { decoder.finish() }
+
+    // MARK: Bytes out
+
+    /// Lets the last event's item go out, as far as it has not.
+    mutating func pass(_ event: StreamEvent) -> Outgoing {
+        let end = event.position + event.length
+        let gone = forwarded
+        skip(event)
+        guard end > gone, !event.isTruncated else { return .nothing }
+        guard gone > event.position else { return .item }
+        var rest: [UInt8] = []
+        rest.append(decoder.bytes.extracting(Int(gone - event.position)...))
+        return .rest(rest)
+    }
+
+    /// Lets the last event's item go no further.
+    mutating func skip(_ event: StreamEvent) {
+        let end = event.position + event.length
+        forwarded = max(forwarded, end)
+        // Of an item beyond the limit the fragments are not its end.
+        if case .draining = mode, case .item = event.kind, end == forwarded { mode = .store }
+    }
+
+    /// Stores the last event's item until ``takeBuffered()``.
+    mutating func buffer(_ event: StreamEvent) {
+        skip(event)
+        var bytes = buffered ?? []
+        buffered = nil
+        bytes.append(decoder.bytes)
+        buffered = bytes
+    }
+
+    /// Puts other bytes in the place of what is stored.
+    mutating func setBuffered(_ bytes: [UInt8]?) { buffered = bytes }
+
+    /// Takes what was stored.
+    mutating func takeBuffered() -> [UInt8]? {
+        defer { buffered = nil }
+        return buffered
+    }
+
+    /// Takes what belongs to no event yet and has not gone out, to go out now; nil where that is nothing.
+    mutating func takeRest() -> [UInt8]? {
+        let start = max(forwarded, decoder.position)
+        let end = decoder.position + UInt64(decoder.pendingCount)
+        guard start < end else { return nil }
+        forwarded = end
+        var rest: [UInt8] = []
+        rest.append(decoder.pending.extracting(Int(start - decoder.position)...))
+        return rest
+    }
+
+    // MARK: Modes
+
+    /// Lets items wait that are stored, until ``release()``. Bytes that pass as they come cannot wait: they have gone.
+    mutating func hold() { if !isCutThrough { isHolding = true } }
+
+    /// Goes on with items that wait.
+    mutating func release() {
+        isHolding = false
+        hasInput = true
+    }
+
+    /// Lets bytes pass as they come, at once; what waits is taken by ``takeRest()``.
+    mutating func enterCutThrough() {
+        mode = .cutThrough
+        isHolding = false
+    }
+
+    /// Stores items from the next boundary on.
+    mutating func leaveCutThrough() {
+        guard isCutThrough else { return }
+        mode = waiting == 0 && decoder.isBetweenItems ? .store : .draining
+    }
+
+    /// Ceases to decode; what waits is taken by ``takeRest()``.
+    mutating func turnOpaque(_ why: Opacity) { mode = .opaque(why, from: decoder.position) }
+
+    /// Gives up the decoder of bytes that are not decoded, with what it has kept.
+    mutating func dropIdleDecoder() {
+        if isOpaque, waiting > 0 { decoder = StreamDecoder() }
+    }
+
+    /// Begins anew: what comes from here on is what TLS carried.
+    mutating func enterTLS() {
+        decoder.restart()
+        mayRestart = decoder.epoch > 0
+        buffered = nil
+        mode = .store
+        forwarded = decoder.position
+        release()
     }
 }
 

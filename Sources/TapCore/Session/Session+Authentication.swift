@@ -3,14 +3,13 @@ import XMPPCore
 
 // SASL (RFC 6120 §6) and SASL2 (XEP-0388), as far as relaying and telling them goes.
 extension Session {
-    /// - Parameter isTaken: Whether the element stays here, since the login is ended here.
-    mutating func handleSASL(_ event: StreamEvent, _ direction: Direction, isTaken: Bool = false) {
-        guard let element = parse(direction), let step = decodeStep(element, direction) else {
+    /// - Parameter element: The element, where it has been parsed.
+    mutating func handleSASL(_ event: StreamEvent, _ direction: Direction, _ element: Element? = nil) {
+        guard let element = element ?? parse(direction), let step = decodeStep(element, direction) else {
             return recordItem(event, direction, .element, level: .info, part: .sasl)
         }
         var record = makeRecord(event, direction, .element, level: .info, part: .sasl)
         record.sasl = step.details
-        if isTaken { record.action = Record.answered }
         switch step.kind {
         case .begin:
             info.authentication = .none
@@ -35,7 +34,7 @@ extension Session {
         info.authentication = .succeeded
         noteBindingOutcome(accepted: true)
         // Before authentication a stranger had little room; from here on the session has its own.
-        for direction in Direction.allCases { directions[direction].decoder.limits = options.limits }
+        for direction in Direction.allCases { directions[direction].limits = options.limits }
         guard element.namespace.isSASL2 else { return phase = .restarting }
         phase = .binding
         handleSASL2Success(element, event)

@@ -108,22 +108,26 @@ extension Session {
         return one.asciiDomain == two.asciiDomain
     }
 
-    /// Ends a session whose client names another domain than the one that was chosen; whether it did.
-    mutating func refuseOtherDomain(_ event: StreamEvent) -> Bool {
-        guard let chosenDomain, !isRefusing, let to = text(event.head.to, .send), !Self.isSame(chosenDomain, to) else {
-            return false
-        }
-        login?.refusal = "the session is for \(chosenDomain), and the client asks for another domain"
-        note(
-            .error,
-            .error,
-            code: "host-unknown",
-            "the session is for \(chosenDomain), a new stream for \(tools.redactor.disclose(address: to))",
-            condition: .hostUnknown,
-            direction: .send
+    /// A header in which the client names another domain than the one that was chosen.
+    func interceptOtherDomain(_ event: StreamEvent, _ kind: StanzaScanner.Item.Kind, _ direction: Direction)
+        -> ItemDecision?
+    {
+        guard kind == .header, direction == .send, let chosenDomain, !isRefusing,
+            let to = text(event.head.to, .send), !Self.isSame(chosenDomain, to)
+        else { return nil }
+        return .refuse(
+            Refusal(
+                answer: .streamError(
+                    .hostUnknown,
+                    "This session is for \(chosenDomain) and cannot change to another domain."
+                ),
+                code: "host-unknown",
+                message: "the session is for \(chosenDomain), a new stream for \(tools.redactor.disclose(address: to))",
+                condition: .hostUnknown,
+                direction: .send,
+                diagnosis: "the session is for \(chosenDomain), and the client asks for another domain"
+            )
         )
-        refuse(.hostUnknown, "This session is for \(chosenDomain) and cannot change to another domain.")
-        return true
     }
 
     /// The same for the server name of a ClientHello: TLS is told in its own terms.

@@ -69,7 +69,7 @@ extension Session {
         identifyClient()
         login = nil
         for direction in Direction.allCases {
-            directions[direction].decoder.limits = options.limits
+            directions[direction].limits = options.limits
             cutThrough(direction)
         }
         becameReady()

@@ -50,29 +50,18 @@ extension Session {
         self.now = now
         guard !bytes.isEmpty, !isFinished else { return .keep }
         if options.level >= .trace { traceChunk(direction, bytes) }
-        directions[direction].received += UInt64(bytes.count)
+        let isFirst = directions[direction].count(bytes.count)
         liveness.lastReceived = now.monotonic
         count(direction, bytes.count)
-        if directions[direction].received == UInt64(bytes.count) {
+        if isFirst {
             lookAtFirstBytes(direction, bytes)
             if isFinished { return .keep }
         }
-        switch directions[direction].mode {
-        case .opaque(let why):
+        if case .opaque(let why, _) = directions[direction].mode {
             lookIntoOpaque(direction, bytes)
             if isFinished || drops(why) { return .keep }
-            directions[direction].forwarded += UInt64(bytes.count)
-            return .relay
-        case .cutThrough:
-            directions[direction].decoder.append(bytes)
-            directions[direction].hasInput = true
-            directions[direction].forwarded += UInt64(bytes.count)
-            return .relay
-        case .store:
-            directions[direction].decoder.append(bytes)
-            directions[direction].hasInput = true
-            return .keep
         }
+        return directions[direction].take(bytes)
     }
 
     /// No more bytes will come on a leg. Told a second time where a peer that had only ceased to send is gone.
@@ -121,16 +110,14 @@ extension Session {
 
     /// Goes on with a direction that was held.
     public mutating func release(_ direction: Direction) {
-        if let held = directions[direction].held { enqueue(.send(direction.destination, held)) }
-        directions[direction].held = nil
-        directions[direction].isHeld = false
-        directions[direction].hasInput = true
+        if let items = directions[direction].takeBuffered() { enqueue(.send(direction.destination, items)) }
+        directions[direction].release()
     }
 
     /// Holds a direction whose items are stored: those that follow wait, and so does the leg once enough waits. Nothing
     /// happens to one whose bytes pass as they come: they would pile up here, already passed.
     public mutating func hold(_ direction: Direction) {
-        if directions[direction].mode == .store { directions[direction].isHeld = true }
+        directions[direction].hold()
     }
 
     /// Whether no login is waited for any more: the session is open, serves for checking keys of dialback, or cannot be
@@ -151,7 +138,7 @@ extension Session {
     /// Whether the leg may be read: false while what it brought has to wait.
     public func wantsBytes(from leg: Leg) -> Bool {
         let direction = leg.inbound
-        guard directions[direction].mode == .store else { return true }
+        guard directions[direction].isStoring else { return true }
         let isWaiting = directions[direction].isHeld || leg == .client && !isConnected && !isRefusing
         return !isWaiting || directions[direction].waiting < options.waitingBytes
     }

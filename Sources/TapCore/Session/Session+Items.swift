@@ -3,56 +3,139 @@ import XMPPCore
 
 // What each item does to the session.
 extension Session {
-    /// One event of a decoder: passed on, understood, recorded.
+    /// One event of a decoder: decided on, passed on, understood, recorded.
     mutating func handle(_ event: StreamEvent, _ direction: Direction) {
         switch event.kind {
         case .item(let kind):
-            if kind == .element, event.isTruncated, directions[direction].mode == .store {
-                return refuseOversize(event, direction)
+            // Nothing alters a stanza that passes as it comes.
+            if kind == .element, event.head.kind != .nonza, directions[direction].isCutThrough {
+                return understand(event, kind, direction)
             }
-            if kind == .header, direction == .send, refuseOtherDomain(event) || refusesClearStream() { return }
-            if kind == .element, refusesClearElement(event, direction) { return }
-            if asymmetric != nil, takesAside(event, kind, direction) { return }
-            if kind == .element, direction == .recv, isFeatures(event) { return passFeatures(event) }
-            if kind == .element, bridges(event, direction) { return }
-            if kind == .element, refusesConsent(event, direction) { return }
-            if kind == .whitespace, keepsWhiteSpace(event, direction) { return }
-            if shouldHold(event, direction) { holdItem(event, direction) } else { forward(event, direction) }
-            if event.head.isUnusual { compareReaders(event, kind, direction) }
-            switch kind {
-            case .declaration: recordItem(event, direction, .declaration, level: .verbose)
-            case .whitespace: recordItem(event, direction, .whitespace, level: .verbose)
-            case .header: handleHeader(event, direction)
-            case .element: handleElement(event, direction)
-            case .end: handleStreamEnd(event, direction)
-            }
+            var reading = ItemReading.none
+            let decision = decide(event, kind, direction, &reading)
+            apply(decision, to: event, direction)
+            if case .refuse = decision {} else { understand(event, kind, direction, decision, reading) }
+            action = nil
         case .fragment(let isFirst):
-            // In cut-through the piece has passed; where items are stored it must not, and the item is refused.
-            if directions[direction].mode == .store {
-                if isFirst { refuseOversize(event, direction) }
-            } else {
-                digest(direction, isFirst: isFirst)
+            // Where items are stored the beginning of one beyond the limit ends the session.
+            guard directions[direction].isStoring else {
+                apply(.pass, to: event, direction)
+                return digest(direction, isFirst: isFirst)
             }
+            if isFirst { apply(.refuse(oversize(event, direction)), to: event, direction) }
         case .fault(let fault): handleFault(fault, event, direction)
         case .torn: recordTorn(event, direction)
         }
     }
 
-    private mutating func refuseOversize(_ event: StreamEvent, _ direction: Direction) {
-        let limit = directions[direction].decoder.limits.itemBytes
+    // MARK: Deciding
+
+    /// What happens to an item: the interceptors in the order in which they speak, of whom the first decides.
+    private mutating func decide(
+        _ event: StreamEvent,
+        _ kind: StanzaScanner.Item.Kind,
+        _ direction: Direction,
+        _ reading: inout ItemReading
+    ) -> ItemDecision {
+        let decision =
+            interceptOversize(event, kind, direction)
+            ?? interceptOtherDomain(event, kind, direction)
+            ?? interceptClear(event, kind, direction)
+            ?? interceptAsymmetricTLS(event, kind, direction, &reading)
+            ?? interceptFeatures(event, kind, direction, &reading)
+            ?? interceptLogin(event, kind, direction, &reading)
+            ?? interceptConsent(event, kind, direction)
+            ?? interceptWhitespace(event, kind, direction)
+            // Here, last, is the place of rules: they see what xmpptap itself lets pass.
+            ?? .pass
+        if case .refuse = decision { return decision }
+        // What has gone out, if only in part, cannot be kept any more; nor is anything put in where the session is refused.
+        return directions[direction].isStoring && !isRefusing ? decision : .pass
+    }
+
+    /// Carries out what was decided: the one place that lets an item go out or keeps it.
+    private mutating func apply(_ decision: ItemDecision, to event: StreamEvent, _ direction: Direction) {
+        action = decision.action
+        switch decision {
+        case .pass:
+            // A session that is refused has no server to pass anything to.
+            guard !isRefusing else { return }
+            switch directions[direction].pass(event) {
+            case .nothing: break
+            case .item: enqueue(.forward(direction))
+            case .rest(let bytes): enqueue(.send(direction.destination, bytes))
+            }
+        case .replace(let edited):
+            directions[direction].skip(event)
+            enqueue(.send(direction.destination, edited.bytes))
+        case .buffer(.serverTLS):
+            directions[direction].buffer(event)
+            hold(direction)
+            enqueue(.held(direction))
+        case .buffer(.features): directions[direction].buffer(event)
+        case .buffer(.restart), .drop, .answer: directions[direction].skip(event)
+        case .refuse(let refusal):
+            if let part = refusal.itemPart { recordItem(event, direction, .element, level: .info, part: part) }
+            refuse(refusal)
+        }
+    }
+
+    // MARK: Understanding
+
+    /// Records an item on which was decided, and takes note of what it says.
+    private mutating func understand(
+        _ event: StreamEvent,
+        _ kind: StanzaScanner.Item.Kind,
+        _ direction: Direction,
+        _ decision: ItemDecision,
+        _ reading: ItemReading
+    ) {
+        switch reading {
+        case .none: understand(event, kind, direction)
+        case .asymmetricTLS(let offer): advanceAsymmetricTLS(event, kind, direction, offer)
+        case .features(let offer): handleFeatures(event, offer, decision)
+        case .login(let step): handleBridged(step, event, direction)
+        }
+    }
+
+    /// The same for an item that is like any other.
+    mutating func understand(_ event: StreamEvent, _ kind: StanzaScanner.Item.Kind, _ direction: Direction) {
+        if event.head.isUnusual { compareReaders(event, kind, direction) }
+        switch kind {
+        case .declaration: recordItem(event, direction, .declaration, level: .verbose)
+        case .whitespace: recordItem(event, direction, .whitespace, level: .verbose)
+        case .header: handleHeader(event, direction)
+        case .element: handleElement(event, direction)
+        case .end: handleStreamEnd(event, direction)
+        }
+    }
+
+    // MARK: Limits
+
+    /// An item beyond the limit that was not to go out before it had been looked at.
+    private func interceptOversize(_ event: StreamEvent, _ kind: StanzaScanner.Item.Kind, _ direction: Direction)
+        -> ItemDecision?
+    {
+        guard kind == .element, event.isTruncated, directions[direction].isStoring else { return nil }
+        return .refuse(oversize(event, direction))
+    }
+
+    private func oversize(_ event: StreamEvent, _ direction: Direction) -> Refusal {
+        let limit = directions[direction].limits.itemBytes
         let isStranger = limit == options.unauthenticatedLimits.itemBytes
         let words = "\(limit) bytes, the limit \(isStranger ? "before authentication" : "of a session")"
-        note(
-            .error,
-            .error,
+        return Refusal(
+            answer: .streamError(.policyViolation, "An item is larger than \(words).", fault: direction),
             code: ScanFault.Code.itemTooLong.rawValue,
-            "an item longer than \(words), at offset \(event.offset) of stream \(event.epoch); the session is closed",
+            message:
+                "an item longer than \(words), at offset \(event.offset) of stream \(event.epoch); the session is closed",
             condition: .policyViolation,
-            direction: direction
+            direction: direction,
+            diagnosis: "an item of the \(direction.source.name) is larger than \(words)"
         )
-        login?.refusal = "an item of the \(direction.source.name) is larger than \(words)"
-        refuse(.policyViolation, "An item is larger than \(words).", fault: direction)
     }
+
+    // MARK: Faults
 
     /// Some clients say goodbye twice, which harms nobody.
     private func isRepeatedEnd(_ fault: ScanFault, _ direction: Direction) -> Bool {

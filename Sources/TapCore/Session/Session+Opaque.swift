@@ -15,7 +15,7 @@ extension Session {
 
     /// Bytes that pass undecoded: of TLS what it says in clear is read, of all else a digest is kept.
     mutating func lookIntoOpaque(_ direction: Direction, _ bytes: Span<UInt8>) {
-        guard case .opaque(let why) = directions[direction].mode else { return }
+        guard case .opaque(let why, _) = directions[direction].mode else { return }
         guard why != .tls else { return lookIntoTLS(direction, bytes) }
         if options.redaction.showsRawBytes { return showBytes(direction, bytes, why) }
         if directions[direction].digest == nil { directions[direction].digest = run.makeByteDigest() }
@@ -56,7 +56,7 @@ extension Session {
         var record = makeRecord(.tls, .info, part: .tls)
         record.direction = direction
         record.leg = direction.source
-        record.offset = directions[direction].opaqueFrom ?? 0
+        if case .opaque(_, let from) = directions[direction].mode { record.offset = from }
         switch result {
         case .needMore: break
         case .hello(let hello):
@@ -82,7 +82,7 @@ extension Session {
         var record = makeRecord(.bytes, .verbose, part: .session)
         record.direction = direction
         record.leg = direction.source
-        record.offset = directions[direction].forwarded
+        record.offset = directions[direction].received - UInt64(bytes.count)
         record.length = UInt64(bytes.count)
         record.code = why.code
         var copy: [UInt8] = []
@@ -116,9 +116,9 @@ extension Session {
 
     /// What passed undecoded, told when the session ends.
     mutating func recordOpaqueBytes(_ direction: Direction) {
-        guard case .opaque(let why) = directions[direction].mode, let from = directions[direction].opaqueFrom,
-            directions[direction].received > from
-        else { return }
+        guard case .opaque(let why, let from) = directions[direction].mode, directions[direction].received > from else {
+            return
+        }
         let isTLS = why == .tls
         // What comes late at an ordinary logout is nothing to be told of at info.
         let level = why == .ended ? Level.verbose : .info

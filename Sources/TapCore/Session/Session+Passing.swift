@@ -3,51 +3,12 @@ import XMPPCore
 
 // How bytes pass: whole items, as they come, undecoded; and how their end is passed on.
 extension Session {
-    /// Passes on an item that is complete, if its bytes have not passed already.
-    mutating func forward(_ event: StreamEvent, _ direction: Direction) {
-        guard !isRefusing else { return }
-        let end = event.position + event.length
-        guard end > directions[direction].forwarded, !event.isTruncated else { return }
-        directions[direction].forwarded = end
-        enqueue(.forward(direction))
-    }
-
-    /// Passes on bytes of this program's in the place of an item; false where the item has passed already, or will not.
-    mutating func forward(_ event: StreamEvent, _ direction: Direction, as bytes: [UInt8]) -> Bool {
-        let end = event.position + event.length
-        guard !isRefusing, directions[direction].mode == .store, end > directions[direction].forwarded else {
-            return false
-        }
-        directions[direction].forwarded = end
-        enqueue(.send(direction.destination, bytes))
-        return true
-    }
-
-    /// Whether an item is kept back until ``Session/release(_:)``.
-    func shouldHold(_ event: StreamEvent, _ direction: Direction) -> Bool {
-        guard options.holdsProceed, direction == .recv, event.head.namespace.namespace == .tls,
-            case .startingTLS = phase,
-            case .none = tls
-        else { return false }
-        return isNamed("proceed", event, direction)
-    }
-
-    /// Keeps an item back, and all that follows it.
-    mutating func holdItem(_ event: StreamEvent, _ direction: Direction) {
-        var bytes: [UInt8] = []
-        bytes.append(directions.bytes(direction))
-        directions[direction].held = bytes
-        directions[direction].forwarded = event.position + event.length
-        hold(direction)
-        enqueue(.held(direction))
-    }
-
     /// Passes bytes as they come from now on, beginning with those of an item that is not complete yet.
     mutating func cutThrough(_ direction: Direction) {
-        guard directions[direction].mode == .store else { return }
+        guard !directions[direction].isCutThrough, !directions[direction].isOpaque else { return }
         if directions[direction].isHeld { release(direction) }
         guard options.onUnparsable == .relay else { return }
-        directions[direction].mode = .cutThrough
+        directions[direction].enterCutThrough()
         note(
             .note,
             .trace,
@@ -56,18 +17,26 @@ extension Session {
             direction: direction,
             part: .net
         )
-        flushPending(direction)
+        flushRest(direction)
     }
 
-    /// Passes on what waits of an incomplete item, after the commands of the current event.
-    private mutating func flushPending(_ direction: Direction) {
-        let position = directions[direction].decoder.position
-        let waiting = directions[direction].waiting
-        guard waiting > 0, directions[direction].forwarded <= position else { return }
-        var pending: [UInt8] = []
-        pending.append(directions.pending(direction))
-        directions[direction].forwarded = position + UInt64(waiting)
-        enqueue(.send(direction.destination, pending))
+    /// Passes items when they are complete, from the next one on: an item of which a part has passed goes on as it comes.
+    mutating func storeAndForward(_ direction: Direction) {
+        guard directions[direction].isCutThrough else { return }
+        directions[direction].leaveCutThrough()
+        note(
+            .note,
+            .trace,
+            code: "store-and-forward",
+            "items pass when they are complete, from the next one on",
+            direction: direction,
+            part: .net
+        )
+    }
+
+    /// Passes on what has come of an incomplete item and has not passed, after the commands of the current event.
+    mutating func flushRest(_ direction: Direction) {
+        if let rest = directions[direction].takeRest() { enqueue(.send(direction.destination, rest)) }
     }
 
     /// Stops decoding a direction: what waits, and all that comes, passes as it is.
@@ -79,12 +48,10 @@ extension Session {
                 direction == .send
                 ? (send: position, recv: directions.recv.received) : (send: directions.send.received, recv: position)
         }
-        if !drops(why) { flushPending(direction) }
+        if !drops(why) { flushRest(direction) }
         var rest: [UInt8] = []
         rest.append(directions.pending(direction))
-        directions[direction].mode = .opaque(why)
-        directions[direction].opaqueFrom = position
-        directions[direction].isHeld = false
+        directions[direction].turnOpaque(why)
         if !rest.isEmpty { lookIntoOpaque(direction, rest.span) }
     }
 
@@ -94,8 +61,8 @@ extension Session {
         directions[direction].hasPassedEnd = true
         let isHeld = directions[direction].isHeld
         if !directions[direction].isOpaque, !isHeld {
-            if let event = directions[direction].decoder.finish() { handle(event, direction) }
-            if !directions[direction].isOpaque { flushPending(direction) }
+            if let event = directions[direction].finish() { handle(event, direction) }
+            if !directions[direction].isOpaque { flushRest(direction) }
         }
         judgeEnd(direction, end)
         switch end {

@@ -60,7 +60,7 @@ extension Session {
         record.length = event.length
         record.chunks = event.chunks
         record.isTruncated = event.isTruncated
-        if asymmetric?.isKeeping == true { record.action = "buffered" }
+        if let action { record.action = action }
         contentSource = direction == .send ? .send : .recv
         guard !event.isTruncated else {
             record.digest = takeDigest(direction)

@@ -32,10 +32,34 @@ extension Session {
         if info.domain != nil { answerRefused() }
     }
 
+    /// Ends the session for what a peer has said.
+    mutating func refuse(_ refusal: Refusal) {
+        if let diagnosis = refusal.diagnosis { login?.refusal = diagnosis }
+        if let cause = refusal.cause { login?.refusalCause = cause }
+        note(
+            .error,
+            .error,
+            code: refusal.code,
+            refusal.message,
+            condition: refusal.condition,
+            direction: refusal.direction,
+            part: refusal.part
+        )
+        switch refusal.answer {
+        case .streamError(let condition, let text, let fault): refuse(condition, text, fault: fault)
+        case .tlsFailure:
+            info.ending = .tap(condition: StreamErrorCondition.policyViolation.rawValue)
+            sayFailure()
+            enqueue(.finish(.client))
+            enqueue(.finish(.server))
+            finish(reset: false)
+        }
+    }
+
     /// Whether what has been passed on ends with a whole item that is not the last, so that another may follow.
     private func mayInsert(_ direction: Direction) -> Bool {
         guard !directions[direction].hasClosedStream else { return false }
-        return directions[direction].mode == .store || directions[direction].decoder.isBetweenItems
+        return directions[direction].isStoring || directions[direction].decoder.isBetweenItems
     }
 
     /// Answers the header of a client that is refused.

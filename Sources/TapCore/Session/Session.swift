@@ -39,6 +39,8 @@ public struct Session: ~Copyable {
     var tls = TLSProgress.none
     /// TLS that does not begin on both legs together, until it has begun.
     var asymmetric: AsymmetricTLS?
+    /// What was done to the item at hand, as its record says it; nil for one that passes.
+    var action: String?
     /// Keys of dialback are checked by this stream (XEP-0220 §2.3): it need not carry anything else.
     var isVerifying = false
     /// Stanzas of both servers go by this stream (XEP-0288).
@@ -143,9 +145,7 @@ public struct Session: ~Copyable {
 
     /// The decoder of a direction that has turned opaque goes when the commands that speak of its bytes are performed.
     private mutating func dropIdleDecoders() {
-        for direction in Direction.allCases where directions[direction].isOpaque && directions[direction].waiting > 0 {
-            directions[direction].decoder = StreamDecoder()
-        }
+        for direction in Direction.allCases { directions[direction].dropIdleDecoder() }
     }
 
     /// Looks at one item of a direction; false when there is nothing to look at.
@@ -160,8 +160,9 @@ public struct Session: ~Copyable {
             passEnd(direction)
             return !queue.isEmpty
         }
-        guard !directions[direction].isOpaque, let event = directions[direction].decoder.next() else {
+        guard !directions[direction].isOpaque, let event = directions[direction].next() else {
             directions[direction].hasInput = false
+            if case .draining = directions[direction].mode { flushRest(direction) }
             if directions[direction].end != nil { passEnd(direction) }
             return directions[direction].hasInput || !queue.isEmpty
         }

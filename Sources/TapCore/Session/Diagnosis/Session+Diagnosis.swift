@@ -79,5 +79,10 @@ extension Session {
 
 extension DirectionRelay {
     /// Whether the stream goes on where nobody can read it: how it went there cannot be told.
-    fileprivate var isUnreadable: Bool { mode == .opaque(.tls) || mode == .opaque(.compression) }
+    fileprivate var isUnreadable: Bool {
+        switch mode {
+        case .opaque(.tls, _), .opaque(.compression, _): true
+        default: false
+        }
+    }
 }

@@ -19,28 +19,49 @@ extension Session {
         return edit
     }
 
-    /// Features have come. What is known of the server is what it offers, whatever of it is passed on.
-    mutating func passFeatures(_ event: StreamEvent) {
-        guard let element = parse(.recv), let offer = StreamFeatures(element) else {
-            forward(event, .recv)
+    /// Features that come from the server: refused, or passed on with what is to be changed in them.
+    mutating func interceptFeatures(
+        _ event: StreamEvent,
+        _ kind: StanzaScanner.Item.Kind,
+        _ direction: Direction,
+        _ reading: inout ItemReading
+    ) -> ItemDecision? {
+        guard kind == .element, direction == .recv, isFeatures(event) else { return nil }
+        let offer = parse(.recv).flatMap { StreamFeatures($0) }
+        reading = .features(offer)
+        guard let offer else { return nil }
+        if let refusal = refusal(of: offer) { return .refuse(refusal) }
+        let edit = wantedEdit(offer)
+        guard !edit.isEmpty else { return nil }
+        do throws(FeaturesEdit.NoFeatures) {
+            return try edit.applied(to: directions.recv.decoder).map { .replace($0) }
+        } catch {
+            // Both parsers have just read it.
+            assertionFailure("features that cannot be read again")
+            let words = "The features cannot be changed."
+            return .refuse(
+                Refusal(
+                    answer: .streamError(.internalServerError, words),
+                    code: "internal",
+                    message: words,
+                    condition: .internalServerError,
+                    diagnosis: words
+                )
+            )
+        }
+    }
+
+    /// What is known of the server is what it offers, whatever of it is passed on.
+    mutating func handleFeatures(_ event: StreamEvent, _ offer: StreamFeatures?, _ decision: ItemDecision) {
+        guard let offer else {
             stopAwaiting()
             return recordItem(event, .recv, .element, level: .info)
         }
-        if refusesOffer(offer) { return recordItem(event, .recv, .element, level: .info) }
-        let edit = wantedEdit(offer)
-        var outcome: FeaturesEdit.Outcome?
-        if !edit.isEmpty {
-            do throws(FeaturesEdit.NoFeatures) {
-                outcome = try edit.applied(to: directions.recv.decoder)
-            } catch {
-                // Both parsers have just read it.
-                assertionFailure("features that cannot be read again")
-                return abort(.internalServerError, "The features cannot be changed.", code: "internal", at: now)
-            }
+        if case .replace(let edited) = decision {
+            understand(offer, event, edited)
+        } else {
+            understand(offer, event, nil)
         }
-        if let edited = outcome, !forward(event, .recv, as: edited.bytes) { outcome = nil }
-        if outcome == nil { forward(event, .recv) }
-        understand(offer, event, outcome)
     }
 
     mutating func understand(_ offer: StreamFeatures, _ event: StreamEvent, _ edited: FeaturesEdit.Outcome?) {
@@ -64,7 +85,6 @@ extension Session {
 
     /// Puts beside an item what goes out in its place.
     private mutating func note(_ edited: FeaturesEdit.Outcome, in record: inout Record) {
-        record.action = "edited"
         record.message = "\(record.message.map { "\($0); " } ?? "")passed on with \(edited.words)"
         guard record.xml != nil else { return }
         compose()

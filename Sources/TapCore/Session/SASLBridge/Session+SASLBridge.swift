@@ -60,34 +60,46 @@ extension Session {
         )
     }
 
-    /// Takes an element of a login that is ended here; false where it goes its usual way.
-    mutating func bridges(_ event: StreamEvent, _ direction: Direction) -> Bool {
-        guard !event.isTruncated, !isRefusing, let login, var bridge = login.bridge else { return false }
+    /// An element of a login that is ended here: shown to the SASL bridge, which goes one step on.
+    mutating func interceptLogin(
+        _ event: StreamEvent,
+        _ kind: StanzaScanner.Item.Kind,
+        _ direction: Direction,
+        _ reading: inout ItemReading
+    ) -> ItemDecision? {
+        guard kind == .element, !event.isTruncated, !isRefusing, let login, var bridge = login.bridge else {
+            return nil
+        }
         switch event.head.namespace.namespace {
         case .sasl, .sasl2, .sasl2Legacy: break
-        default: return false
+        default: return nil
         }
-        guard let element = parse(direction) else { return false }
+        guard let element = parse(direction) else { return nil }
         let wasLoggingIn = bridge.isLoggingIn
         let acts =
             direction == .send
             ? acts(of: element, &bridge, login) : acts(ofServer: element, &bridge)
         login.bridge = bridge
-        guard let acts else { return false }
-        if acts.contains(.passOn) {
-            for case .remark(let remark) in acts { tell(remark) }
-            return false
+        guard let acts else { return nil }
+        reading = .login(BridgedStep(element: element, acts: acts, wasLoggingIn: wasLoggingIn))
+        // The server's failure goes to the client as it came.
+        return acts.contains(.passOn) || acts.contains(.fail) ? nil : .answer
+    }
+
+    /// Records such an element, and does what follows from it.
+    mutating func handleBridged(_ step: BridgedStep, _ event: StreamEvent, _ direction: Direction) {
+        guard !step.acts.contains(.passOn) else {
+            for case .remark(let remark) in step.acts { tell(remark) }
+            return understand(event, .element, direction)
         }
-        directions[direction].forwarded = event.position + event.length
         if direction == .send {
-            login.endedEpoch = event.epoch
-            handleSASL(event, .send, isTaken: true)
+            login?.endedEpoch = event.epoch
+            handleSASL(event, .send, step.element)
         } else {
-            recordOwn(event, element, acts)
+            recordOwn(event, step.element, step.acts)
         }
-        for act in acts { perform(act, element, event) }
-        holdClient(wasLoggingIn: wasLoggingIn)
-        return true
+        for act in step.acts { perform(act, step.element, event) }
+        holdClient(wasLoggingIn: step.wasLoggingIn)
     }
 
     /// Takes a step of a login that was done elsewhere, and goes on with both directions.
@@ -118,15 +130,15 @@ extension Session {
         }
     }
 
-    /// Keeps white space that the client has sent behind its part of the login: the server has ended that stream, and an XML
-    /// declaration may follow nothing. go-sendxmpp ends each element with a line feed. Whether it was kept.
-    mutating func keepsWhiteSpace(_ event: StreamEvent, _ direction: Direction) -> Bool {
-        guard direction == .send, case .restarting = phase, login?.endedEpoch == event.epoch else { return false }
-        directions.send.forwarded = event.position + event.length
-        var record = makeRecord(event, .send, .whitespace, level: .verbose)
-        record.action = Record.answered
-        emit(consume record)
-        return true
+    /// White space that the client has sent behind its part of the login: the server has ended that stream, and an XML
+    /// declaration may follow nothing. go-sendxmpp ends each element with a line feed.
+    func interceptWhitespace(_ event: StreamEvent, _ kind: StanzaScanner.Item.Kind, _ direction: Direction)
+        -> ItemDecision?
+    {
+        guard kind == .whitespace, direction == .send, case .restarting = phase, login?.endedEpoch == event.epoch else {
+            return nil
+        }
+        return .answer
     }
 
     // MARK: What it means
@@ -197,7 +209,7 @@ extension Session {
         switch act {
         case .succeed(let data): succeed(data, element, event)
         case .proceed(let data): answer(Self.replacing(data, in: element))
-        case .fail: passFailure(element)
+        case .fail: handleFailure(element)
         default: perform(act, element.namespaceURI)
         }
     }
@@ -232,9 +244,8 @@ extension Session {
         authenticated(element, event)
     }
 
-    /// The server's failure goes to the client as it came.
-    private mutating func passFailure(_ element: Element) {
-        enqueue(.forward(.recv))
+    /// The server's failure, which has gone to the client as it came.
+    private mutating func handleFailure(_ element: Element) {
         info.authentication = .failed(condition: login?.attempts.last?.condition ?? "undefined-condition")
         phase = .opening
         let loginStep: LoginStep.Name = element.namespace.isSASL2 ? .sasl2 : .sasl

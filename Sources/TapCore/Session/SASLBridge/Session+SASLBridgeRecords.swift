@@ -44,7 +44,6 @@ extension Session {
         let step = decodeOwn(element, .recv)
         var record = makeRecord(event, .recv, .element, level: .info, part: .sasl)
         record.sasl = step?.details
-        if !acts.contains(.fail) { record.action = Record.answered }
         let words = step?.text.map { tools.redactor.disclose(text: $0) }
         // The answer to a login that was given up is no failure.
         if let step, step.kind == .failure, !acts.isEmpty {

@@ -27,14 +27,10 @@ struct AsymmetricTLS {
     var opening: [UInt8] = []
     /// That is whole.
     var isOpen = false
-    /// What the server has said in answer, where it may still turn out that no TLS follows.
-    var answer: [UInt8] = []
     /// The client has been given a stream by this program.
     var hasAnswered = false
     /// The server has been asked for TLS.
     var hasAsked = false
-    /// The item that is being handled goes no further.
-    var isKeeping = false
 
     /// Nil where both legs begin together.
     init?(_ options: SessionOptions) {

@@ -4,17 +4,105 @@ import XMPPCore
 // TLS that this program asks for, answers or begins by itself, because it is to begin on one leg alone or in another way
 // than on the other.
 extension Session {
-    /// Takes an item that goes no further as it is; false where it is like any other.
-    mutating func takesAside(_ event: StreamEvent, _ kind: StanzaScanner.Item.Kind, _ direction: Direction) -> Bool {
-        guard let asymmetric, !isRefusing else { return false }
+    /// An item while TLS begins on one leg alone. What the server has said before it was known that no TLS follows goes on
+    /// ahead of the item that shows it.
+    mutating func interceptAsymmetricTLS(
+        _ event: StreamEvent,
+        _ kind: StanzaScanner.Item.Kind,
+        _ direction: Direction,
+        _ reading: inout ItemReading
+    ) -> ItemDecision? {
+        guard let asymmetric, !isRefusing else { return nil }
+        reading = .asymmetricTLS(nil)
         switch (asymmetric.way, direction) {
-        case (.answering, .send): answerClient(event, kind)
-        case (.asking, .send): return openForServer(event, kind, passes: true)
-        case (.preceding, .send): return openForServer(event, kind, passes: false)
-        case (.asking, .recv): return hearServer(event, kind)
-        case (.answering, .recv), (.preceding, .recv): refuseEarlyServer(event)
+        case (.answering, .send) where kind == .element && !isStartTLS(event):
+            return .refuse(clearRefusal(.client, "the client goes on without TLS", itemPart: .session))
+        case (.answering, .send): return .buffer(until: .restart)
+        case (.asking, .send), (.preceding, .send): return Self.decideOpening(kind, asymmetric)
+        case (.asking, .recv): return interceptAnswer(event, kind, asymmetric, &reading)
+        case (.answering, .recv), (.preceding, .recv):
+            return .refuse(
+                Refusal(
+                    answer: .streamError(.remoteConnectionFailed, "The server speaks out of turn."),
+                    code: "starttls-injection",
+                    message: "the server's leg brings a stream before one was opened there",
+                    condition: .policyViolation,
+                    direction: .recv,
+                    part: .tls
+                )
+            )
         }
-        return true
+    }
+
+    /// What the client says before TLS with the server is up.
+    private static func decideOpening(_ kind: StanzaScanner.Item.Kind, _ asymmetric: AsymmetricTLS) -> ItemDecision {
+        switch (kind, asymmetric.isOpen) {
+        case (.declaration, false), (.header, false): asymmetric.way == .asking ? .pass : .buffer(until: .restart)
+        case (.declaration, true), (.whitespace, _): .buffer(until: .restart)
+        // The client is gone: it would have waited.
+        case (.header, true), (.element, _), (.end, _): .drop
+        }
+    }
+
+    /// What the server says before it has been asked for TLS, or in answer to that.
+    private mutating func interceptAnswer(
+        _ event: StreamEvent,
+        _ kind: StanzaScanner.Item.Kind,
+        _ asymmetric: AsymmetricTLS,
+        _ reading: inout ItemReading
+    ) -> ItemDecision? {
+        switch kind {
+        case .declaration, .whitespace, .header:
+            let limit = options.unauthenticatedLimits.itemBytes
+            guard UInt64(directions.recv.buffered?.count ?? 0) + event.length > UInt64(limit) else {
+                return .buffer(until: .features)
+            }
+            let words = "The server has said more than \(limit) bytes, and not what it offers."
+            return .refuse(
+                Refusal(
+                    answer: .streamError(.policyViolation, words),
+                    code: ScanFault.Code.itemTooLong.rawValue,
+                    message: words,
+                    condition: .policyViolation,
+                    diagnosis: words
+                )
+            )
+        case .element where asymmetric.hasAsked && event.head.namespace.namespace == .tls:
+            return .buffer(until: .restart)
+        case .element where isFeatures(event) && !asymmetric.hasAsked:
+            let offer = parse(.recv).flatMap { StreamFeatures($0) }
+            if let offer, offer.startTLS != .absent {
+                reading = .asymmetricTLS(offer)
+                return .buffer(until: .restart)
+            }
+            reading = .none
+            guard offer != nil else { return nil }
+            if options.serverTLS == .required { return .refuse(clearRefusal(.server, "the server offers no TLS")) }
+        case .element, .end: reading = .none
+        }
+        // A stream error, features without TLS, or what nobody expects: the client gets it, in the stream it stands in. Where
+        // TLS is required it gets no further by that.
+        relayInClear()
+        return nil
+    }
+
+    /// Records an item of such a session, and goes on to the next step of TLS.
+    mutating func advanceAsymmetricTLS(
+        _ event: StreamEvent,
+        _ kind: StanzaScanner.Item.Kind,
+        _ direction: Direction,
+        _ offer: StreamFeatures?
+    ) {
+        guard let way = asymmetric?.way else { return }
+        switch (kind, way, direction) {
+        case (.whitespace, _, _): recordItem(event, direction, .whitespace, level: .verbose)
+        case (.declaration, _, _):
+            if way != .answering, direction == .send { noteOpening() }
+            recordItem(event, direction, .declaration, level: .verbose)
+        case (_, .answering, _): answerClient(event, kind)
+        case (_, _, .send): openForServer(event, kind, way)
+        case (_, _, .recv): hearServer(event, kind, offer)
+        }
     }
 
     /// The server that was found begins with TLS. Counts where it would have been asked for it.
@@ -32,7 +120,7 @@ extension Session {
         tls = .inside
         phase = .opening
         forgetClear()
-        enterTLS(.recv)
+        directions.recv.enterTLS()
         guard asymmetric.way == .asking else {
             enqueue(.send(.server, asymmetric.opening))
             return goOnInside()
@@ -64,35 +152,23 @@ extension Session {
         }
     }
 
-    /// Goes no further with an item: what it says is understood and told, and its bytes stay here.
-    private mutating func keep(_ event: StreamEvent, _ direction: Direction) {
-        directions[direction].forwarded = max(directions[direction].forwarded, event.position + event.length)
-        asymmetric?.isKeeping = true
-    }
-
     // MARK: The client's TLS, answered here
 
     private mutating func answerClient(_ event: StreamEvent, _ kind: StanzaScanner.Item.Kind) {
-        keep(event, .send)
-        defer { asymmetric?.isKeeping = false }
         switch kind {
-        case .declaration: recordItem(event, .send, .declaration, level: .verbose)
-        case .whitespace: recordItem(event, .send, .whitespace, level: .verbose)
+        case .declaration, .whitespace: break
         case .header:
             handleHeader(event, .send)
             sayOffer()
-        case .element where event.head.namespace.namespace == .tls && isNamed("starttls", event, .send):
+        case .element:
             recordItem(event, .send, .element, level: .info, part: .tls)
-            guard asymmetric?.hasAnswered == true, directions.recv.held == nil else { return }
+            guard asymmetric?.hasAnswered == true, directions.recv.buffered == nil else { return }
             phase = .startingTLS
             finish(.startTLS, .ok)
             // Given to the client when the server's TLS is up, or there will be none.
-            directions.recv.held = Self.consent
+            directions.recv.setBuffered(Self.consent)
             hold(.send)
             enqueue(.held(.recv))
-        case .element:
-            recordItem(event, .send, .element, level: .info)
-            refuseClear(.client, "the client goes on without TLS")
         case .end:
             handleStreamEnd(event, .send)
             say([Self.end], to: .client)
@@ -100,6 +176,10 @@ extension Session {
             enqueue(.finish(.server))
             finish(reset: false)
         }
+    }
+
+    private func isStartTLS(_ event: StreamEvent) -> Bool {
+        event.head.namespace.namespace == .tls && isNamed("starttls", event, .send)
     }
 
     private static let consent = Array("<proceed xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>".utf8)
@@ -115,21 +195,6 @@ extension Session {
         say(header() + [(.element, Array(offer.utf8))], to: .client)
         login?.demandsTLS = true
         begin(.startTLS, awaits: .client)
-    }
-
-    /// The server speaks where it has been told nothing, or in clear where TLS was to come first.
-    private mutating func refuseEarlyServer(_ event: StreamEvent) {
-        keep(event, .recv)
-        note(
-            .error,
-            .error,
-            code: "starttls-injection",
-            "the server's leg brings a stream before one was opened there",
-            condition: .policyViolation,
-            direction: .recv,
-            part: .tls
-        )
-        refuse(.remoteConnectionFailed, "The server speaks out of turn.")
     }
 
     /// Lets nothing pass that a server says which has been told nothing; whether it is one. Where the client has left before
@@ -150,117 +215,67 @@ extension Session {
     private mutating func openForServer(
         _ event: StreamEvent,
         _ kind: StanzaScanner.Item.Kind,
-        passes: Bool
-    ) -> Bool {
-        let isOpen = asymmetric?.isOpen != false
-        if !isOpen, kind == .declaration || kind == .header {
-            asymmetric?.opening.append(directions.bytes(.send))
-            if passes { forward(event, .send) } else { keep(event, .send) }
-        } else {
-            keep(event, .send)
-        }
-        defer { asymmetric?.isKeeping = false }
-        switch kind {
-        case .declaration: recordItem(event, .send, .declaration, level: .verbose)
-        case .whitespace: recordItem(event, .send, .whitespace, level: .verbose)
-        case .header where !isOpen:
-            asymmetric?.isOpen = true
-            handleHeader(event, .send)
-            // All that follows waits until it can go by TLS.
-            hold(.send)
-            guard !passes else { return true }
-            directions.recv.held = []
-            enqueue(.held(.send))
-        case .header, .element, .end:
-            // The client is gone: it would have waited.
+        _ way: AsymmetricTLS.Way
+    ) {
+        guard asymmetric?.isOpen == false, kind == .header else {
             recordItem(event, .send, .element, level: .info)
-            finish(reset: false)
+            return finish(reset: false)
         }
-        return true
+        noteOpening()
+        asymmetric?.isOpen = true
+        handleHeader(event, .send)
+        // All that follows waits until it can go by TLS.
+        hold(.send)
+        guard way == .preceding else { return }
+        directions.recv.setBuffered([])
+        enqueue(.held(.send))
     }
 
-    /// What the server says before it has been asked for TLS, or in answer to that.
-    private mutating func hearServer(_ event: StreamEvent, _ kind: StanzaScanner.Item.Kind) -> Bool {
-        switch kind {
-        case .declaration, .whitespace, .header:
-            guard keepAnswer(event) else { return true }
-            defer { asymmetric?.isKeeping = false }
-            switch kind {
-            case .declaration: recordItem(event, .recv, .declaration, level: .verbose)
-            case .header:
-                handleHeader(event, .recv)
-                // Without a version no features follow, and no TLS (RFC 6120 §4.7.5).
-                if event.head.version == nil { goOnWithoutTLS(nil) }
-            default: recordItem(event, .recv, .whitespace, level: .verbose)
+    private mutating func noteOpening() {
+        if asymmetric?.isOpen == false { asymmetric?.opening.append(directions.bytes(.send)) }
+    }
+
+    /// The server's header, its features that offer TLS, or its answer to the request for that.
+    private mutating func hearServer(
+        _ event: StreamEvent,
+        _ kind: StanzaScanner.Item.Kind,
+        _ offer: StreamFeatures?
+    ) {
+        if let offer { return askServer(event, offer) }
+        guard kind == .element else {
+            handleHeader(event, .recv)
+            // Without a version no features follow, and no TLS (RFC 6120 §4.7.5).
+            guard event.head.version == nil else { return }
+            if options.serverTLS == .required {
+                return refuse(clearRefusal(.server, "the server offers no TLS"))
             }
-            return true
-        case .element where isFeatures(event) && asymmetric?.hasAsked == false: return askServer(event)
-        case .element where asymmetric?.hasAsked == true && event.head.namespace.namespace == .tls:
-            keep(event, .recv)
-            defer { asymmetric?.isKeeping = false }
-            recordItem(event, .recv, .element, level: .info, part: .tls)
-            guard isNamed("proceed", event, .recv) else {
-                finish(.startTLS, .failed("the server declines"))
-                refuse(.remoteConnectionFailed, "The server declines TLS.")
-                return true
-            }
-            finish(.startTLS, .ok)
-            // Nothing of it is for the client.
-            directions.recv.held = []
-            hold(.recv)
-            enqueue(.held(.recv))
-            return true
-        case .element, .end:
-            // A stream error, or what nobody expects: the client gets it, in the stream it stands in. Where TLS is required
-            // it gets no further by that.
-            giveAnswer()
-            asymmetric = nil
-            if directions.send.isHeld { release(.send) }
-            return false
+            return relayInClear()
         }
+        recordItem(event, .recv, .element, level: .info, part: .tls)
+        guard isNamed("proceed", event, .recv) else {
+            finish(.startTLS, .failed("the server declines"))
+            return refuse(.remoteConnectionFailed, "The server declines TLS.")
+        }
+        finish(.startTLS, .ok)
+        // Nothing of it is for the client.
+        directions.recv.setBuffered([])
+        hold(.recv)
+        enqueue(.held(.recv))
     }
 
-    /// Keeps what may have to be given to the client; false where the server says too much of it.
-    private mutating func keepAnswer(_ event: StreamEvent) -> Bool {
-        asymmetric?.answer.append(directions.bytes(.recv))
-        keep(event, .recv)
-        let limit = options.unauthenticatedLimits.itemBytes
-        guard let asymmetric, asymmetric.answer.count > limit else { return true }
-        let words = "The server has said more than \(limit) bytes, and not what it offers."
-        abort(.policyViolation, words, code: ScanFault.Code.itemTooLong.rawValue, at: now)
-        return false
-    }
-
-    private mutating func giveAnswer() {
-        guard let answer = asymmetric?.answer, !answer.isEmpty else { return }
-        enqueue(.send(.client, answer))
-    }
-
-    /// Asks for TLS where the server offers it; false where features go to the client after all.
-    private mutating func askServer(_ event: StreamEvent) -> Bool {
-        guard let element = parse(.recv), let offer = StreamFeatures(element) else { return false }
-        guard offer.startTLS != .absent else { return !goOnWithoutTLS(offer) }
-        keep(event, .recv)
+    private mutating func askServer(_ event: StreamEvent, _ offer: StreamFeatures) {
         understand(offer, event, nil)
-        asymmetric?.isKeeping = false
         asymmetric?.hasAsked = true
         phase = .startingTLS
         say([(.element, Self.request)], to: .server)
         timeline.cancel(.mechanism)
         begin(.startTLS, awaits: .server)
-        return true
     }
 
-    /// The server offers no TLS: the session goes on in clear, unless that is refused; whether it does.
-    @discardableResult
-    private mutating func goOnWithoutTLS(_ offer: StreamFeatures?) -> Bool {
-        if options.serverTLS == .required {
-            refuseClear(.server, "the server offers no TLS")
-            return false
-        }
-        giveAnswer()
+    /// No TLS follows on the server's leg: what it has said so far goes on to the client, and both go on in clear.
+    private mutating func relayInClear() {
+        release(.recv)
         asymmetric = nil
         release(.send)
-        return true
     }
 }

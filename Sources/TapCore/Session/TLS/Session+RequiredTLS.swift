@@ -16,8 +16,8 @@ extension Session {
         }
     }
 
-    /// Ends a session that goes on in clear where TLS is required.
-    mutating func refuseClear(_ leg: Leg, _ words: String) {
+    /// The end of a session that goes on in clear where TLS is required.
+    func clearRefusal(_ leg: Leg, _ words: String, itemPart: Part? = nil) -> Refusal {
         let wish =
             switch (leg, options.clientTLS) {
             case (.server, _): "--server-tls \(options.serverTLS) wants it"
@@ -25,28 +25,20 @@ extension Session {
             case (.client, .auto): "--server-tls \(options.serverTLS) wants it of clients, unless --client-tls is off"
             case (.client, _): "--client-tls \(options.clientTLS) wants it"
             }
-        login?.refusal = "\(words), and \(wish)"
-        login?.refusalCause = .legWithoutTLS
-        note(
-            .error,
-            .error,
+        return Refusal(
+            answer: .streamError(
+                .policyViolation,
+                leg == .client ? "TLS is required here." : "The server offers no TLS, which is required."
+            ),
             code: "tls-required",
-            "\(words), and \(wish); the session is closed",
+            message: "\(words), and \(wish); the session is closed",
             condition: .policyViolation,
             direction: leg.inbound,
-            part: .tls
+            part: .tls,
+            diagnosis: "\(words), and \(wish)",
+            cause: .legWithoutTLS,
+            itemPart: itemPart
         )
-        refuse(
-            .policyViolation,
-            leg == .client ? "TLS is required here." : "The server offers no TLS, which is required."
-        )
-    }
-
-    /// Refuses a client that begins its stream in clear where TLS is due from the first byte on; whether it did.
-    mutating func refusesClearStream() -> Bool {
-        guard options.holdsProceed, options.clientTLS == .direct, case .none = tls, !isRefusing else { return false }
-        refuseClear(.client, "the client does not begin with TLS")
-        return true
     }
 
     /// The leg for which TLS is required, while it has not begun; nil where all may go on in clear.
@@ -59,50 +51,52 @@ extension Session {
     /// clear.
     var refusesUnread: Bool { options.onUnparsable == .close || legDueTLS != nil }
 
-    /// Refuses an element in clear where TLS has to come first; whether it did. What a server sends can be anybody's, and
-    /// have a login seem over, or the streams be passed unread, for the client to go on in clear.
-    mutating func refusesClearElement(_ event: StreamEvent, _ direction: Direction) -> Bool {
-        guard options.holdsProceed, case .none = tls, !isRefusing else { return false }
+    /// A stream or an element in clear where TLS has to come first, or a request for TLS where it has no place. What a server
+    /// sends can be anybody's, and have a login seem over, or the streams be passed unread, for the client to go on in clear.
+    func interceptClear(_ event: StreamEvent, _ kind: StanzaScanner.Item.Kind, _ direction: Direction)
+        -> ItemDecision?
+    {
+        guard options.holdsProceed, case .none = tls, !isRefusing else { return nil }
+        if kind == .header, direction == .send, options.clientTLS == .direct {
+            return .refuse(clearRefusal(.client, "the client does not begin with TLS"))
+        }
+        guard kind == .element else { return nil }
         let namespace = event.head.namespace.namespace
         if direction == .send {
-            guard asymmetric == nil else { return false }
+            guard asymmetric == nil else { return nil }
             if namespace == .tls, isNamed("starttls", event, .send) {
-                guard options.clientTLS == .off, case .opening = phase else { return false }
-                refuseRequest(event)
-                return true
+                guard options.clientTLS == .off, case .opening = phase else { return nil }
+                return .refuse(requestRefusal)
             }
         }
-        guard let leg = legDueTLS, namespace != .streams, direction == .send || namespace != .tls else { return false }
-        recordItem(event, direction, .element, level: .info)
-        refuseClear(leg, "the \(direction.source.name) goes on without TLS")
-        return true
+        guard let leg = legDueTLS, namespace != .streams, direction == .send || namespace != .tls else { return nil }
+        return .refuse(
+            clearRefusal(leg, "the \(direction.source.name) goes on without TLS", itemPart: .session)
+        )
     }
 
     /// The client asks for TLS that it was not offered (--client-tls off).
-    private mutating func refuseRequest(_ event: StreamEvent) {
-        directions.send.forwarded = event.position + event.length
-        recordItem(event, .send, .element, level: .info, part: .tls)
+    private var requestRefusal: Refusal {
         let words = "the client asks for TLS, which --client-tls off does not give it"
-        login?.refusal = words
-        login?.refusalCause = .legWithTLS
-        note(.error, .error, code: "tls-off", words, direction: .send, part: .tls)
-        info.ending = .tap(condition: StreamErrorCondition.policyViolation.rawValue)
-        sayFailure()
-        enqueue(.finish(.client))
-        enqueue(.finish(.server))
-        finish(reset: false)
+        return Refusal(
+            answer: .tlsFailure,
+            code: "tls-off",
+            message: words,
+            direction: .send,
+            part: .tls,
+            diagnosis: words,
+            cause: .legWithTLS,
+            itemPart: .tls
+        )
     }
 
-    /// Refuses to go on where the server offers no TLS and one leg demands it; whether it did.
-    mutating func refusesOffer(_ offer: StreamFeatures) -> Bool {
-        guard options.holdsProceed, case .none = tls, case .opening = phase, offer.startTLS == .absent else {
-            return false
-        }
-        guard options.clientTLS == .required || options.serverTLS == .required else {
-            return false
-        }
-        refuseClear(options.serverTLS == .required ? .server : .client, "the server offers no TLS")
-        return true
+    /// The end of a session whose server offers no TLS where one leg demands it; nil where it goes on.
+    func refusal(of offer: StreamFeatures) -> Refusal? {
+        guard options.holdsProceed, case .none = tls, case .opening = phase, offer.startTLS == .absent,
+            options.clientTLS == .required || options.serverTLS == .required
+        else { return nil }
+        let leg = options.serverTLS == .required ? Leg.server : .client
+        return clearRefusal(leg, "the server offers no TLS", itemPart: .session)
     }
 
     /// Refuses TLS from the first byte where the client's leg stays in clear; whether it did.

@@ -18,7 +18,7 @@ extension Session {
         case .recv where isNamed("proceed", event, direction):
             finish(.startTLS, .ok)
             // What is held goes on when TLS is up on the server's leg.
-            if directions.recv.held != nil { return }
+            if directions.recv.buffered != nil { return }
             if options.isInsideTLS { return passTLS() }
             noteEarlyBytes()
             beginTLS(directly: false)

@@ -20,7 +20,7 @@ extension Session {
     /// ends.
     public mutating func mayBeginTLS(at now: Run.Instant) -> Bool {
         self.now = now
-        guard !isFinished, directions.recv.held != nil else { return false }
+        guard !isFinished, directions.recv.buffered != nil else { return false }
         // What a client has sent that asks for no TLS goes on inside the server's.
         let both = options.clientTLS != .off
         for direction in both ? [Direction.recv, .send] : [.recv] where hasText(direction) {
@@ -77,9 +77,8 @@ extension Session {
     /// Gives the client the consent, the server's or this program's: its TLS is to begin.
     public mutating func proceed(at now: Run.Instant) {
         self.now = now
-        guard !isFinished, let held = directions.recv.held else { return }
-        directions.recv.held = nil
-        if asymmetric == nil { enqueue(.send(.client, held)) } else { say([(.element, held)], to: .client) }
+        guard !isFinished, let consent = directions.recv.takeBuffered() else { return }
+        if asymmetric == nil { enqueue(.send(.client, consent)) } else { say([(.element, consent)], to: .client) }
     }
 
     /// TLS has failed on a leg, and the session with it. The client is told in the terms that it expects just now: a
@@ -151,7 +150,7 @@ extension Session {
         asymmetric = nil
         info.version = nil
         forgetClear()
-        for direction in Direction.allCases { enterTLS(direction) }
+        for direction in Direction.allCases { directions[direction].enterTLS() }
     }
 
     /// What was said in clear may have been anybody's.
@@ -164,24 +163,12 @@ extension Session {
         login?.bridge?.reset()
     }
 
-    /// What comes in a direction from here on is what TLS carried.
-    mutating func enterTLS(_ direction: Direction) {
-        directions[direction].decoder.restart()
-        directions[direction].mayRestart = directions[direction].decoder.epoch > 0
-        directions[direction].isHeld = false
-        directions[direction].held = nil
-        directions[direction].mode = .store
-        directions[direction].forwarded = directions[direction].decoder.position
-        directions[direction].hasInput = true
-    }
-
     private mutating func endWithoutTLS(_ leg: Leg, _ words: String, _ alert: Alert?) {
         if info.ending == nil { info.ending = .tls(leg: leg, words) }
         if options.clientTLS == .off {
             // It has not asked for TLS, and may have no stream yet.
             sayError(.remoteConnectionFailed, "TLS with the server cannot begin.", to: .client)
-        } else if directions.recv.held != nil || isConsentAwaited {
-            directions.recv.held = nil
+        } else if directions.recv.takeBuffered() != nil || isConsentAwaited {
             sayFailure()
         } else if let alert {
             return self.alert(alert)
@@ -224,24 +211,26 @@ extension Session {
         tlsFailed(leg, code: "starttls-injection", words, at: now)
     }
 
-    /// Refuses the server's consent to TLS that nobody may begin, since none was asked for or this is inside TLS; whether
-    /// it did. The client does not get it: it would begin TLS, and take what ends the session for that.
-    mutating func refusesConsent(_ event: StreamEvent, _ direction: Direction) -> Bool {
-        guard options.holdsProceed, direction == .recv, event.head.namespace.namespace == .tls, !event.isTruncated,
-            !isRefusing, isNamed("proceed", event, .recv), !shouldHold(event, .recv)
-        else { return false }
-        recordItem(event, .recv, .element, level: .info, part: .tls)
-        note(
-            .error,
-            .error,
-            code: "starttls-unexpected",
-            "the server consents to TLS where none can begin",
-            condition: .policyViolation,
-            direction: .recv,
-            part: .tls
+    /// The server's consent to TLS, which waits for TLS on the server's leg. One that nobody may act on, since none was asked
+    /// for or this is inside TLS, is refused: the client would begin TLS, and take what ends the session for that.
+    func interceptConsent(_ event: StreamEvent, _ kind: StanzaScanner.Item.Kind, _ direction: Direction)
+        -> ItemDecision?
+    {
+        guard options.holdsProceed, kind == .element, direction == .recv, event.head.namespace.namespace == .tls,
+            !event.isTruncated, !isRefusing, isNamed("proceed", event, .recv)
+        else { return nil }
+        if isConsentAwaited { return .buffer(until: .serverTLS) }
+        return .refuse(
+            Refusal(
+                answer: .streamError(.policyViolation, "TLS cannot begin here.", fault: .recv),
+                code: "starttls-unexpected",
+                message: "the server consents to TLS where none can begin",
+                condition: .policyViolation,
+                direction: .recv,
+                part: .tls,
+                itemPart: .tls
+            )
         )
-        refuse(.policyViolation, "TLS cannot begin here.", fault: .recv)
-        return true
     }
 
     /// A login in clear is worth a word where TLS was wanted.

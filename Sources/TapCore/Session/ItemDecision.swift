@@ -1,0 +1,83 @@
+import XMPPCore
+
+/// What happens to an item: said by the first interceptor that speaks, carried out by ``Session/apply(_:to:_:)``.
+enum ItemDecision {
+    /// It goes on as it came.
+    case pass
+    /// It waits for an event.
+    case buffer(until: BufferEnd)
+    /// It goes no further.
+    case drop
+    /// Other bytes go on in its place.
+    case replace(FeaturesEdit.Outcome)
+    /// It was meant for xmpptap, which says what there is to say (``ItemReading``), and goes no further.
+    case answer
+    /// It goes no further, and the session ends.
+    indirect case refuse(Refusal)
+
+    /// What ends the wait of an item.
+    enum BufferEnd {
+        /// TLS on the server's leg. The item is stored, all that follows waits, and the driver begins TLS.
+        case serverTLS
+        /// The server's features, which say whether TLS follows. The item is stored.
+        case features
+        /// The stream inside TLS, which begins anew: nothing of what was said in clear is used there (RFC 6120 §5.4.3.3),
+        /// and nothing is stored.
+        case restart
+    }
+
+    /// What was done, as the item's record says it; nil for an item that passed.
+    var action: String? {
+        switch self {
+        case .pass: nil
+        case .buffer: "buffered"
+        case .drop: "dropped"
+        case .replace: "edited"
+        case .answer: Record.answered
+        case .refuse: "refused"
+        }
+    }
+}
+
+/// Why a session ends at what a peer has said: for the peers, the log and the diagnosis.
+struct Refusal {
+    /// How the peers learn of it.
+    enum Answer {
+        /// By a stream error, in the stream of the one at fault.
+        case streamError(StreamErrorCondition, String, fault: Direction = .send)
+        /// By the `<failure/>` of STARTTLS, which ends the client's stream (RFC 6120 §5.4.2.2).
+        case tlsFailure
+    }
+
+    var answer: Answer
+    /// The error record's.
+    var code: String
+    var message: String
+    var condition: StreamErrorCondition?
+    var direction: Direction?
+    var part = Part.session
+    /// For the diagnosis of the login.
+    var diagnosis: String?
+    var cause: LoginCause?
+    /// The part that the item's own record belongs to; nil where the item has none.
+    var itemPart: Part?
+}
+
+/// What an interceptor has found out about an item, for the record and the state of the session.
+enum ItemReading {
+    case none
+    /// TLS begins on one leg alone, and the item belongs to that; with what the server offers, where it does.
+    case asymmetricTLS(StreamFeatures?)
+    /// The server's features; nil where libxml2 cannot read them.
+    case features(StreamFeatures?)
+    /// A step of a login that the SASL bridge has looked at.
+    case login(BridgedStep)
+}
+
+/// An element of a login, and what the SASL bridge does about it.
+struct BridgedStep {
+    var element: Element
+    var acts: [SASLBridge.Act]
+    /// xmpptap was logging in to the server when it came.
+    var wasLoggingIn: Bool
+}
