@@ -4,90 +4,43 @@ internal import TapRecord
 internal import TapSecurity
 internal import XMPPCore
 
-// TLS that is ended here.
+// TLS that is terminated here: the negotiation is told what happens, and what it wants is done.
 extension SessionDriver {
+    typealias Negotiation = TLSNegotiation<ShownCertificate>
+
     private var options: SessionOptions { loop.context.options }
 
     // MARK: Beginning
 
-    /// Whether the client's first bytes begin TLS that is to be ended here; they are kept then.
+    /// Whether the client's first bytes begin TLS that is to be terminated here; they are kept then.
     func beginsDirectly(_ buffer: ByteBuffer) -> Bool {
-        guard interception != nil, options.clientTLS != .off, stage == .relaying, server.isOpen,
-            buffer.readableBytesUInt8Span[0] == 0x16
+        guard interception != nil, stage == .relaying, server.isOpen,
+            let negotiation = Negotiation(options, upstream: upstreamName, first: buffer.readableBytesUInt8Span[0])
         else { return false }
-        let negotiation = TLSNegotiation(options, directly: buffer)
         self.negotiation = negotiation
         stage = .negotiatingTLS
         // What has come behind it is more of the same.
-        deferred.removeAll { event in
-            guard case .received(.client, let more) = event else { return false }
-            return negotiation.take(more)
-        }
+        let more = deferred.takeReads(of: .client)
+        negotiate(.received(Array(buffer.readableBytesView) + Array(more.readableBytesView)))
         return true
     }
 
-    /// Goes on with TLS that is to begin, once nothing else is being done.
-    func advanceNegotiation() {
-        guard let negotiation, negotiation.step == .ready, !isPerforming else { return }
-        guard stage == .relaying || stage == .negotiatingTLS, let interception else { return self.negotiation = nil }
-        if negotiation.isDirect {
-            if let fault = negotiation.fault {
-                return failNegotiation(code: "malformed-client-hello", fault, leg: .client, alert: .decodeError)
-            }
-        } else {
-            guard session.mayBeginTLS(at: now) else {
-                self.negotiation = nil
-                return perform()
-            }
-            // What the certificates are verified for, and made for, is what the stream inside has to be for.
-            if let domain = session.info.domain { session.chose(domain: domain) }
-        }
+    /// Begins TLS behind the consent that the session holds, if it may.
+    func beginAfterConsent() {
+        isConsentHeld = false
+        guard stage == .relaying, interception != nil else { return }
+        guard session.mayBeginTLS(at: now) else { return perform() }
+        let domain = session.info.domain
+        // What the certificates are verified for, and made for, is what the stream inside has to be for.
+        if let domain { session.chose(domain: domain) }
+        let direct = session.info.kind == .server ? "xmpp-server" : "xmpp-client"
+        negotiation = Negotiation(options, upstream: upstreamName)
         stage = .negotiatingTLS
-        guard negotiation.secures(.server) else { return findIdentity(negotiation) }
-        negotiation.go(to: .server)
-        do {
-            let target = try target(of: negotiation)
-            try server.secure(observed(TLSEngine(interception.serverLeg, to: target)))
-        } catch let error as JIDError {
-            return failNegotiation(
-                code: "tls-failed",
-                "no certificate can stand for the domain: \(error)",
-                alert: .unrecognizedName
-            )
-        } catch {
-            return failNegotiation(code: "tls-failed", "\(error)")
-        }
-        session.tlsBegins(.server, directly: negotiation.isDirect || session.serverTLSIsDirect, at: now)
-        perform()
-        server.tls?.start()
+        negotiate(.consented(domain: domain, directProtocol: session.serverTLSIsDirect ? direct : nil))
     }
 
-    /// An engine whose messages are told where somebody wants to know.
-    private func observed(_ engine: TLSEngine) -> TLSEngine {
-        if options.level >= .trace { engine.keepMessages() }
-        return engine
-    }
-
-    /// Whom the server is to be: the domain that the client wants.
-    private func target(of negotiation: TLSNegotiation) throws -> ServerLegTarget {
-        var target = ServerLegTarget(reference: try ServerReference(domain: name(for: negotiation)))
-        guard let hello = negotiation.hello else {
-            // The client, which has asked for TLS in its stream or not at all, names no protocol (XEP-0368 §3).
-            if session.serverTLSIsDirect {
-                target.protocols = [session.info.kind == .server ? "xmpp-server" : "xmpp-client"]
-            }
-            return target
-        }
-        target.protocols = hello.protocols
-        // A client that hides the name hides it from the server too.
-        if hello.serverName == nil { target.serverName = nil }
-        return target
-    }
-
-    /// The domain that the client wants: the `to` of its stream, or the name in its hello; failing both, the server's own
-    /// name.
-    func name(for negotiation: TLSNegotiation) -> String {
-        if let name = wantedName(negotiation) { return name }
+    /// The server's own name, for a client that names no domain.
+    private var upstreamName: String {
         switch route {
         case .endpoint(let dialer):
             let host = dialer.endpoint.host
@@ -96,17 +49,12 @@ extension SessionDriver {
         }
     }
 
-    /// The domain that the client has named; nil where it has named none.
-    func wantedName(_ negotiation: TLSNegotiation) -> String? {
-        negotiation.isDirect ? negotiation.hello?.serverName : session.info.domain
-    }
-
     // MARK: What TLS tells
 
     /// Something has happened to TLS on a leg.
     func told(_ leg: Leg, _ event: TLSHandler.Event) {
         switch event {
-        case .opened: leg == .server ? serverOpened() : clientOpened()
+        case .opened: opened(leg)
         case .needsIdentity: break
         case .messages(let messages):
             for message in messages {
@@ -123,150 +71,165 @@ extension SessionDriver {
                 at: now
             )
         case .failed(let fault):
-            guard let negotiation, stage == .negotiatingTLS else {
+            guard stage == .negotiatingTLS else {
                 return ended(leg, .failed("TLS: \(fault.words(peer: "the \(leg.name)"))"))
             }
-            fail(negotiation, leg, by: fault)
+            negotiate(.failed(leg, failure(leg, fault)))
         }
     }
 
-    private func serverOpened() {
-        guard stage == .negotiatingTLS, let negotiation, negotiation.step == .server,
-            let parameters = server.tls?.engine.parameters()
-        else {
-            return
-        }
-        negotiation.agreed = parameters
+    private func opened(_ leg: Leg) {
+        guard stage == .negotiatingTLS, let parameters = handler(leg).tls?.engine.parameters() else { return }
         session.tlsOpened(
-            .server,
+            leg,
             parameters.details,
-            parameters.words(peer: "the server"),
+            parameters.words(peer: "the \(leg.name)"),
             overlooked: parameters.overlookedWords,
             at: now
         )
-        guard negotiation.secures(.client) else {
-            forecastBinding(parameters.versionNumber, nil)
-            tellBindings()
-            self.negotiation = nil
-            stage = .relaying
-            return perform()
+        negotiate(
+            .agreed(
+                leg,
+                Negotiation.Agreed(
+                    version: parameters.versionNumber?.rawValue,
+                    applicationProtocol: parameters.applicationProtocol
+                )
+            )
+        )
+    }
+
+    // MARK: What the negotiation wants
+
+    /// Tells the negotiation what happened, and does what it wants.
+    func negotiate(_ input: Negotiation.Input) {
+        switch negotiation?.handle(input) {
+        case nil: break
+        case .startServer(let name, let sendsName, let protocols, let isDirect):
+            startServer(name, sendsName: sendsName, protocols, isDirect: isDirect)
+        case .findIdentity(let name, let isNamed): findIdentity(for: name, isNamed: isNamed)
+        case .startClient(let handshake): startClient(handshake)
+        case .release(let server, let client): release(server, client)
+        case .abandon: endNegotiation()
+        case .fail(let leg, let failure):
+            endNegotiation()
+            deferred.removeAll()
+            session.tlsFailed(leg, failure, at: now)
+            perform()
         }
+    }
+
+    private func endNegotiation() {
+        negotiation = nil
+        stage = .relaying
+    }
+
+    private func startServer(_ name: String, sendsName: Bool, _ protocols: [String], isDirect: Bool) {
+        guard let interception else { return }
+        do {
+            var target = ServerLegTarget(reference: try ServerReference(domain: name))
+            target.protocols = protocols
+            if !sendsName { target.serverName = nil }
+            try server.secure(observed(TLSEngine(interception.serverLeg, to: target)))
+        } catch let error as JIDError {
+            let words = "no certificate can stand for the domain: \(error)"
+            return negotiate(.notStarted(TLSFailure(code: "tls-failed", words, alert: .unrecognizedName)))
+        } catch {
+            return negotiate(.notStarted(TLSFailure(code: "tls-failed", "\(error)")))
+        }
+        session.tlsBegins(.server, directly: isDirect, at: now)
         perform()
-        findIdentity(negotiation)
+        server.tls?.start()
     }
 
-    /// Has a certificate found for the client, like the server's where that has shown one.
-    private func findIdentity(_ negotiation: TLSNegotiation) {
+    private func startClient(_ handshake: Negotiation.ClientHandshake) {
         guard let interception else { return }
-        negotiation.go(to: .identity)
-        let real = negotiation.agreed?.certificate
-        let isNamed = wantedName(negotiation) != nil
-        let name = name(for: negotiation)
-        interception.certificate(for: name, isNamed: isNamed, like: real, at: now.time, on: loop.eventLoop)
-            .assumeIsolated().whenComplete { [weak self] result in
-                guard let self, stage == .negotiatingTLS, self.negotiation === negotiation else { return }
-                switch result {
-                case .success(let shown): beginClient(negotiation, shown)
-                case .failure(let failure as IdentityFailure):
-                    if failure.isLimit, interception.limitWarning.isFirst() {
-                        session.remarkTLS(
-                            .client,
-                            .warn,
-                            code: "authority-limit",
-                            "authority limit reached: TLS fails for sessions that need a new certificate authority: "
-                                + failure.words,
-                            at: now
-                        )
-                    }
-                    failNegotiation(
-                        code: failure.code,
-                        "the client cannot be shown a certificate: \(failure.words)",
-                        alert: failure.isForName ? .unrecognizedName : .internalError
-                    )
-                case .failure(let error):
-                    failNegotiation(code: "no-certificate", "the client cannot be shown a certificate: \(error)")
-                }
-            }
-    }
-
-    private func beginClient(_ negotiation: TLSNegotiation, _ shown: ShownCertificate) {
-        guard let interception else { return }
-        negotiation.shown = shown
-        if shown.isAuthorityNew, let name = shown.authority {
-            session.remarkTLS(
-                .client,
-                .info,
-                code: "authority-created",
-                "created a certificate authority for \(name); clients must trust it: run 'xmpptap ca export --domain "
-                    + "\(name)\(interception.authorities?.flag ?? "")'",
-                at: now
-            )
-        }
-        guard !hasPlaintext(from: .client, .server) else {
-            return failNegotiation(
-                code: "starttls-injection",
-                "bytes that are not TLS came while TLS was to begin",
-                leg: .client
-            )
-        }
-        var offer = ClientLegOffer(identity: shown.identity)
-        offer.maximumVersion = negotiation.agreed?.versionNumber
-        if negotiation.isDirect { offer.protocols = protocols(negotiation) }
+        var offer = ClientLegOffer(identity: handshake.identity.identity)
+        offer.maximumVersion = handshake.maximumVersion.flatMap(TLSVersion.init)
+        offer.protocols = handshake.protocols.map { .chosen($0) } ?? .ignored
         do {
             let engine = observed(try TLSEngine(interception.clientLeg, for: offer))
-            if !negotiation.isDirect {
+            if handshake.early == nil {
                 // The consent goes out in clear, and all after it by TLS.
                 session.proceed(at: now)
                 perform()
             }
             try client.secure(engine)
         } catch {
-            return failNegotiation(code: "tls-failed", "\(error)", leg: .client)
+            return negotiate(.notStarted(TLSFailure(code: "tls-failed", "\(error)")))
         }
-        negotiation.go(to: .client)
-        session.tlsBegins(.client, directly: negotiation.isDirect, at: now)
+        session.tlsBegins(.client, directly: handshake.early != nil, at: now)
         perform()
-        client.tls?.start(early: negotiation.early.readableBytes > 0 ? negotiation.early : nil)
+        client.tls?.start(early: handshake.early.map { ByteBuffer(bytes: $0) })
     }
 
-    /// What ALPN is answered with: what the server has chosen, or as it would.
-    private func protocols(_ negotiation: TLSNegotiation) -> ClientLegOffer.Protocols {
-        guard negotiation.secures(.server) else { return .chosen(["xmpp-client", "xmpp-server"]) }
-        return negotiation.agreed?.applicationProtocol.map { .chosen([$0]) } ?? .ignored
+    /// An engine whose messages are told where somebody wants to know.
+    private func observed(_ engine: TLSEngine) -> TLSEngine {
+        if options.level >= .trace { engine.keepMessages() }
+        return engine
     }
 
-    private func clientOpened() {
-        guard stage == .negotiatingTLS, let negotiation, negotiation.step == .client,
-            let parameters = client.tls?.engine.parameters()
-        else {
-            return
+    /// Has a certificate found for the client, like the server's where that has shown one.
+    private func findIdentity(for name: String, isNamed: Bool) {
+        guard let interception else { return }
+        perform()
+        let real = server.tls?.engine.parameters()?.certificate
+        interception.certificate(for: name, isNamed: isNamed, like: real, at: now.time, on: loop.eventLoop)
+            .assumeIsolated().whenComplete { [weak self] result in
+                guard let self, stage == .negotiatingTLS else { return }
+                switch result {
+                case .success(let shown): found(shown)
+                case .failure(let error): negotiate(.notFound(failure(for: error)))
+                }
+            }
+    }
+
+    private func found(_ shown: ShownCertificate) {
+        if shown.isAuthorityNew, let name = shown.authority {
+            session.remarkTLS(
+                .client,
+                .info,
+                code: "authority-created",
+                "created a certificate authority for \(name); clients must trust it: run 'xmpptap ca export --domain "
+                    + "\(name)\(interception?.authorities?.flag ?? "")'",
+                at: now
+            )
         }
-        session.tlsOpened(.client, parameters.details, parameters.words(peer: "the client"), at: now)
-        if let agreed = negotiation.agreed, agreed.version != parameters.version {
+        negotiate(.found(shown, plaintextWaits: hasPlaintext))
+    }
+
+    /// Whether anything but white space waits that came before TLS.
+    private var hasPlaintext: Bool {
+        deferred.contains { event in
+            guard case .received(_, let buffer) = event else { return false }
+            return buffer.readableBytesView.contains { ![0x20, 0x09, 0x0A, 0x0D].contains($0) }
+        }
+    }
+
+    /// Has the session go on, which knows what TLS on its legs means for channel binding.
+    private func release(_ server: Negotiation.Agreed?, _ client: Negotiation.Agreed?) {
+        if let server = server?.version, let client = client?.version, server != client {
             session.remarkTLS(
                 .client,
                 .warn,
                 code: "tls-version-skew",
-                "\(parameters.version) with the client and \(agreed.version) with the server: where the server signs the "
-                    + "version (XEP-0515), the client has to abort the login",
+                "\(ClientHello.name(ofVersion: client)) with the client and \(ClientHello.name(ofVersion: server)) with the "
+                    + "server: where the server signs the version (XEP-0515), the client has to abort the login",
                 at: now
             )
         }
-        forecastBinding(negotiation.agreed?.versionNumber, parameters.versionNumber)
-        tellBindings()
-        self.negotiation = nil
-        stage = .relaying
+        forecastBinding(server?.version, client?.version)
+        if options.authenticator != nil {
+            session.secured(
+                client: self.client.tls?.engine.securedLeg,
+                server: self.server.tls?.engine.securedLeg
+            )
+        }
+        endNegotiation()
         perform()
     }
 
-    /// Tells a session whose logins are ended here what they may be bound to.
-    private func tellBindings() {
-        guard loop.context.options.authenticator != nil else { return }
-        session.secured(client: client.tls?.engine.securedLeg, server: server.tls?.engine.securedLeg)
-    }
-
     /// Has the session tell what channel binding will come to; the client may have no TLS.
-    private func forecastBinding(_ server: TLSVersion?, _ client: TLSVersion?) {
+    private func forecastBinding(_ server: UInt16?, _ client: UInt16?) {
         guard let server, let interception else { return }
         let strategy: BindingForecast.Strategy
         switch interception.identities {
@@ -275,22 +238,13 @@ extension SessionDriver {
         case .minted: strategy = .minted
         case .own: strategy = .serverCertificate
         }
-        let isOwn = strategy == .serverCertificate
         session.bind(
             BindingForecast.Legs(
                 strategy,
-                clientTLS: client?.rawValue,
-                serverTLS: server.rawValue,
-                hasSameCertificate: isOwn
+                clientTLS: client,
+                serverTLS: server,
+                hasSameCertificate: strategy == .serverCertificate
             )
         )
-    }
-
-    /// Whether anything but white space waits that came before TLS.
-    private func hasPlaintext(from legs: Leg...) -> Bool {
-        deferred.contains { event in
-            guard case .received(let leg, let buffer) = event, legs.contains(leg) else { return false }
-            return buffer.readableBytesView.contains { ![0x20, 0x09, 0x0A, 0x0D].contains($0) }
-        }
     }
 }

@@ -76,7 +76,7 @@ final class ProbeWatch {
     }
 
     func tlsFailed(_ fault: TLSFault) {
-        session.tlsFailed(.server, code: fault.name, fault.words(peer: "the server"), at: now)
+        session.tlsFailed(.server, TLSFailure(code: fault.name, fault.words(peer: "the server")), at: now)
         drain()
     }
 

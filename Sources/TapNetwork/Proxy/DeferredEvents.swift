@@ -41,27 +41,25 @@ struct DeferredEvents {
 
     mutating func removeAll() { self = DeferredEvents() }
 
-    mutating func removeAll(where isGone: (SessionDriver.Event) -> Bool) {
-        events = events[next...].filter { !isGone($0) }
-        next = 0
-    }
-
     func contains(where isMeant: (SessionDriver.Event) -> Bool) -> Bool {
         events[next...].contains(where: isMeant)
     }
 
+    /// Takes all reads of a leg out, as one.
+    mutating func takeReads(of leg: Leg) -> ByteBuffer {
+        var joined = ByteBuffer()
+        events = events[next...].filter { event in
+            guard case .received(leg, let buffer) = event else { return true }
+            joined.writeImmutableBuffer(buffer)
+            return false
+        }
+        next = 0
+        return joined
+    }
+
     /// Joins all reads of a leg into one, and moves it to the front.
     mutating func join(_ leg: Leg) {
-        var joined = ByteBuffer()
-        var rest: [SessionDriver.Event] = []
-        for event in events[next...] {
-            if case .received(leg, let buffer) = event {
-                joined.writeImmutableBuffer(buffer)
-            } else {
-                rest.append(event)
-            }
-        }
-        events = joined.readableBytes > 0 ? [.received(leg, joined)] + rest : rest
-        next = 0
+        let joined = takeReads(of: leg)
+        if joined.readableBytes > 0 { events.insert(.received(leg, joined), at: 0) }
     }
 }

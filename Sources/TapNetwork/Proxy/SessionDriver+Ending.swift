@@ -10,7 +10,9 @@ extension SessionDriver {
     /// Ends the session with a stream error.
     func refuse(_ refusal: RelayLoop.Refusal) {
         guard isLive else { return }
-        if stage == .negotiatingTLS { return failNegotiation(code: "tls-timeout", refusal.clause) }
+        if stage == .negotiatingTLS {
+            return negotiate(.stopped(TLSFailure(code: "tls-timeout", refusal.clause)))
+        }
         if stage != .relaying { stopConnecting() }
         // What has passed already decides whether an error may follow it.
         perform()
@@ -24,6 +26,7 @@ extension SessionDriver {
     /// end of the stream, so that a client with stream management can resume its session.
     func stop() {
         guard isLive else { return }
+        if stage == .negotiatingTLS { negotiate(.stopped(nil)) }
         if stage != .relaying { stopConnecting() }
         session.stop(at: now)
         perform()

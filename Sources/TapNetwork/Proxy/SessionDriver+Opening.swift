@@ -65,7 +65,18 @@ extension SessionDriver {
         search?.cancel()
         search = nil
         opening = nil
-        negotiation = nil
         stage = .relaying
+    }
+}
+
+extension SessionOptions {
+    /// Which servers are of use to a client that has begun with TLS or without.
+    fileprivate func wish(for isTLS: Bool) -> ServiceDiscovery.Wish {
+        switch (clientTLS, serverTLS) {
+        case (_, .direct): .chosen(isTLS: true)
+        case (_, .off): .chosen(isTLS: false)
+        case (.off, .auto), (.off, .required): .any
+        case (_, .auto), (_, .required): .mirroring(isTLS: isTLS)
+        }
     }
 }

@@ -48,8 +48,10 @@ final class SessionDriver {
     var opening: Opening?
     var search: ServiceDiscovery?
     var deferred = DeferredEvents()
-    /// TLS that is to begin, or begins.
-    var negotiation: TLSNegotiation?
+    /// TLS that begins, while the stage says so.
+    var negotiation: Negotiation?
+    /// The session holds the consent to TLS, which is to begin once nothing else is being done.
+    var isConsentHeld = false
     /// The client has said something.
     private var hasHeardClient = false
     private(set) var isPerforming = false
@@ -149,7 +151,9 @@ final class SessionDriver {
 
     func received(_ leg: Leg, _ buffer: ByteBuffer) {
         if stage == .opening, leg == .client { return open(buffer) }
-        if stage == .negotiatingTLS, leg == .client, negotiation?.take(buffer) == true { return advanceNegotiation() }
+        if stage == .negotiatingTLS, leg == .client, negotiation?.readsHello == true {
+            return negotiate(.received(Array(buffer.readableBytesView)))
+        }
         if stage == .closing { return handler(leg).discard(buffer.readableBytes) }
         guard stage == .relaying, !isPerforming else { return postpone(.received(leg, buffer)) }
         if take(leg, buffer) == .keep { perform() }
@@ -184,7 +188,9 @@ final class SessionDriver {
             postpone(.ended(leg, end))
             return turnAway(.hostUnknown, "The client has left and named no domain.")
         }
-        if stage == .negotiatingTLS, !isPerforming { return endedInHandshake(leg, end) }
+        if stage == .negotiatingTLS, !isPerforming {
+            negotiate(.ended(leg, failure(leg, TLSFault(.endedInHandshake))))
+        }
         guard stage == .relaying, !isPerforming else { return postpone(.ended(leg, end)) }
         session.ended(leg, end, at: now)
         perform()
@@ -235,7 +241,7 @@ final class SessionDriver {
         client.flush()
         server.flush()
         updateReading()
-        advanceNegotiation()
+        if isConsentHeld { beginAfterConsent() }
         conclude()
     }
 
@@ -253,7 +259,7 @@ final class SessionDriver {
         case .record(let record): session.withContent { loop.context.dispatcher.write(record, content: $0) }
         case .forward(let direction): session.withContent { handler(direction.destination).write($0) }
         case .send(let leg, let bytes): handler(leg).write(bytes.span)
-        case .held: negotiation = TLSNegotiation(loop.context.options)
+        case .held: isConsentHeld = true
         case .compute(let step): compute(step)
         case .finish(let leg): handler(leg).finish()
         case .close(let reset): beginClosing(reset: reset)
@@ -283,7 +289,7 @@ final class SessionDriver {
             switch stage {
             case .opening: !isStalled && leg == .client
             case .connecting, .over: false
-            case .negotiatingTLS: !isStalled && negotiation?.reads(leg) != false
+            case .negotiatingTLS: !isStalled && negotiation?.reads(leg) == true
             case .relaying: !isStalled && handler(leg.other).isWritable && session.wantsBytes(from: leg)
             // A close with bytes unread would be a reset, and what was written last would be lost with it.
             case .closing: true

@@ -29,7 +29,7 @@ import Testing
         #expect(client == bytes && server == "server" && hasEnded && queue.count == 0)
     }
 
-    @Test func `All reads of a leg are joined and moved to the front`() {
+    @Test func `All reads of a leg are joined, and moved to the front or taken out`() {
         var queue = DeferredEvents()
         for text in ["gone", "a", "b"] { queue.append(.received(.client, ByteBuffer(string: text))) }
         queue.append(.received(.server, ByteBuffer(string: "s")))
@@ -42,7 +42,9 @@ import Testing
             return
         }
         #expect(String(buffer: joined) == "abc")
-        queue.removeAll { if case .received(.server, _) = $0 { true } else { false } }
-        #expect(queue.isEmpty)
+        queue.append(.ended(.client, .finished))
+        queue.append(.received(.server, ByteBuffer(string: "t")))
+        #expect(String(buffer: queue.takeReads(of: .server)) == "st")
+        #expect(queue.takeReads(of: .server).readableBytes == 0 && queue.count == 1)
     }
 }

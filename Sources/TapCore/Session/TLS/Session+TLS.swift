@@ -82,41 +82,34 @@ extension Session {
     }
 
     /// TLS has failed on a leg, and the session with it. The client is told in the terms that it expects just now: a
-    /// `<failure/>` (RFC 6120 §5.4.2.2), or an alert of TLS.
-    ///
-    /// - Parameters:
-    ///   - directly: Whether the client has begun with TLS and has not been answered.
-    ///   - alert: What such a client is told.
-    ///   - code: A stable word for the cause.
-    ///   - words: The cause as a sentence without its end.
-    ///   - advice: What can be done about it; nil where nothing is known.
-    ///   - certificate: What the peer was shown, for the record; nil where that does not matter.
-    public mutating func tlsFailed(
-        _ leg: Leg,
-        directly: Bool = false,
-        alert: Alert = .internalError,
-        code: String,
-        _ words: String,
-        advice: String? = nil,
-        certificate: Attributes? = nil,
-        at now: Run.Instant
-    ) {
+    /// `<failure/>` (RFC 6120 §5.4.2.2), or the failure's alert of TLS.
+    public mutating func tlsFailed(_ leg: Leg, _ failure: TLSFailure, at now: Run.Instant) {
         self.now = now
         guard !isFinished else { return }
+        if let cause = failure.cause {
+            blame(
+                cause,
+                at: .tls,
+                failure.words,
+                side: failure.side,
+                condition: failure.code,
+                advice: failure.advice
+            )
+        }
         // Of TLS that was not even begun the timeline does not know whose it is.
         finish(
             .tls,
             key: leg.name.description,
-            .failed(condition: code, words),
+            .failed(condition: failure.code, failure.words),
             details: ["leg": .string(leg.name.description)]
         )
         var record = makeRecord(.error, .error, part: .tls)
         record.leg = leg
-        record.code = code
-        record.message = advice.map { "\(words); \($0)" } ?? words
-        record.tls = certificate
+        record.code = failure.code
+        record.message = failure.advice.map { "\(failure.words); \($0)" } ?? failure.words
+        record.tls = failure.certificate
         emit(consume record)
-        endWithoutTLS(leg, words, directly ? alert : nil)
+        endWithoutTLS(leg, failure.words, failure.alert)
     }
 
     /// A remark about TLS on a leg.
@@ -208,7 +201,7 @@ extension Session {
             ? "\(directions.send.waiting) bytes that are not TLS came behind <starttls/>: injected, or sent by a client that "
                 + "does not wait"
             : "\(directions.recv.waiting) bytes that are not TLS came behind <proceed/>: injected"
-        tlsFailed(leg, code: "starttls-injection", words, at: now)
+        tlsFailed(leg, TLSFailure(code: "starttls-injection", words), at: now)
     }
 
     /// The server's consent to TLS, which waits for TLS on the server's leg. One that nobody may act on, since none was asked
