@@ -1,3 +1,5 @@
+internal import TapDiagnosis
+internal import TapRecord
 import XMPPCore
 
 /// What happens to an item: said by the first interceptor that speaks, carried out by ``Session/apply(_:to:_:)``.

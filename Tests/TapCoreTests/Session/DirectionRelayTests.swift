@@ -1,3 +1,5 @@
+import TapDiagnosis
+import TapRecord
 import TapTestKit
 import Testing
 import XMPPCore

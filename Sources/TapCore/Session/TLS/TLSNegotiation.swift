@@ -1,3 +1,6 @@
+public import TapDiagnosis
+public import TapRecord
+
 /// TLS negotiation on both legs of a session whose TLS is terminated here: the server's leg first, then a certificate for the
 /// client, then the client's leg, at most at the server's version. A leg that stays in clear is left out.
 ///
