@@ -51,8 +51,6 @@ extension Session {
         answering request: IQTracker.Request? = nil
     ) -> Record {
         var record = makeRecord(kind, level, part: part)
-        // Where nobody wants to be told, there is no need to find out what may be.
-        guard options.level > .off else { return record }
         record.direction = direction
         record.leg = direction.source
         record.epoch = event.epoch
@@ -61,6 +59,8 @@ extension Session {
         record.chunks = event.chunks
         record.isTruncated = event.isTruncated
         if let action { record.action = action }
+        // Where nobody wants to be told, there is no need to find out what may be.
+        guard options.level > .off else { return record }
         contentSource = direction == .send ? .send : .recv
         guard !event.isTruncated else {
             record.digest = takeDigest(direction)

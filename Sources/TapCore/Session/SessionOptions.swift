@@ -12,8 +12,8 @@ public enum UnparsablePolicy: String, Sendable, Hashable, CaseIterable {
 
 /// How sessions are watched: the same for all sessions of a listener.
 public struct SessionOptions: Sendable {
-    /// The least severe level any sink wants; records beyond it are not made.
-    public var level: Level
+    /// The least severe level any sink wants, which may change while sessions run; records beyond it are not made.
+    public var recordLevel: RecordLevel
     /// What is hidden from the sinks.
     public var redaction: RedactionPolicy
     /// Limits before authentication.
@@ -43,14 +43,17 @@ public struct SessionOptions: Sendable {
     /// Bytes a direction may keep waiting before its leg is no longer read. Default 256 KiB.
     public var waitingBytes = 256 << 10
 
-    /// Options with the defaults of each.
+    /// ``recordLevel`` as it is now.
+    public var level: Level { recordLevel.current }
+
+    /// Options with the defaults of each, and a level of their own.
     public init(
         level: Level = .verbose,
         redaction: RedactionPolicy = .secrets,
         unauthenticatedLimits: StreamLimits = .unauthenticated,
         limits: StreamLimits = .authenticated
     ) {
-        self.level = level
+        recordLevel = RecordLevel(level)
         self.redaction = redaction
         self.unauthenticatedLimits = unauthenticatedLimits
         self.limits = limits

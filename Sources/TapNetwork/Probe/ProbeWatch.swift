@@ -10,16 +10,16 @@ internal import XMPPCore
 final class ProbeWatch {
     private var session: Session
     private let clock: RunClock
-    private let dispatcher: RecordDispatcher
+    private let records: RecordDispatcher.Producer
     /// Records of the timeline.
     private(set) var steps: [Record] = []
     private(set) var diagnosis: LoginDiagnosis?
 
     init(run: Run, clock: RunClock, dispatcher: RecordDispatcher, redaction: RedactionPolicy, upstream: String) {
         self.clock = clock
-        self.dispatcher = dispatcher
+        records = RecordDispatcher.Producer(dispatcher)
         // The timeline is told at verbose, whatever the logs want.
-        var options = SessionOptions(level: max(dispatcher.level, .verbose), redaction: redaction)
+        var options = SessionOptions(level: max(dispatcher.level.current, .verbose), redaction: redaction)
         options.holdsProceed = true
         options.isOwnClient = true
         session = Session(
@@ -104,7 +104,7 @@ final class ProbeWatch {
     private func drain() {
         while let command = session.next() {
             guard case .record(let record) = command else { continue }
-            session.withContent { dispatcher.write(record, content: $0) }
+            session.withContent { records.write(record, content: $0) }
             switch record.code {
             case LoginStep.code: steps.append(record)
             case Record.Code.loginFailed: diagnosis = LoginDiagnosis(record)

@@ -26,6 +26,8 @@ final class RelayLoop {
     let context: RelayContext
     /// One parser and redactor for all sessions: what they keep is warm.
     let tools: SessionTools
+    /// Where the records of this loop go.
+    let records: RecordDispatcher.Producer
 
     private var drivers: [ObjectIdentifier: SessionDriver] = [:]
     /// Sessions that have read in this turn of the event loop, and have not looked at it yet.
@@ -49,6 +51,7 @@ final class RelayLoop {
         self.eventLoop = eventLoop
         self.context = context
         tools = SessionTools(run: context.run, redaction: context.options.redaction)
+        records = RecordDispatcher.Producer(context.dispatcher)
     }
 
     /// Sessions that have not ended.
@@ -115,7 +118,7 @@ final class RelayLoop {
 
     private func poll() {
         eventLoop.assumeIsolated().scheduleTask(in: Self.congestionPoll) { [self] in
-            if context.dispatcher.isCongested { return poll() }
+            if records.isCongested { return poll() }
             let waiting = stalled
             stalled.removeAll()
             for driver in waiting { driver.resume() }

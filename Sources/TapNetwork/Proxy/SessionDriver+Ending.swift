@@ -68,7 +68,7 @@ extension SessionDriver {
         session.closed(at: now)
         while let command = session.next() {
             if case .record(let record) = command {
-                session.withContent { loop.context.dispatcher.write(record, content: $0) }
+                session.withContent { loop.records.write(record, content: $0) }
             }
         }
         loop.remove(self)

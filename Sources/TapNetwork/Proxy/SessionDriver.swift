@@ -256,7 +256,7 @@ final class SessionDriver {
 
     private func run(_ command: consuming Command) {
         switch consume command {
-        case .record(let record): session.withContent { loop.context.dispatcher.write(record, content: $0) }
+        case .record(let record): session.withContent { loop.records.write(record, content: $0) }
         case .forward(let direction): session.withContent { handler(direction.destination).write($0) }
         case .send(let leg, let bytes): handler(leg).write(bytes.span)
         case .held: isConsentHeld = true
@@ -276,7 +276,7 @@ final class SessionDriver {
 
     func updateReading() {
         guard stage != .over else { return }
-        if !isStalled, stage == .relaying, loop.context.dispatcher.isCongested {
+        if !isStalled, stage == .relaying, loop.records.isCongested {
             isStalled = true
             loop.wait(self)
         }

@@ -148,6 +148,6 @@ final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
         record.code = "bad-proxy-header"
         record.message = "\(record.remote ?? "a client") is turned away: \(words)"
         let empty: [UInt8] = []
-        loop.context.dispatcher.write(record, content: empty.span)
+        loop.records.write(record, content: empty.span)
     }
 }

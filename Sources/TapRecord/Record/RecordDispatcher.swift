@@ -1,24 +1,75 @@
-/// All sinks of a run: hands each record to those that want it.
-public struct RecordDispatcher: Sendable {
+internal import Synchronization
+
+/// All sinks of a run: hands each record to those that want it. Sinks come and go, and their levels change, while sessions
+/// run.
+///
+/// Records are handed over by ``Producer``s, one for each event loop. These keep the sinks at hand and look whether they
+/// have changed by one relaxed atomic load, so that nothing is locked for a record.
+public final class RecordDispatcher: Sendable {
     /// The least severe level that any sink wants; a record beyond it need not be made.
-    public let level: Level
+    public let level = RecordLevel(.off)
 
-    private let sinks: [(level: Level, sink: any Sink)]
+    private let sinks: Mutex<[any Sink]>
+    /// Counts the changes of the sinks and their levels.
+    private let generation = Atomic<UInt>(0)
 
-    /// A recorder for these sinks; with none every record is dropped.
+    /// A dispatcher for these sinks; with none every record is dropped.
     public init(_ sinks: [any Sink]) {
-        self.sinks = sinks.map { ($0.level, $0) }
-        level = self.sinks.map(\.level).max() ?? .off
+        self.sinks = Mutex(sinks)
+        updateLevels()
     }
 
-    /// Hands over a record with its texts. Does not block.
-    public func write(_ record: borrowing Record, content: Span<UInt8>) {
-        for entry in sinks where record.level <= entry.level { entry.sink.write(record, content: content) }
+    /// Hands records to this sink too from now on.
+    public func add(_ sink: any Sink) { change { $0.append(sink) } }
+
+    /// Hands no more records to this sink. One that is being handed over on another thread may still come, and a producer
+    /// keeps the sink until it is used again.
+    public func remove(_ sink: any Sink) { change { sinks in sinks.removeAll { $0 === sink } } }
+
+    /// Takes the sinks' levels anew: to be called when the ``Sink/level`` of one has changed.
+    public func updateLevels() { change { _ in } }
+
+    private func change(_ body: (inout [any Sink]) -> Void) {
+        sinks.withLock { sinks in
+            body(&sinks)
+            level.set(sinks.map { $0.level }.max() ?? .off)
+            generation.add(1, ordering: .relaxed)
+        }
     }
 
-    /// Whether some sink has no room for more, so that sources should stop reading.
-    public var isCongested: Bool {
-        for entry in sinks where entry.sink.isCongested { return true }
-        return false
+    /// Hands the records of one event loop to the sinks. Belongs to that loop.
+    public final class Producer {
+        private let dispatcher: RecordDispatcher
+        private var generation: UInt
+        private var sinks: [(level: Level, sink: any Sink)]
+
+        /// A producer for the sinks of `dispatcher`, whichever these are at the time.
+        public init(_ dispatcher: RecordDispatcher) {
+            self.dispatcher = dispatcher
+            (generation, sinks) = dispatcher.snapshot()
+        }
+
+        /// Hands over a record with its texts. Does not block.
+        public func write(_ record: borrowing Record, content: Span<UInt8>) {
+            update()
+            for entry in sinks where record.level <= entry.level { entry.sink.write(record, content: content) }
+        }
+
+        /// Whether some sink has no room for more, so that sources should stop reading.
+        public var isCongested: Bool {
+            update()
+            for entry in sinks where entry.sink.isCongested { return true }
+            return false
+        }
+
+        @inline(__always)
+        private func update() {
+            guard dispatcher.generation.load(ordering: .relaxed) != generation else { return }
+            (generation, sinks) = dispatcher.snapshot()
+        }
+    }
+
+    private func snapshot() -> (generation: UInt, sinks: [(level: Level, sink: any Sink)]) {
+        sinks.withLock { (generation.load(ordering: .relaxed), $0.map { ($0.level, $0) }) }
     }
 }

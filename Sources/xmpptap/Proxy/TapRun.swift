@@ -34,7 +34,9 @@ struct TapRun {
             now: { clock.now() }
         )
         logs = try OpenLogs(plan, run: logged)
-        options = SessionOptions(level: logs.dispatcher.level, redaction: plan.redaction)
+        var options = SessionOptions(redaction: plan.redaction)
+        options.recordLevel = logs.dispatcher.level
+        self.options = options
         self.cryptography = cryptography
         self.clock = clock
     }

@@ -34,6 +34,22 @@ struct RelayTests {
         try await proxy.stop()
     }
 
+    @Test("A sink that is added while a session runs gets its records from then on, at its own level")
+    func addedSink() async throws {
+        let proxy = try await ProxyFixture(level: .off)
+        let (client, server) = try await proxy.openPair()
+        let late = MemorySink(level: .info)
+        proxy.dispatcher.add(late)
+        try await say([(.send, "<message to='juliet@example.org'><body>late</body></message>")], client, server)
+        try await eventually("the added sink gets no record") { late.records.contains { $0.record.kind == .stanza } }
+        proxy.dispatcher.remove(late)
+        let count = late.records.count
+        try await say([(.send, "<message to='juliet@example.org'><body>later</body></message>")], client, server)
+        try await proxy.stop()
+        #expect(late.records.count == count)
+        #expect(late.records.allSatisfy { $0.record.level <= .info } && proxy.sink.records.isEmpty)
+    }
+
     @Test("Megabytes of stanzas pass both ways at once, byte for byte, in pieces of any size")
     func bulk() async throws {
         let proxy = try await ProxyFixture(level: .info, keeps: true)

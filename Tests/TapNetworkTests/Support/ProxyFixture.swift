@@ -13,6 +13,7 @@ final class ProxyFixture: Sendable {
     let service: ProxyService
     let server: TestServer
     let sink: MemorySink
+    let dispatcher: RecordDispatcher
     let port: Int
     let logged: LoggedLines
     private let task: Task<Void, any Error>
@@ -26,10 +27,13 @@ final class ProxyFixture: Sendable {
     ) async throws {
         let server = try await TestServer(keeps: keeps)
         let sink = sink ?? MemorySink(level: level)
+        let dispatcher = RecordDispatcher([sink])
+        var session = SessionOptions()
+        session.recordLevel = dispatcher.level
         var configuration = ProxyConfiguration(
             listeners: [ListenSpec(host: "127.0.0.1", port: 0)],
             upstream: .endpoint(upstream ?? Endpoint(host: "127.0.0.1", port: server.port)),
-            session: SessionOptions(level: sink.level)
+            session: session
         )
         configure(&configuration)
         let listening = ListeningPorts()
@@ -38,7 +42,7 @@ final class ProxyFixture: Sendable {
             configuration,
             run: Run(),
             clock: RunClock(),
-            dispatcher: RecordDispatcher([sink]),
+            dispatcher: dispatcher,
             logger: logged.logger,
             onListening: { listening.add($0) }
         )
@@ -47,6 +51,7 @@ final class ProxyFixture: Sendable {
         self.service = service
         self.server = server
         self.sink = sink
+        self.dispatcher = dispatcher
         self.logged = logged
         self.task = task
         port = listening.first?.port ?? 0
