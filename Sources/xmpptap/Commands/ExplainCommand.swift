@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import TapCapture
+internal import TapDiagnosis
 internal import TapRecord
 
 /// `xmpptap explain`.
@@ -45,7 +46,7 @@ struct ExplainCommand: ParsableCommand, Configurable {
             "How the sessions are told: text, or drawn as svg or html.",
             discussion: """
                 A drawing shows who sent what to whom, the steps beside it, and what xmpptap did itself. It draws the \
-                first \(DiagramReport.most) sessions; use --session to choose others.
+                first \(SequenceDiagrams.most) sessions; use --session to choose others.
                 """,
             valueName: "text|svg|html"
         ),
@@ -88,36 +89,36 @@ struct ExplainCommand: ParsableCommand, Configurable {
 
     private func explainTimelines() throws {
         let wanted = Set(session)
-        var story = TimelineReport(of: wanted)
-        var drawing = format.document.map { DiagramReport($0, of: wanted) }
+        var story = SessionTimelines(of: wanted)
+        var drawing = format.document.map { DiagramReport(document: $0, diagrams: SequenceDiagrams(of: wanted)) }
         var found = SessionsFound()
         let isWhole = try StoredRecords.read(files) { entry in
             switch entry {
             case .header(let header):
                 found.note(run: header.run)
                 story.note(header)
-                drawing?.note(header)
+                drawing?.diagrams.note(header)
             case .record(let line):
                 found.note(session: line.record.session)
                 story.note(line.record)
-                drawing?.note(line)
+                drawing?.diagrams.note(line)
             case .damage, .gap: break
             }
         }
         if let remark = found.remark(on: wanted) { Console.complain(remark) }
-        if story.isEmpty, session.isEmpty { Console.complain("no session is told of in these files") }
+        if story.all.isEmpty, session.isEmpty { Console.complain("no session is told of in these files") }
         if let drawing {
             Console.print(drawing.drawn())
             if let remark = drawing.remark { Console.complain(remark) }
         } else {
-            for line in story.lines() { Console.show(line) }
+            for line in TimelineReport(timelines: story).lines() { Console.show(line) }
         }
-        try end(isWhole, isWell: story.hasReady && !found.lacksAny(of: wanted))
+        try end(isWhole, isWell: story.all.contains(where: \.isReady) && !found.lacksAny(of: wanted))
     }
 
     private func explain(subscriptions: String) throws {
         let wanted = Set(session)
-        var story = SubscriptionReport(of: subscriptions == Self.everybody ? nil : subscriptions)
+        var story = SubscriptionHistory(of: subscriptions == Self.everybody ? nil : subscriptions)
         var found = SessionsFound()
         let isWhole = try StoredRecords.read(files) { entry in
             switch entry {
@@ -131,7 +132,7 @@ struct ExplainCommand: ParsableCommand, Configurable {
             }
         }
         if let remark = found.remark(on: wanted) { Console.complain(remark) }
-        let lines = story.lines()
+        let lines = SubscriptionReport(history: story).lines()
         if lines.isEmpty {
             let person = subscriptions == Self.everybody ? "" : " of \(subscriptions)"
             Console.complain("no subscription\(person) was asked for, granted or ended in these files")

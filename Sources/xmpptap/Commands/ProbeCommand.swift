@@ -1,6 +1,7 @@
 internal import ArgumentParser
 internal import NIOCore
 internal import NIOPosix
+internal import TapDiagnosis
 internal import TapNetwork
 internal import TapRecord
 internal import TapSecurity
@@ -158,7 +159,7 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
         }
     }
 
-    private func recordedPath(_ paths: RecordedPaths) throws(Failure) -> RecordedPaths.Path {
+    private func recordedPath(_ paths: RecordedPaths) throws(Failure) -> SessionTimelines.Timeline {
         let recording = recording ?? ""
         if let with, paths.count(of: with) > 1 {
             Console.complain(

@@ -4,18 +4,18 @@ internal import TapRecord
 
 /// A probe's timeline and that of a recorded client, side by side.
 struct ProbeComparison {
-    let path: RecordedPaths.Path
+    let path: SessionTimelines.Timeline
     let comparison: TimelineComparison
     /// Whether the probe got to the top: else there is no path that works to compare with.
     let isReady: Bool
 
-    init(_ report: ProbeReport, _ path: RecordedPaths.Path) {
+    init(_ report: ProbeReport, _ path: SessionTimelines.Timeline) {
         self.path = path
         comparison = TimelineComparison(working: report.timeline, other: path.steps)
         isReady = report.outcome == .ready
     }
 
-    private var title: String { "session \(path.number)\(path.who.map { ", \($0)" } ?? "")" }
+    private var title: String { "session \(path.number)\((path.owner.jid ?? path.owner.user).map { ", \($0)" } ?? "")" }
 
     /// Where the client left the path that works, as a sentence.
     var sentence: String {

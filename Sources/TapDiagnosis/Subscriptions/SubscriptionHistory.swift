@@ -1,0 +1,80 @@
+public import TapRecord
+internal import XMPPCore
+
+/// How people came to be contacts or not to be: the changes of subscriptions that records tell, put together by the two
+/// accounts, whichever of their sessions they were seen in.
+public struct SubscriptionHistory: Sendable {
+    /// Two accounts by their bare JIDs, in the order in which they were seen; equal in either order.
+    public struct Pair: Sendable, Hashable {
+        /// The account whose session told of the other first.
+        public let first: String
+        /// Its contact.
+        public let second: String
+
+        /// Whether both are of the same two accounts.
+        public static func == (left: Pair, right: Pair) -> Bool {
+            left.first == right.first && left.second == right.second
+                || left.first == right.second && left.second == right.first
+        }
+
+        /// Hashes both accounts, whichever comes first.
+        public func hash(into hasher: inout Hasher) {
+            hasher.combine(first < second ? [first, second] : [second, first])
+        }
+    }
+
+    /// One change.
+    public struct Event: Sendable {
+        /// When it was seen.
+        public let time: Timestamp
+        /// The number of its run among those of the files, from 1; 0 where they have no header.
+        public let run: Int
+        /// The session that it was seen in.
+        public let session: UInt64
+        /// The bare JID of that session.
+        public let account: String
+        /// What changed.
+        public let change: SubscriptionChange
+        /// The stanza that changed it, in words; empty where the record does not say.
+        public let reason: String
+    }
+
+    private let person: String?
+    private var runs = RunNumbers()
+    private var events: [Pair: [Event]] = [:]
+
+    /// The pairs in the order in which they were first seen.
+    public private(set) var pairs: [Pair] = []
+
+    /// How many runs the files are of.
+    public var runCount: Int { runs.count }
+
+    /// The history of everybody, or only of those who had to do with the bare JID `person`.
+    public init(of person: String? = nil) { self.person = person.map { Address($0).comparableBare } }
+
+    /// What happened between the two, in the order of time.
+    public func events(of pair: Pair) -> [Event] { events[pair, default: []].sorted { $0.time < $1.time } }
+
+    /// Takes a header.
+    public mutating func note(_ header: RecordHeader) { runs.note(header) }
+
+    /// Takes a record; most say nothing of subscriptions.
+    public mutating func note(_ record: Record) {
+        guard record.code == SubscriptionChange.code, let account = record.jid.map({ Address($0).comparableBare }),
+            let change = record.message.flatMap({ SubscriptionChange($0) })
+        else { return }
+        guard person == nil || person == account || person == change.contact else { return }
+        let pair = Pair(first: account, second: change.contact)
+        if events[pair] == nil { pairs.append(pair) }
+        events[pair, default: []].append(
+            Event(
+                time: record.time,
+                run: runs.current,
+                session: record.session,
+                account: account,
+                change: change,
+                reason: record.details?["because"]?.text ?? ""
+            )
+        )
+    }
+}

@@ -1,0 +1,78 @@
+import TapDiagnosis
+import TapRecord
+import Testing
+
+/// What records tell of sessions, put together by run and session.
+@Suite struct SessionTimelinesTests {
+    private func header(_ run: String) -> RecordHeader {
+        RecordHeader(
+            tool: "test",
+            time: Timestamp(nanoseconds: 0),
+            level: "verbose",
+            isComplete: true,
+            redaction: .secrets,
+            run: run
+        )
+    }
+
+    private func record(_ code: String?, session: UInt64, at monotonic: Int64 = 0) -> Record {
+        var record = Record(
+            sequence: 1,
+            time: Timestamp(nanoseconds: 0),
+            monotonic: monotonic,
+            kind: .session,
+            level: .info,
+            part: .session
+        )
+        record.session = session
+        record.code = code
+        return record
+    }
+
+    @Test func sessionsOfRunsThatTakeTurnsAreKeptApart() {
+        var timelines = SessionTimelines()
+        for (run, codes) in [
+            ("a", [Record.Code.sessionBegan, LoginStep.code]), ("b", [Record.Code.sessionBegan]),
+            ("a", [LoginStep.code, Record.Code.sessionReady, Record.Code.sessionEnded]), ("b", [LoginStep.code]),
+        ] {
+            timelines.note(header(run))
+            for code in codes { timelines.note(record(code, session: 1)) }
+        }
+        #expect(timelines.runCount == 2)
+        #expect(timelines.all.map(\.run) == [1, 2])
+        #expect(timelines.all.map(\.steps.count) == [2, 1])
+        #expect(timelines.all.map(\.isReady) == [true, false])
+        #expect(timelines.all.map { $0.end != nil } == [true, false])
+    }
+
+    @Test func aSessionIsOfWhomTheLastRecordThatKnowsSays() {
+        var timelines = SessionTimelines(of: [2])
+        timelines.note(record(Record.Code.sessionBegan, session: 1))
+        var began = record(Record.Code.sessionBegan, session: 2, at: 5)
+        began.remote = "192.0.2.1:5000"
+        timelines.note(began)
+        #expect(timelines.all.first?.owner.remote == "192.0.2.1:5000")
+        var bound = record(nil, session: 2, at: 6)
+        bound.jid = "romeo@example.org/balcony"
+        timelines.note(bound)
+        timelines.note(record(nil, session: 2, at: 7))
+        #expect(timelines.all.map(\.number) == [2])
+        #expect(timelines.all.first?.owner.jid == bound.jid && timelines.all.first?.began == 5)
+    }
+
+    @Test func onlySoManySessionsAreDrawnUnlessMoreAreNamed() {
+        func diagrams(of wanted: Set<UInt64>) -> SequenceDiagrams {
+            var diagrams = SequenceDiagrams(of: wanted)
+            for _ in 0..<2 {
+                for number in 1...60 {
+                    diagrams.note(RecordLine(record(nil, session: UInt64(number)), content: [UInt8]().span))
+                }
+            }
+            return diagrams
+        }
+        let first = diagrams(of: [])
+        #expect(first.all.map(\.session) == Array(1...50) && first.omitted == 10)
+        let named = diagrams(of: Set(1...55))
+        #expect(named.all.count == 55 && named.omitted == 0)
+    }
+}
