@@ -72,14 +72,14 @@ enum ItemReading {
     case asymmetricTLS(StreamFeatures?)
     /// The server's features; nil where libxml2 cannot read them.
     case features(StreamFeatures?)
-    /// A step of a login that the SASL bridge has looked at.
-    case login(BridgedStep)
+    /// An element of a login, what the SASL bridge does about it, and whether that was logging in when it came.
+    case login(Element, [SASLBridge.Act], wasLoggingIn: Bool)
 }
 
-/// An element of a login, and what the SASL bridge does about it.
-struct BridgedStep {
-    var element: Element
-    var acts: [SASLBridge.Act]
-    /// xmpptap was logging in to the server when it came.
-    var wasLoggingIn: Bool
+extension StreamEvent {
+    /// Which item it is; nil where it is none.
+    var item: StanzaScanner.Item.Kind? {
+        if case .item(let kind) = kind { return kind }
+        return nil
+    }
 }

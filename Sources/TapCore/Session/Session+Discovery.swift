@@ -109,10 +109,8 @@ extension Session {
     }
 
     /// A header in which the client names another domain than the one that was chosen.
-    func interceptOtherDomain(_ event: StreamEvent, _ kind: StanzaScanner.Item.Kind, _ direction: Direction)
-        -> ItemDecision?
-    {
-        guard kind == .header, direction == .send, let chosenDomain, !isRefusing,
+    func interceptOtherDomain(_ event: StreamEvent, _ direction: Direction) -> ItemDecision? {
+        guard event.item == .header, direction == .send, let chosenDomain, !isRefusing,
             let to = text(event.head.to, .send), !Self.isSame(chosenDomain, to)
         else { return nil }
         return .refuse(

@@ -12,9 +12,17 @@ extension Session {
                 return understand(event, kind, direction)
             }
             var reading = ItemReading.none
-            let decision = decide(event, kind, direction, &reading)
+            let decision = decide(event, direction, &reading)
             apply(decision, to: event, direction)
-            if case .refuse = decision {} else { understand(event, kind, direction, decision, reading) }
+            switch (decision, reading) {
+            case (.refuse, _): break
+            case (_, .none): understand(event, kind, direction)
+            case (_, .asymmetricTLS(let offer)): advanceAsymmetricTLS(event, kind, direction, offer)
+            case (.replace(let edited), .features(let offer)): handleFeatures(event, offer, edited)
+            case (_, .features(let offer)): handleFeatures(event, offer, nil)
+            case (_, .login(let element, let acts, let wasLoggingIn)):
+                handleBridged(event, direction, element, acts, wasLoggingIn: wasLoggingIn)
+            }
             action = nil
         case .fragment(let isFirst):
             // Where items are stored the beginning of one beyond the limit ends the session.
@@ -31,21 +39,18 @@ extension Session {
     // MARK: Deciding
 
     /// What happens to an item: the interceptors in the order in which they speak, of whom the first decides.
-    private mutating func decide(
-        _ event: StreamEvent,
-        _ kind: StanzaScanner.Item.Kind,
-        _ direction: Direction,
-        _ reading: inout ItemReading
-    ) -> ItemDecision {
+    private mutating func decide(_ event: StreamEvent, _ direction: Direction, _ reading: inout ItemReading)
+        -> ItemDecision
+    {
         let decision =
-            interceptOversize(event, kind, direction)
-            ?? interceptOtherDomain(event, kind, direction)
-            ?? interceptClear(event, kind, direction)
-            ?? interceptAsymmetricTLS(event, kind, direction, &reading)
-            ?? interceptFeatures(event, kind, direction, &reading)
-            ?? interceptLogin(event, kind, direction, &reading)
-            ?? interceptConsent(event, kind, direction)
-            ?? interceptWhitespace(event, kind, direction)
+            interceptOversize(event, direction)
+            ?? interceptOtherDomain(event, direction)
+            ?? interceptClear(event, direction)
+            ?? interceptAsymmetricTLS(event, direction, &reading)
+            ?? interceptFeatures(event, direction, &reading)
+            ?? interceptLogin(event, direction, &reading)
+            ?? interceptConsent(event, direction)
+            ?? interceptWhitespace(event, direction)
             // Here, last, is the place of rules: they see what xmpptap itself lets pass.
             ?? .pass
         if case .refuse = decision { return decision }
@@ -55,7 +60,7 @@ extension Session {
 
     /// Carries out what was decided: the one place that lets an item go out or keeps it.
     private mutating func apply(_ decision: ItemDecision, to event: StreamEvent, _ direction: Direction) {
-        action = decision.action
+        action = directions[direction].isStoring ? decision.action : nil
         switch decision {
         case .pass:
             // A session that is refused has no server to pass anything to.
@@ -80,25 +85,7 @@ extension Session {
         }
     }
 
-    // MARK: Understanding
-
-    /// Records an item on which was decided, and takes note of what it says.
-    private mutating func understand(
-        _ event: StreamEvent,
-        _ kind: StanzaScanner.Item.Kind,
-        _ direction: Direction,
-        _ decision: ItemDecision,
-        _ reading: ItemReading
-    ) {
-        switch reading {
-        case .none: understand(event, kind, direction)
-        case .asymmetricTLS(let offer): advanceAsymmetricTLS(event, kind, direction, offer)
-        case .features(let offer): handleFeatures(event, offer, decision)
-        case .login(let step): handleBridged(step, event, direction)
-        }
-    }
-
-    /// The same for an item that is like any other.
+    /// Records an item that is like any other, and takes note of what it says.
     mutating func understand(_ event: StreamEvent, _ kind: StanzaScanner.Item.Kind, _ direction: Direction) {
         if event.head.isUnusual { compareReaders(event, kind, direction) }
         switch kind {
@@ -113,10 +100,8 @@ extension Session {
     // MARK: Limits
 
     /// An item beyond the limit that was not to go out before it had been looked at.
-    private func interceptOversize(_ event: StreamEvent, _ kind: StanzaScanner.Item.Kind, _ direction: Direction)
-        -> ItemDecision?
-    {
-        guard kind == .element, event.isTruncated, directions[direction].isStoring else { return nil }
+    private func interceptOversize(_ event: StreamEvent, _ direction: Direction) -> ItemDecision? {
+        guard event.isTruncated, directions[direction].isStoring else { return nil }
         return .refuse(oversize(event, direction))
     }
 

@@ -22,11 +22,10 @@ extension Session {
     /// Features that come from the server: refused, or passed on with what is to be changed in them.
     mutating func interceptFeatures(
         _ event: StreamEvent,
-        _ kind: StanzaScanner.Item.Kind,
         _ direction: Direction,
         _ reading: inout ItemReading
     ) -> ItemDecision? {
-        guard kind == .element, direction == .recv, isFeatures(event) else { return nil }
+        guard event.item == .element, direction == .recv, isFeatures(event) else { return nil }
         let offer = parse(.recv).flatMap { StreamFeatures($0) }
         reading = .features(offer)
         guard let offer else { return nil }
@@ -52,19 +51,11 @@ extension Session {
     }
 
     /// What is known of the server is what it offers, whatever of it is passed on.
-    mutating func handleFeatures(_ event: StreamEvent, _ offer: StreamFeatures?, _ decision: ItemDecision) {
+    mutating func handleFeatures(_ event: StreamEvent, _ offer: StreamFeatures?, _ edited: FeaturesEdit.Outcome?) {
         guard let offer else {
             stopAwaiting()
             return recordItem(event, .recv, .element, level: .info)
         }
-        if case .replace(let edited) = decision {
-            understand(offer, event, edited)
-        } else {
-            understand(offer, event, nil)
-        }
-    }
-
-    mutating func understand(_ offer: StreamFeatures, _ event: StreamEvent, _ edited: FeaturesEdit.Outcome?) {
         let features = StreamFeaturesSummary(offer)
         info.mechanisms = features.allMechanisms
         info.features = features.names

@@ -63,11 +63,10 @@ extension Session {
     /// An element of a login that is ended here: shown to the SASL bridge, which goes one step on.
     mutating func interceptLogin(
         _ event: StreamEvent,
-        _ kind: StanzaScanner.Item.Kind,
         _ direction: Direction,
         _ reading: inout ItemReading
     ) -> ItemDecision? {
-        guard kind == .element, !event.isTruncated, !isRefusing, let login, var bridge = login.bridge else {
+        guard event.item == .element, !event.isTruncated, !isRefusing, let login, var bridge = login.bridge else {
             return nil
         }
         switch event.head.namespace.namespace {
@@ -81,25 +80,31 @@ extension Session {
             ? acts(of: element, &bridge, login) : acts(ofServer: element, &bridge)
         login.bridge = bridge
         guard let acts else { return nil }
-        reading = .login(BridgedStep(element: element, acts: acts, wasLoggingIn: wasLoggingIn))
+        reading = .login(element, acts, wasLoggingIn: wasLoggingIn)
         // The server's failure goes to the client as it came.
         return acts.contains(.passOn) || acts.contains(.fail) ? nil : .answer
     }
 
     /// Records such an element, and does what follows from it.
-    mutating func handleBridged(_ step: BridgedStep, _ event: StreamEvent, _ direction: Direction) {
-        guard !step.acts.contains(.passOn) else {
-            for case .remark(let remark) in step.acts { tell(remark) }
+    mutating func handleBridged(
+        _ event: StreamEvent,
+        _ direction: Direction,
+        _ element: Element,
+        _ acts: [SASLBridge.Act],
+        wasLoggingIn: Bool
+    ) {
+        guard !acts.contains(.passOn) else {
+            for case .remark(let remark) in acts { tell(remark) }
             return understand(event, .element, direction)
         }
         if direction == .send {
             login?.endedEpoch = event.epoch
-            handleSASL(event, .send, step.element)
+            handleSASL(event, .send, element)
         } else {
-            recordOwn(event, step.element, step.acts)
+            recordOwn(event, element, acts)
         }
-        for act in step.acts { perform(act, step.element, event) }
-        holdClient(wasLoggingIn: step.wasLoggingIn)
+        for act in acts { perform(act, element, event) }
+        holdClient(wasLoggingIn: wasLoggingIn)
     }
 
     /// Takes a step of a login that was done elsewhere, and goes on with both directions.
@@ -132,13 +137,9 @@ extension Session {
 
     /// White space that the client has sent behind its part of the login: the server has ended that stream, and an XML
     /// declaration may follow nothing. go-sendxmpp ends each element with a line feed.
-    func interceptWhitespace(_ event: StreamEvent, _ kind: StanzaScanner.Item.Kind, _ direction: Direction)
-        -> ItemDecision?
-    {
-        guard kind == .whitespace, direction == .send, case .restarting = phase, login?.endedEpoch == event.epoch else {
-            return nil
-        }
-        return .answer
+    func interceptWhitespace(_ event: StreamEvent, _ direction: Direction) -> ItemDecision? {
+        guard event.item == .whitespace, direction == .send, case .restarting = phase else { return nil }
+        return login?.endedEpoch == event.epoch ? .answer : nil
     }
 
     // MARK: What it means

@@ -8,11 +8,10 @@ extension Session {
     /// ahead of the item that shows it.
     mutating func interceptAsymmetricTLS(
         _ event: StreamEvent,
-        _ kind: StanzaScanner.Item.Kind,
         _ direction: Direction,
         _ reading: inout ItemReading
     ) -> ItemDecision? {
-        guard let asymmetric, !isRefusing else { return nil }
+        guard let asymmetric, let kind = event.item, !isRefusing else { return nil }
         reading = .asymmetricTLS(nil)
         switch (asymmetric.way, direction) {
         case (.answering, .send) where kind == .element && !isStartTLS(event):
@@ -264,7 +263,7 @@ extension Session {
     }
 
     private mutating func askServer(_ event: StreamEvent, _ offer: StreamFeatures) {
-        understand(offer, event, nil)
+        handleFeatures(event, offer, nil)
         asymmetric?.hasAsked = true
         phase = .startingTLS
         say([(.element, Self.request)], to: .server)

@@ -53,14 +53,12 @@ extension Session {
 
     /// A stream or an element in clear where TLS has to come first, or a request for TLS where it has no place. What a server
     /// sends can be anybody's, and have a login seem over, or the streams be passed unread, for the client to go on in clear.
-    func interceptClear(_ event: StreamEvent, _ kind: StanzaScanner.Item.Kind, _ direction: Direction)
-        -> ItemDecision?
-    {
+    func interceptClear(_ event: StreamEvent, _ direction: Direction) -> ItemDecision? {
         guard options.holdsProceed, case .none = tls, !isRefusing else { return nil }
-        if kind == .header, direction == .send, options.clientTLS == .direct {
+        if event.item == .header, direction == .send, options.clientTLS == .direct {
             return .refuse(clearRefusal(.client, "the client does not begin with TLS"))
         }
-        guard kind == .element else { return nil }
+        guard event.item == .element else { return nil }
         let namespace = event.head.namespace.namespace
         if direction == .send {
             guard asymmetric == nil else { return nil }

@@ -206,10 +206,8 @@ extension Session {
 
     /// The server's consent to TLS, which waits for TLS on the server's leg. One that nobody may act on, since none was asked
     /// for or this is inside TLS, is refused: the client would begin TLS, and take what ends the session for that.
-    func interceptConsent(_ event: StreamEvent, _ kind: StanzaScanner.Item.Kind, _ direction: Direction)
-        -> ItemDecision?
-    {
-        guard options.holdsProceed, kind == .element, direction == .recv, event.head.namespace.namespace == .tls,
+    func interceptConsent(_ event: StreamEvent, _ direction: Direction) -> ItemDecision? {
+        guard options.holdsProceed, event.item == .element, direction == .recv, event.head.namespace.namespace == .tls,
             !event.isTruncated, !isRefusing, isNamed("proceed", event, .recv)
         else { return nil }
         if isConsentAwaited { return .buffer(until: .serverTLS) }
