@@ -39,7 +39,7 @@ public struct DiscoveryStep: Sendable, Hashable {
     public var finding: String
     /// Nanoseconds it took; nil for what was not tried.
     public var duration: Int64?
-    /// It is told at verbose instead of info.
+    /// It is logged at verbose instead of info.
     public var isDetail: Bool
 
     /// Puts the parts together.
@@ -60,7 +60,7 @@ public struct DiscoveryStep: Sendable, Hashable {
     }
 }
 
-// How a session's server is found where the client names its domain.
+// Service discovery for the domain that the client names.
 extension Session {
     /// A step on the way to the server has been made: told as a record with the code `step`.
     public mutating func made(_ step: DiscoveryStep, at now: Run.Instant) {
@@ -123,17 +123,17 @@ extension Session {
                 message: "the session is for \(chosenDomain), a new stream for \(tools.redactor.disclose(address: to))",
                 condition: .hostUnknown,
                 direction: .send,
-                diagnosis: "the session is for \(chosenDomain), and the client asks for another domain"
+                diagnosis: "the session is for \(chosenDomain), but the client requested another domain"
             )
         )
     }
 
-    /// The same for the server name of a ClientHello: TLS is told in its own terms.
+    /// The same for the SNI of a ClientHello, with a TLS alert.
     mutating func refuseOtherName(_ hello: ClientHello) {
         guard let chosenDomain, !isFinished, let name = hello.serverName, !Self.isSame(chosenDomain, name) else {
             return
         }
-        login?.refusal = "the session is for \(chosenDomain), and the client's TLS for another name"
+        login?.refusal = "the session is for \(chosenDomain), but the client's ClientHello names another host"
         note(
             .error,
             .error,

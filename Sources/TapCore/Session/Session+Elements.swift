@@ -33,7 +33,7 @@ extension Session {
             .note,
             .warn,
             code: "compression",
-            "the streams are compressed from here on and cannot be read",
+            "the streams are compressed from here on and cannot be decoded",
             direction: direction
         )
         turnOpaque(.send, .compression)

@@ -28,7 +28,7 @@ extension Session {
         login?.refusal = reason
         if !timeline.hasFailure { finish(.connect, .failed(reason)) }
         note(.error, .error, code: "server-unreachable", reason, condition: .remoteConnectionFailed, part: .net)
-        refuse(.remoteConnectionFailed, "The server cannot be reached.")
+        refuse(.remoteConnectionFailed, "Cannot connect to the server.")
     }
 
     /// Ends the session from this side, telling both ends why; `code` is the record's.

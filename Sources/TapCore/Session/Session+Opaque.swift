@@ -1,7 +1,7 @@
 internal import TapRecord
 import XMPPCore
 
-// Bytes that are not decoded: TLS passed through, what cannot be parsed, and what is no XMPP at all.
+// Bytes that are not decoded: TLS passed through, malformed streams, and other protocols.
 extension Session {
     /// The very first bytes of a leg decide whether they are XMPP.
     mutating func lookAtFirstBytes(_ direction: Direction, _ bytes: Span<UInt8>) {
@@ -33,7 +33,7 @@ extension Session {
         }
     }
 
-    /// Whether what has come of TLS that is passed through ends with an alert.
+    /// Whether the TLS that is passed through ends with an alert.
     func endsWithAlert(_ direction: Direction) -> Bool {
         guard let records = login?.records else { return false }
         return direction == .send ? records.send.endsWithAlert : records.recv.endsWithAlert
@@ -62,7 +62,7 @@ extension Session {
         case .hello(let hello):
             record.code = "client-hello"
             record.message =
-                "ClientHello for \(hello.serverName ?? "no name"), up to \(ClientHello.name(ofVersion: hello.version))"
+                "ClientHello for \(hello.serverName ?? "no server name"), up to \(ClientHello.name(ofVersion: hello.version))"
             record.tls = hello.details
         case .notTLS:
             record.level = .warn
@@ -102,12 +102,12 @@ extension Session {
         record.code = "tls-began"
         record.message =
             directly
-            ? "TLS from the first byte on; it is passed through and cannot be read"
-            : "TLS begins at byte \(at) from the client; it is passed through and cannot be read"
+            ? "direct TLS, passed through without decryption"
+            : "TLS from byte \(at) of the client, passed through without decryption"
         emit(consume record)
         finish(
             .tls,
-            .skipped("passed through; what follows cannot be read"),
+            .skipped("passed through; the rest is not decrypted"),
             details: ["begins": directly ? "directly" : "starttls"]
         )
         turnOpaque(.send, .tls)
@@ -120,7 +120,7 @@ extension Session {
             return
         }
         let isTLS = why == .tls
-        // What comes late at an ordinary logout is nothing to be told of at info.
+        // Late bytes of an ordinary logout are not reported at info.
         let level = why == .ended ? Level.verbose : .info
         guard level <= options.level else { return }
         var record = makeRecord(isTLS ? .tls : .bytes, level, part: isTLS ? .tls : .session)
@@ -132,7 +132,7 @@ extension Session {
         record.message =
             isTLS
             ? "\(record.length) bytes of TLS passed through"
-            : "\(record.length) bytes \(drops(why) ? "dropped unread" : "relayed without decoding")"
+            : "\(record.length) bytes \(drops(why) ? "dropped without decoding" : "relayed without decoding")"
         record.digest = takeDigest(direction)
         emit(consume record)
     }

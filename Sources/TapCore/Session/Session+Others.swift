@@ -36,7 +36,7 @@ extension Session {
         info.authentication = .succeeded
         info.jid = info.domain
         finish(.handshake, .ok)
-        becomeOpen(event, "the component is accepted")
+        becomeOpen(event, "component accepted")
     }
 
     // MARK: Servers
@@ -44,7 +44,7 @@ extension Session {
     /// A server's stream is open when its certificate was believed; dialback may still be asked for other domains.
     mutating func openServerStream(_ event: StreamEvent) {
         info.jid = info.from
-        becomeOpen(event, "the server is believed")
+        becomeOpen(event, "server authenticated")
     }
 
     /// One of the two questions of dialback, or an answer to it.
@@ -61,14 +61,14 @@ extension Session {
 
         var words: String {
             switch (isVerification, answer) {
-            case (false, .none): "gives a dialback key to prove its domain"
-            case (false, .valid): "dialback has succeeded: the domain is believed"
+            case (false, .none): "dialback key for its domain"
+            case (false, .valid): "dialback succeeded: the domain is verified"
             case (false, .refused):
-                condition == nil ? "dialback has failed: the domain is not believed" : "dialback could not be done"
-            case (true, .none): "asks whether a dialback key is right"
-            case (true, .valid): "the dialback key is right"
+                condition == nil ? "dialback failed: the domain is not verified" : "dialback could not be performed"
+            case (true, .none): "requests verification of a dialback key"
+            case (true, .valid): "the dialback key is valid"
             case (true, .refused):
-                condition == nil ? "the dialback key is wrong" : "the dialback key could not be checked"
+                condition == nil ? "the dialback key is invalid" : "the dialback key could not be verified"
             }
         }
 
@@ -105,7 +105,7 @@ extension Session {
             guard !step.isVerification, direction == .recv, info.opened == nil else { return }
             info.authentication = .succeeded
             info.jid = step.to
-            becomeOpen(event, "dialback has succeeded")
+            becomeOpen(event, "dialback succeeded")
         case .refused:
             finish(loginStep, key: step.key, .failed(condition: step.condition, step.words))
             guard !step.isVerification, direction == .recv, info.opened == nil else { return }

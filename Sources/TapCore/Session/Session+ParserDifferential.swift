@@ -1,12 +1,12 @@
 internal import TapRecord
 import XMPPCore
 
-// What others may read differently: bytes pass as they came, so that is flagged.
+// Items that other parsers may read differently: they are relayed unchanged, so they are flagged.
 extension Session {
-    /// Above this many bytes an item is not read again.
+    /// Larger items, in bytes, are not parsed again.
     private static let longestReadAgain = 256 << 10
 
-    /// Looks twice at an item that is written in an unusual way.
+    /// Parses an item with unusual syntax again.
     ///
     /// A namespace that is no URI is told as it is. Beyond that an element is read by the scanner's own reader, by
     /// libxml2, and by libxml2 once more from its canonical form; where these differ, others may differ, too.
@@ -15,17 +15,17 @@ extension Session {
         if event.head.hasDoubtfulNamespace {
             flag(
                 "doubtful-namespace",
-                "a namespace holds what no URI can hold: a parser that joins it with a name may read another name there",
+                "a namespace is not a valid URI: a parser that joins it with a name may read a different name",
                 direction
             )
         }
         guard kind == .element, !event.isTruncated, event.length <= Self.longestReadAgain,
-            // Where libxml2 refuses it, whoever needs the item will say so.
+            // If libxml2 rejects it, the code that needs the item reports that.
             let parsed = try? tools.parser.parse(directions[direction].decoder)
         else { return }
         let readings = [tools.elements.read(directions[direction].decoder), canonicalReading(of: parsed, direction)]
         guard Self.contradict(parsed, readings) else { return }
-        flag("reads-differently", "two parsers read this item differently, or its canonical form", direction)
+        flag("reads-differently", "two parsers read this item, or its canonical form, differently", direction)
     }
 
     /// Whether not all readings of an item are alike; nil is one that failed.
@@ -41,7 +41,7 @@ extension Session {
         return try? tools.parser.parse(bytes.span, root: directions[direction].decoder.declarations)
     }
 
-    /// The first is worth a warning; who sends a thousand of them has a thousand records of items.
+    /// Only the first is reported; each item has its own record.
     private mutating func flag(_ code: String, _ words: String, _ direction: Direction) {
         note(.note, directions[direction].hasDifference ? .verbose : .warn, code: code, words, direction: direction)
         directions[direction].hasDifference = true
@@ -60,7 +60,7 @@ extension Session {
             .note,
             .warn,
             code: "other-location",
-            "the server names another place to resume this session at: a client that goes there leaves the tap",
+            "the server names another host for resumption; a client that resumes there will bypass xmpptap",
             direction: .recv
         )
     }

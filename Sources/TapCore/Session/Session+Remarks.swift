@@ -1,7 +1,7 @@
 internal import TapRecord
 import XMPPCore
 
-// What is told beside the items: remarks, faults, and the session's beginning and end.
+// Records other than items: notes, errors, the session's beginning and end.
 extension Session {
     mutating func note(
         _ kind: Record.Kind,
@@ -65,9 +65,9 @@ extension Session {
         if !isLate { record.condition = fault.condition.rawValue }
         let outcome =
             switch (refusesUnread, isLate) {
-            case (true, false): "the session is closed"
-            case (true, true): "all further bytes of this direction are dropped"
-            case (false, _): "from here on this direction is passed on without being read"
+            case (true, false): "session closed"
+            case (true, true): "the rest of this direction is dropped"
+            case (false, _): "the rest of this direction is relayed without parsing"
             }
         record.message =
             isForeign
@@ -94,7 +94,7 @@ extension Session {
     }
 
     private func foreignWords(_ direction: Direction) -> String {
-        let outcome = refusesUnread ? "the session is closed" : "passed on without being read"
+        let outcome = refusesUnread ? "session closed" : "relayed without parsing"
         if direction == .recv, login?.hasServerTLS == true {
             return "the server answered the clear-text stream with a TLS record: this port expects direct TLS; "
                 + outcome
@@ -114,12 +114,12 @@ extension Session {
         digest(direction, isFirst: true)
         record.digest = takeDigest(direction)
         record.code = "torn"
-        record.message = "the connection ended inside an item, \(event.length) bytes into it"
+        record.message = "the connection ended inside an item, after \(event.length) bytes of it"
         record.isTruncated = true
         emit(consume record)
     }
 
-    /// What is to be said of the session as a whole.
+    /// Notes about the session as a whole.
     mutating func finishRecords() {
         contentSource = .none
         info.unanswered = requests.count + requests.forgotten

@@ -1,7 +1,7 @@
 internal import TapRecord
 import XMPPCore
 
-// Streams: their headers, their ends, and the errors that end them.
+// Streams: headers, end tags and stream errors.
 extension Session {
     mutating func handleHeader(_ event: StreamEvent, _ direction: Direction) {
         let head = event.head
@@ -30,12 +30,12 @@ extension Session {
             emit(record)
         }
         if event.epoch > 1, !isRestartDue(direction) {
-            // The first is worth a word; who sends a thousand of them has a thousand records of headers.
+            // Only the first is reported; each header has its own record.
             note(
                 .note,
                 directions[direction].hasRestartedUncalled ? .verbose : .warn,
                 code: "unexpected-restart",
-                "a new stream header that no success, proceed or compressed called for",
+                "unexpected stream restart",
                 direction: direction
             )
             directions[direction].hasRestartedUncalled = true
@@ -73,8 +73,8 @@ extension Session {
         var record = makeRecord(event, direction, .element, level: .error)
         record.condition = condition
         record.code = "stream-error"
-        record.summary = "ends the stream"
-        // A component whose secret is wrong is told so by a stream error (XEP-0114 §3).
+        record.summary = "closes the stream"
+        // A wrong component secret is answered with a stream error (XEP-0114 §3).
         if let step = decodeStep(element, direction) {
             record.sasl = step.details
             info.authentication = .failed(condition: condition)

@@ -59,8 +59,8 @@ struct StreamFeaturesSummary {
             case "sasl2": "\(name) (\(mechanisms2.joined(separator: " ")))"
             // Element names that say nothing by themselves: XEP-0115 §6.3, RFC 6121 §2.6.1 and §3.4.
             case "c": "capabilities"
-            case "ver": "roster versions"
-            case "sub": "approval beforehand"
+            case "ver": "roster versioning"
+            case "sub": "subscription pre-approval"
             default: name
             }
         }

@@ -1,6 +1,6 @@
-// What there is to know of each cause, whatever the session.
+// What is known of each cause, independent of the session.
 extension LoginCause {
-    /// Where a cause lies.
+    /// Where a cause is.
     public enum Side: String, Sendable, Hashable {
         case client
         case server
@@ -50,33 +50,33 @@ extension LoginCause {
             Entry(
                 side: .network,
                 rule: "RFC 6120 §3.2",
-                advice: "check how the domain is spelled and ask its name servers (xmpptap doctor --upstream-domain), "
-                    + "or name the server itself with --upstream HOST:PORT"
+                advice: "check the spelling of the domain and its DNS records (xmpptap doctor --upstream-domain), "
+                    + "or name the server with --upstream HOST:PORT"
             )
         case .serviceNotOffered:
             Entry(
                 side: .server,
                 rule: "RFC 6120 §3.2.1, RFC 2782",
-                advice: "ask whoever runs the domain: its SRV record says that it has no service for clients"
+                advice: "ask the operator of the domain: its SRV record says that it has no service for clients"
             )
         case .lookupFailed:
             Entry(
                 side: .network,
                 rule: "RFC 6120 §3.2",
-                advice: "check the name servers of this machine, or name another with --resolver"
+                advice: "check the DNS servers of this machine, or use another with --resolver"
             )
         case .connectionRefused:
             Entry(
                 side: .server,
                 rule: nil,
                 advice: "check that the server runs and listens at this address and port; "
-                    + "a firewall that rejects looks the same"
+                    + "a firewall can also reject the connection"
             )
         case .connectionTimeout:
             Entry(
                 side: .network,
                 rule: nil,
-                advice: "check the address, and firewalls on the way that drop packets without a word"
+                advice: "check the address, and firewalls that drop packets"
             )
         default:
             Entry(side: .network, rule: nil, advice: "check the address and the route to it from this machine")
@@ -89,7 +89,8 @@ extension LoginCause {
             Entry(
                 side: .client,
                 rule: "RFC 6120 §5.3.1",
-                advice: "switch TLS on in the client, or let the server do without for a test on this machine "
+                advice:
+                    "enable TLS in the client, or, for a test on this machine, allow plain connections on the server "
                     + "(Prosody: c2s_require_encryption = false; ejabberd: starttls_required: false)"
             )
         case .tlsNotOffered:
@@ -97,40 +98,40 @@ extension LoginCause {
                 side: .server,
                 rule: "RFC 6120 §13.8.1",
                 advice:
-                    "give the server a certificate and switch TLS on, or let the client do without for a test on this "
-                    + "machine"
+                    "enable TLS with a certificate on the server, or, for a test on this machine, disable it in the "
+                    + "client"
             )
         case .tlsDeclined:
             Entry(
                 side: .server,
                 rule: "RFC 6120 §5.4.2.2",
-                advice: "look for the certificate and key in the server's configuration and log: "
-                    + "it offers TLS and cannot do it"
+                advice: "check the certificate and key in the server's configuration, and its log: "
+                    + "it offers TLS and cannot start it"
             )
         case .tlsAlertByClient:
-            Entry(side: .client, rule: "RFC 8446 §6", advice: "look in the client's log for what it dislikes in TLS")
+            Entry(side: .client, rule: "RFC 8446 §6", advice: "check the client's log for the TLS error")
         case .tlsAlertByServer:
-            Entry(side: .server, rule: "RFC 8446 §6", advice: "look in the server's log for what it dislikes in TLS")
+            Entry(side: .server, rule: "RFC 8446 §6", advice: "check the server's log for the TLS error")
         case .certificateExpired:
             Entry(side: .server, rule: "RFC 5280 §4.1.2.5", advice: "renew the server's certificate")
         case .clockSkew:
             Entry(
                 side: .network,
                 rule: "RFC 5280 §4.1.2.5",
-                advice: "set the clocks of both machines; the certificate is not valid yet for one of them"
+                advice: "set the clocks of both machines; for one of them the certificate is not valid yet"
             )
         case .certificateWrongName:
             Entry(
                 side: .server,
                 rule: "RFC 6120 §13.7.2",
-                advice: "get a certificate for the domain of the address, not for the name of the machine, "
-                    + "or check the domain that the client asks for"
+                advice: "use a certificate for the domain of the JIDs, not for the server's host name, "
+                    + "or check the domain in the client's configuration"
             )
         case .certificateUnknownIssuer:
             Entry(
                 side: .server,
                 rule: "RFC 6120 §13.7.2",
-                advice: "give the server the whole chain of its certificate, or trust its authority "
+                advice: "install the complete certificate chain on the server, or trust its issuer "
                     + "with --upstream-ca FILE"
             )
         case .authorityNotTrusted:
@@ -145,147 +146,150 @@ extension LoginCause {
                 rule: "RFC 6120 §13.7.2",
                 advice:
                     "trust xmpptap's certificate authority on the client: 'xmpptap ca export' prints it; compare the names "
-                    + "of the certificate with the one that the client wants"
+                    + "in the certificate with the domain that the client expects"
             )
         case .certificateRefused:
             Entry(
                 side: .server,
                 rule: "RFC 6120 §13.7.2",
-                advice: "look at the server's certificate and its chain, or, for a test alone, use --upstream-insecure"
+                advice: "check the server's certificate and its chain, or, for tests only, use --upstream-insecure"
             )
         case .tlsIncompatible:
             Entry(
                 side: .server,
                 rule: "RFC 8446 §4.1",
-                advice: "bring the older side up to date, or lower the least version by --tls-min"
+                advice: "update the older side, or lower the minimum version with --tls-min"
             )
         case .startTLSInjection:
             Entry(
                 side: .client,
                 rule: "RFC 6120 §5.3.3",
-                advice: "look at what stands between the two: somebody may have injected it, or this side does not wait"
+                advice:
+                    "check for an attacker between the two; otherwise fix this side: it must wait for the TLS handshake"
             )
         case .tlsExpected:
             Entry(
                 side: .client,
                 rule: "XEP-0368 §3",
                 advice:
-                    "let the client begin with TLS (direct TLS), name the server's port for STARTTLS instead (usually "
-                    + "5222), or let xmpptap begin TLS with the server (--server-tls direct)"
+                    "use direct TLS in the client, use the server's port for STARTTLS (usually 5222), or let xmpptap use "
+                    + "direct TLS to the server (--server-tls direct)"
             )
         case .tlsUnexpected:
             Entry(
                 side: .client,
                 rule: "XEP-0368 §3",
                 advice:
-                    "let the client ask for TLS (STARTTLS), or name the server's port for direct TLS instead (usually "
-                    + "5223)"
+                    "use STARTTLS in the client, or use the server's port for direct TLS (usually 5223)"
             )
         case .tlsFailed:
-            Entry(side: .server, rule: "RFC 8446", advice: "check that this is the right port, and look at both logs")
+            Entry(side: .server, rule: "RFC 8446", advice: "check the port, and the logs of both sides")
         default:
             Entry(
                 side: .client,
                 rule: "RFC 7301 §3.2",
-                advice: "let the client offer xmpp-client, or nothing, in ALPN"
+                advice: "configure the client to offer xmpp-client, or nothing, in ALPN"
             )
         }
     }
 
-    /// What the flags of this program want of the legs.
+    /// Sessions that contradict --client-tls or --server-tls.
     private var legEntry: Entry {
         self == .legWithoutTLS
             ? Entry(
                 side: .tap,
                 rule: "RFC 6120 §5.3.1",
-                advice: "switch TLS on in the client or the server, or let the leg be as they have it "
+                advice: "enable TLS in the client or the server, or allow plain connections "
                     + "(--client-tls auto, --server-tls auto)"
             )
             : Entry(
                 side: .tap,
                 rule: "RFC 6120 §5.4.2.2",
-                advice: "switch TLS off in the client, or let it have TLS (--client-tls auto)"
+                advice: "disable TLS in the client, or allow it (--client-tls auto)"
             )
     }
 
     private var streamEntry: Entry {
         switch self {
         case .notXMPP:
-            Entry(side: .client, rule: "RFC 6120 §4.2", advice: "check which program connects here, and to which port")
+            Entry(side: .client, rule: "RFC 6120 §4.2", advice: "check which program connects, and to which port")
         case .malformedStream:
-            Entry(side: .client, rule: "RFC 6120 §11", advice: "mend what writes this stream: see the error above")
+            Entry(
+                side: .client,
+                rule: "RFC 6120 §11",
+                advice: "fix the software that sends this stream; see the error above"
+            )
         case .namespaceMismatch:
             Entry(
                 side: .client,
                 rule: "RFC 6120 §4.8",
                 advice: "check the port: clients speak jabber:client, servers jabber:server, components "
-                    + "jabber:component:accept, each on a port of its own"
+                    + "jabber:component:accept, each on its own port"
             )
         case .versionMismatch:
             Entry(
                 side: .client,
                 rule: "RFC 6120 §4.7.5",
-                advice: "write version='1.0' in the stream header, or use software that speaks XMPP 1.0"
+                advice: "send version='1.0' in the stream header, or use software that supports XMPP 1.0"
             )
         case .hostUnknown:
             Entry(
                 side: .client,
                 rule: "RFC 6120 §4.9.3.6",
-                advice: "check the domain of the address against the hosts in the server's configuration, "
-                    + "and whether this is the server meant"
+                advice: "compare the domain of the JID with the hosts in the server's configuration, "
+                    + "and check that this is the right server"
             )
         case .seeOtherHost:
             Entry(
                 side: .server,
                 rule: "RFC 6120 §4.9.3.19",
-                advice: "connect to the host named there, or put the proxy in front of that one"
+                advice: "connect to the named host, or start xmpptap with that host as --upstream"
             )
         case .resourceConstraint:
             Entry(
                 side: .server,
                 rule: "RFC 6120 §4.9.3.17",
-                advice: "try again later, or look at the server's limits of sessions and connections"
+                advice: "try again later, or check the server's limits on sessions and connections"
             )
         case .policyViolation:
             Entry(
                 side: .client,
                 rule: "RFC 6120 §4.9.3.14",
-                advice: "look in the server's log and configuration for the rule; it may be about TLS, rates or sizes"
+                advice: "check the server's log and configuration for the policy; it may be about TLS, rates or sizes"
             )
         case .systemShutdown:
             Entry(side: .server, rule: "RFC 6120 §4.9.3.20", advice: "try again when the server is back")
         case .streamError:
-            Entry(side: .client, rule: "RFC 6120 §4.9.3", advice: "look up the condition, and the server's log")
+            Entry(side: .client, rule: "RFC 6120 §4.9.3", advice: "look up the condition, and check the server's log")
         case .serverSilent:
             Entry(
                 side: .server,
                 rule: "RFC 6120 §4.3",
-                advice: "look in the server's log; a server that is stuck, or one that wants TLS from the first byte "
-                    + "on this port, keeps quiet like this"
+                advice: "check the server's log; a server that hangs does not answer, nor does a port for direct TLS"
             )
         case .serverGone:
             Entry(
                 side: .server,
                 rule: "RFC 6120 §4.4",
-                advice: "look in the server's log; it must say why it closes a stream, and did not"
+                advice: "check the server's log; it closed the stream without a stream error"
             )
         default:
-            Entry(side: .client, rule: "RFC 6120 §4.4", advice: "look in the client's log for its reason")
+            Entry(side: .client, rule: "RFC 6120 §4.4", advice: "check the client's log for the reason")
         }
     }
 
     private var sessionEntry: Entry {
         switch self {
-        case .accountExists: Entry(side: .client, rule: "XEP-0077 §3.1", advice: "choose another name, or log in")
+        case .accountExists: Entry(side: .client, rule: "XEP-0077 §3.1", advice: "choose another user name, or log in")
         case .registrationNotAllowed:
             Entry(
                 side: .server,
                 rule: "XEP-0077 §3.1",
-                advice: "ask whoever runs the server for an account (Prosody: allow_registration; "
+                advice: "ask the server's operator for an account (Prosody: allow_registration; "
                     + "ejabberd: mod_register)"
             )
         case .registrationRefused:
-            Entry(side: .client, rule: "XEP-0077 §3.1", advice: "see the condition, and the server's log")
+            Entry(side: .client, rule: "XEP-0077 §3.1", advice: "check the condition, and the server's log")
         case .missingBind:
             Entry(
                 side: .client,
@@ -302,14 +306,14 @@ extension LoginCause {
             Entry(
                 side: .server,
                 rule: "RFC 6120 §7.6.2, §7.7.2",
-                advice: "see the condition; the server may limit the sessions of an account"
+                advice: "check the condition; the server may limit the sessions per account"
             )
         case .domainNotServed:
             Entry(
                 side: .tap,
                 rule: "RFC 6120 §4.9.3.6",
                 advice:
-                    "name the domain with --upstream-domain or in --listen, or check the domain that the client asks for"
+                    "add the domain with --upstream-domain or --listen, or check the domain in the client's configuration"
             )
         default:
             Entry(side: .tap, rule: nil, advice: "see the error above; limits are set with --limit")

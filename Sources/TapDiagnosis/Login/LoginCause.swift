@@ -38,7 +38,7 @@ public enum LoginCause: String, Sendable, Hashable, CaseIterable {
     case clockSkew = "clock-skew"
     /// The server's certificate is for another name.
     case certificateWrongName = "certificate-wrong-name"
-    /// Nobody who is trusted has signed the server's certificate.
+    /// The issuer of the server's certificate is not trusted.
     case certificateUnknownIssuer = "certificate-unknown-issuer"
     /// The client does not trust the authority that signs for this program.
     case authorityNotTrusted = "authority-not-trusted"
@@ -138,7 +138,7 @@ public enum LoginCause: String, Sendable, Hashable, CaseIterable {
 
     /// The name that was to be registered is taken.
     case accountExists = "account-exists"
-    /// The server registers nobody.
+    /// The server does not allow registration.
     case registrationNotAllowed = "registration-not-allowed"
     /// The server refused a registration for another reason.
     case registrationRefused = "registration-refused"

@@ -1,26 +1,25 @@
 public import TapRecord
 
-/// Why a session did not become ready: the record `login-failed`, and what `explain` prints.
+/// Why a login failed: the record `login-failed`, and what `explain` prints.
 public struct LoginDiagnosis: Sendable, Hashable {
     /// The cause.
     public var cause: LoginCause
     /// The step on which it failed.
     public var loginStep: LoginStep.Name
-    /// Where the cause lies.
+    /// Where the cause is.
     public var side: LoginCause.Side
-    /// The section of an RFC or XEP that says what should have been; nil where none does.
+    /// The RFC section or XEP with the broken rule, if any.
     public var rule: String?
-    /// Whether the session would have become ready without this program in between; nil where what was read does not show
-    /// whether it was there.
+    /// Whether the login would have succeeded without xmpptap in between; nil if the recording does not show whether it was.
     public var isProxyTheCause: Bool?
     /// What happened, as a clause for people.
     public var finding: String
-    /// What to try, as an order to the reader.
+    /// What to try, as an imperative.
     public var advice: String
-    /// The condition that was given for it, if any.
+    /// The error condition, if any.
     public var condition: String?
 
-    /// A diagnosis with what is the same for every session of that cause.
+    /// A diagnosis with the table's values for the cause.
     ///
     /// - Parameter side: Where it lies elsewhere than usually.
     package init(
@@ -42,14 +41,14 @@ public struct LoginDiagnosis: Sendable, Hashable {
         self.condition = condition
     }
 
-    /// One line for people; the diagnosis's parts in the order in which one asks for them.
+    /// The diagnosis in one line.
     public var message: String {
         let broken = rule.map { " (\($0))" } ?? ""
         let fault = isProxyTheCause.map { $0 ? "; xmpptap itself is the cause" : "; xmpptap is not the cause" } ?? ""
         return "the login failed at \(loginStep.rawValue): \(finding)\(broken)\(fault); try: \(advice)"
     }
 
-    /// The same for machines.
+    /// The diagnosis as typed details.
     public var details: Attributes {
         var details: Attributes = [
             Record.Detail.cause: .string(cause.rawValue), "step": .string(loginStep.rawValue),
@@ -62,7 +61,7 @@ public struct LoginDiagnosis: Sendable, Hashable {
         return details
     }
 
-    /// The diagnosis that a record tells; nil where it tells none that is known here.
+    /// Reads the diagnosis from a record; nil if it has none.
     public init?(_ record: Record) {
         guard record.code == Record.Code.loginFailed, let details = record.details,
             let cause = (details[Record.Detail.cause]?.text).flatMap(LoginCause.init(rawValue:)),

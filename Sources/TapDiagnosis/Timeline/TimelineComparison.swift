@@ -1,38 +1,38 @@
 public import TapRecord
 
-/// Two timelines side by side, one that leads to the top and one that is held against it: where they part first.
+/// Compares a login timeline with one that completed: where they first differ.
 ///
-/// How the server was found is left out, and so is what a recording could not see.
+/// Ignores how the server was found, and what the recording could not see.
 public struct TimelineComparison: Sendable, Hashable {
     /// A step of one of the two.
     public struct LoginStep: Sendable, Hashable {
-        /// What was done, `mechanism SCRAM-SHA-256`.
+        /// The step, `mechanism SCRAM-SHA-256`.
         public let words: String
         /// `ok`, `failed` or `skipped`.
         public let outcome: String
-        /// Why not, where it failed.
+        /// The reason, if it failed.
         public let reason: String?
-        /// Tells whether two are the same step.
+        /// Equal for the same step.
         fileprivate let key: String
         fileprivate let name: String
     }
 
-    /// What stands on one height.
+    /// One row of the comparison.
     public struct Row: Sendable, Hashable {
-        /// Of the timeline that works.
+        /// The step of the timeline that completed.
         public let working: LoginStep?
-        /// Of the other.
+        /// The step of the other timeline.
         public let other: LoginStep?
-        /// The two part here; only once.
+        /// The first difference; true once.
         public let isDifference: Bool
     }
 
-    /// From the bottom to the top of the longer one.
+    /// The rows, first step first.
     public let rows: [Row]
-    /// Where and how they part, as a sentence without its end, about "the client"; nil where they do not.
+    /// The first difference, as a clause about "the client"; nil if there is none.
     public let difference: String?
 
-    /// Holds the steps that records tell of one session (``TapRecord/LoginStep``) against those of another.
+    /// Compares the step records of two sessions (see ``TapCore/LoginStep/code``).
     public init(working: [Record], other: [Record]) {
         let one = working.compactMap(Self.loginStep)
         let two = other.compactMap(Self.loginStep)
@@ -58,7 +58,7 @@ public struct TimelineComparison: Sendable, Hashable {
         var label: String?
         switch name {
         case "name-lookup", "connect": return nil
-        // The tap's own with its client is no step of the client's.
+        // TLS between xmpptap and its client is no step of the comparison.
         case "tls" where detail("leg") == "client" && outcome == "ok": return nil
         case "tls" where detail("leg") == "client": label = "with xmpptap"
         case "mechanism": label = detail("mechanism")
@@ -68,37 +68,37 @@ public struct TimelineComparison: Sendable, Hashable {
         let words = label.map { "\(name) \($0)" } ?? name
         var reason = record.message ?? ""
         for prefix in ["\(name): ", "\(outcome), "] where reason.hasPrefix(prefix) { reason.removeFirst(prefix.count) }
-        // A condition says it in a word; what was said besides is the diagnosis's.
+        // The condition is enough; the diagnosis has the text.
         if let condition = record.condition { reason = condition }
         let isReason = outcome != "ok" && !reason.isEmpty && reason != outcome
         return LoginStep(words: words, outcome: outcome, reason: isReason ? reason : nil, key: words, name: name)
     }
 
-    /// What sets two steps of one height apart; nil where nothing does.
+    /// The difference between two steps of one row; nil if there is none.
     private static func difference(_ working: LoginStep?, _ other: LoginStep?, after last: LoginStep?) -> String? {
         guard let working else {
-            return other.map { "the client goes on with \($0.words), where the probe was at the top" }
+            return other.map { "the client continued with \($0.words), where the probe's login was complete" }
         }
         guard let other else {
-            let place = last.map { "after \($0.words)" } ?? "at the foot"
-            return "the client goes no further \(place); the path that works goes on with \(working.words)"
+            let place = last.map { "after \($0.words)" } ?? "at the start"
+            return "the client stopped \(place); the probe continued with \(working.words)"
         }
-        // What a log of what TLS carries cannot show is no difference.
+        // A client log shows only what TLS carries: its missing TLS step is no difference.
         if working.key == other.key, other.outcome == "skipped", other.name == "tls" { return nil }
         let reason = other.reason.map { " (\($0))" } ?? ""
         if other.outcome == "failed", working.outcome != "failed" {
             let place = other.words.hasPrefix("sasl") ? other.name.uppercased() : other.words
-            return "the client fails at \(place)\(reason), the path that works goes on with \(working.words)"
+            return "the client failed at \(place)\(reason); the probe continued with \(working.words)"
         }
         guard working.key == other.key else {
             if working.name == "mechanism", other.name == "mechanism" {
-                return "the client takes \(other.words), the path that works \(working.words)"
+                return "the client chose \(other.words), the probe \(working.words)"
             }
-            return "the client goes on with \(other.words), the path that works with \(working.words)"
+            return "the client continued with \(other.words), the probe with \(working.words)"
         }
         guard working.outcome != other.outcome else { return nil }
         return other.outcome == "skipped"
-            ? "the client does not take \(other.words)\(reason)"
-            : "at \(other.words) the client goes on, and the probe did not"
+            ? "the client skipped \(other.words)\(reason)"
+            : "the client completed \(other.words), the probe did not"
     }
 }

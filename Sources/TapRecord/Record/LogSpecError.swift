@@ -43,24 +43,24 @@ extension LogSpecError: CustomStringConvertible {
         let place = "\"\(shown)\" at column \(column)"
         return switch code {
         case .emptyWord:
-            "an empty word at column \(column); a log specification is a comma list of a level (\(levels)), \(Self.forms)"
+            "an empty word at column \(column); a log specification is a comma-separated list of a level (\(levels)), \(Self.forms)"
         case .unknownWord:
-            "\(place) is no word of a log specification"
+            "\(place) is not part of a log specification"
                 + Self.wayOut(
                     word,
                     among: Self.levels + ["send", "recv"],
                     else: "use a level (\(levels)), \(Self.forms)"
                 )
         case .unknownPart(let part):
-            "\(place) names no part" + Self.wayOut(part, among: Self.parts, else: "the parts are \(parts)")
+            "\(place) is not a part" + Self.wayOut(part, among: Self.parts, else: "the parts are \(parts)")
         case .unknownLevel(let level):
-            "\(place) names no level" + Self.wayOut(level, among: Self.levels, else: "the levels are \(levels)")
-        case .missingLevel: "\(place) lacks its level; write \"\(shown)=LEVEL\" with one of \(levels)"
+            "\(place) is not a level" + Self.wayOut(level, among: Self.levels, else: "the levels are \(levels)")
+        case .missingLevel: "\(place) has no level; write \"\(shown)=LEVEL\" with one of \(levels)"
         case .badSession:
-            "\(place) names no session; sessions are numbered from 1, as in session:3=\(Level.verbose.name)"
-        case .badJID(let reason): "\(place) names no JID (\(reason)); a comma in a JID is written %2C"
-        case .secondLevel(let earlier): "\(place) is a second level beside \"\(earlier.name)\"; leave one of them out"
-        case .repeated: "\(place) was said before; leave one of them out"
+            "\(place) is not a session; sessions are numbered from 1, as in session:3=\(Level.verbose.name)"
+        case .badJID(let reason): "\(place) is not a JID (\(reason)); write a comma in a JID as %2C"
+        case .secondLevel(let earlier): "\(place) is a second level after \"\(earlier.name)\"; leave one out"
+        case .repeated: "\(place) is repeated; leave one out"
         }
     }
 

@@ -1,4 +1,4 @@
-/// One step on the way of a session from its connection to the point where stanzas flow.
+/// One step of a login, from the connection to the first stanza.
 public struct LoginStep: Sendable, Hashable {
     /// What the step is. The raw value is stable: it is the detail `step` of the record of a step.
     public enum Name: String, Sendable, Hashable, CaseIterable {
@@ -12,9 +12,9 @@ public struct LoginStep: Sendable, Hashable {
         case streamOpen = "stream-open"
         /// The server's header, until its features.
         case features
-        /// The request for TLS (RFC 6120 §5), until its answer.
+        /// `<starttls/>` (RFC 6120 §5), until its answer.
         case startTLS = "starttls"
-        /// The offer of mechanisms, until the initiator chose one.
+        /// The mechanisms offered, until the initiator chose one.
         case mechanism
         /// One message of SASL (RFC 6120 §6), until the one that follows.
         case sasl
@@ -22,13 +22,13 @@ public struct LoginStep: Sendable, Hashable {
         case sasl2
         /// The handshake of a component (XEP-0114).
         case handshake
-        /// A key of dialback (XEP-0220), until it is believed.
+        /// A dialback key (XEP-0220), until it is verified.
         case dialback
-        /// The question whether a key of dialback is right.
+        /// The verification of a dialback key.
         case dialbackVerification = "dialback-verify"
-        /// Authentication before SASL (XEP-0078): the question what it takes, or the login itself.
+        /// Authentication before SASL (XEP-0078): the request for its fields, or the login itself.
         case legacyAuthentication = "legacy-auth"
-        /// Registration of an account (XEP-0077): the question what it takes, or the account itself.
+        /// Registration of an account (XEP-0077): the request for its fields, or the registration itself.
         case registration = "register"
         /// Compression (XEP-0138).
         case compression
@@ -40,7 +40,7 @@ public struct LoginStep: Sendable, Hashable {
         case session
         /// Resumption of an earlier session (XEP-0198 §5).
         case resume
-        /// Stanzas flow: from the connection of the client to here.
+        /// The session is ready for stanzas; measured from the client's connection.
         case ready
 
         package var part: Part {
@@ -53,12 +53,12 @@ public struct LoginStep: Sendable, Hashable {
         }
     }
 
-    /// How a step went.
+    /// The outcome of a step.
     public enum Outcome: Sendable, Hashable {
         case ok
-        /// The condition that was given for it, if there was one, and words: a peer's own, or ours.
+        /// The error condition, if any, and a text: the peer's own, or xmpptap's.
         case failed(condition: String? = nil, String? = nil)
-        /// The step was there to be taken and was not, or is not for us to see; why.
+        /// The step was possible but not taken, or cannot be seen; the reason.
         case skipped(String)
 
         /// `ok`, `failed` or `skipped`.
@@ -82,9 +82,9 @@ public struct LoginStep: Sendable, Hashable {
     public var began: Int64
     /// How long it took, in nanoseconds.
     public var duration: Int64
-    /// How it went.
+    /// Its outcome.
     public var outcome: Outcome
-    /// What else tells it from others of its name: `epoch`, `address`, `mechanism` and the like.
+    /// What distinguishes it from others of its name: `epoch`, `address`, `mechanism` and others.
     public var details: Attributes
     /// Of a step that the session's end cut off: on which leg it was waited for the one who had to act.
     package var awaited: Leg?

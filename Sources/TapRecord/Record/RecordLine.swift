@@ -266,7 +266,7 @@ extension RecordLineError: CustomStringConvertible {
         case .notJSON(let error): error.description
         case .noRecord: "not a record"
         case .missingField(let name): "a record without \"\(name)\""
-        case .badField(let name): "a record whose \"\(name)\" is not what it should be"
+        case .badField(let name): "a record with an invalid \"\(name)\""
         }
     }
 }

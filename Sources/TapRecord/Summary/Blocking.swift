@@ -5,7 +5,7 @@ extension SummaryFormatter {
     static let blocking: [SummaryFormatter] = [
         SummaryFormatter("XEP-0191", .blocking) { list, line in
             let items = list.children("item", .blocking)
-            guard list.name != "blocklist" || !line.isRequest else { return line.phrase("asks whom it blocks") }
+            guard list.name != "blocklist" || !line.isRequest else { return line.phrase("asks for the block list") }
             // The server tells all clients of the account (XEP-0191 §3.3).
             line.phrase(line.isType("set") && line.context.direction == .recv ? "blocklist push: " : "")
             switch list.name {

@@ -16,7 +16,7 @@ extension SummaryFormatter {
             }
         },
         SummaryFormatter("XEP-0049", .privateStorage) { query, line in
-            line.verb(set: "stores in private: ", get: "asks for private: ")
+            line.verb(set: "stores private XML: ", get: "asks for private XML: ")
             guard let payload = query.firstChild else { return line.append("nothing") }
             line.append(within: payload)
         },

@@ -41,7 +41,7 @@ extension SummaryFormatter {
         line.append(after: " ", "jid", of: item)
         line.append(after: ", subscription ", text: subscription)
         if item.attribute("ask") == "subscribe" { line.append(", request pending") }
-        if item.attribute("approved") == "true" { line.append(", approved beforehand") }
+        if item.attribute("approved") == "true" { line.append(", pre-approved") }
         let groups = item.count("group", .roster)
         guard groups > 0 else { return }
         line.append(", in ")

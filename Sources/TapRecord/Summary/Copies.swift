@@ -53,13 +53,13 @@ extension SummaryFormatter {
     }
 
     private static func query(_ query: Element, _ line: inout SummaryLine) {
-        guard !line.isType("get") else { return line.phrase("asks what the archive can be asked") }
+        guard !line.isType("get") else { return line.phrase("asks for the archive's search fields") }
         guard line.isRequest else {
-            line.phrase("the archive can be asked by ")
+            line.phrase("the archive can be searched by ")
             let fields = query.child("x", .dataForms)?.count("field", .dataForms) ?? 0
             return line.append(count: fields, "field", "fields")
         }
-        line.phrase("asks the archive")
+        line.phrase("queries the archive")
         for field in query.child("x", .dataForms)?.children("field", .dataForms) ?? [] {
             guard let name = field.attribute("var"), name != "FORM_TYPE", !line.isFull else { continue }
             line.append(after: ", ", text: name)
@@ -71,7 +71,7 @@ extension SummaryFormatter {
 
     private static func end(_ end: Element, _ line: inout SummaryLine) {
         line.phrase("end of the archive's page")
-        if end.attribute("complete") == "true" { line.append(", there is no more") }
+        if end.attribute("complete") == "true" { line.append(", complete") }
         if let set = end.child("set", .resultSets) { page(set, &line) }
     }
 

@@ -33,7 +33,7 @@ extension SummaryFormatter {
             line.phrase(bind.isNamed("unbind") ? "unbinds resource" : "binds a resource")
             line.append(after: ": ", text: bind.childText("resource", .bind))
         },
-        SummaryFormatter("RFC 3921", .session) { _, line in line.phrase("begins a session") },
+        SummaryFormatter("RFC 3921", .session) { _, line in line.phrase("requests a session") },
     ]
 
     /// In a room a message with nothing but a subject is the room's (XEP-0045 §8.1).

@@ -43,7 +43,9 @@ extension SummaryFormatter {
         },
         SummaryFormatter("XEP-0078", .iqAuth) { query, line in
             line.phrase(
-                line.isType("set") ? "logs in the old way" : line.isRequest ? "asks how to log in" : "old login"
+                line.isType("set")
+                    ? "logs in (legacy authentication)"
+                    : line.isRequest ? "asks how to log in" : "legacy authentication"
             )
         },
     ]

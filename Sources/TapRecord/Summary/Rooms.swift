@@ -21,9 +21,9 @@ extension SummaryFormatter {
         },
         SummaryFormatter("XEP-0045", .mucAdmin) { query, line in
             let items = query.children("item", .mucAdmin)
-            guard let first = items.first else { return line.phrase("list of nobody") }
+            guard let first = items.first else { return line.phrase("empty list") }
             if line.isType("get") {
-                line.phrase("asks for those with")
+                line.phrase("asks for users with")
                 line.append(after: " affiliation ", "affiliation", of: first)
                 return line.append(after: " role ", "role", of: first)
             }
@@ -42,9 +42,9 @@ extension SummaryFormatter {
                 return line.phrase(line.isRequest ? "asks for the room's settings" : "settings of the room")
             }
             let form = query.child("x", .dataForms)
-            if form?.attribute("type") == "cancel" { return line.phrase("gives up the room's settings") }
+            if form?.attribute("type") == "cancel" { return line.phrase("cancels the room's settings") }
             let fields = form?.count("field", .dataForms) ?? 0
-            guard fields > 0 else { return line.phrase("takes the room's default settings") }
+            guard fields > 0 else { return line.phrase("accepts the room's default settings") }
             line.phrase("sets the room's settings, ")
             line.append(count: fields, "field", "fields")
         },
@@ -136,10 +136,10 @@ extension SummaryFormatter {
     /// A status code in words (XEP-0045 §15.6).
     private static func words(ofStatus code: String) -> StaticString {
         switch Int(code) {
-        case 100: "everybody sees real addresses"
+        case 100: "everyone sees real JIDs"
         case 101: "affiliation changed while away"
-        case 102: "shows who is away"
-        case 103: "does not show who is away"
+        case 102: "shows unavailable members"
+        case 103: "does not show unavailable members"
         case 104: "settings changed"
         case 110: "your own presence"
         case 170: "the room is logged"

@@ -5,18 +5,18 @@ extension SummaryFormatter {
     static let streams: [SummaryFormatter] = [
         SummaryFormatter("XEP-0198", .streamManagement, .streamManagement2) { element, line in
             switch element.name {
-            case "r": line.phrase("asks how many stanzas were handled")
+            case "r": line.phrase("requests an acknowledgement")
             case "a": handled(element, &line)
             case "enable", "enabled":
-                line.phrase(element.isNamed("enable") ? "asks for stream management" : "stream management on")
+                line.phrase(element.isNamed("enable") ? "enables stream management" : "stream management enabled")
                 if ["true", "1"].contains(element.attribute("resume")) {
                     line.append(", resumable")
                     line.append(after: " within ", "max", of: element)
                     if element.attribute("max") != nil { line.append(" s") }
                 }
-                line.append(after: ", best at ", "location", of: element)
+                line.append(after: ", preferred address ", "location", of: element)
             case "resume", "resumed":
-                line.phrase(element.isNamed("resume") ? "asks to resume session" : "resumes session")
+                line.phrase(element.isNamed("resume") ? "requests resumption of session" : "resumed session")
                 // A secret, whose placeholder is the same as where the id was given.
                 line.append(after: " ", "previd", of: element)
                 line.append(", ")
@@ -32,8 +32,8 @@ extension SummaryFormatter {
         },
         SummaryFormatter("XEP-0352", .clientState) { element, line in
             switch element.name {
-            case "active": line.phrase("the client is in use")
-            case "inactive": line.phrase("the client is not in use")
+            case "active": line.phrase("the client is active")
+            case "inactive": line.phrase("the client is inactive")
             default: line.appendName(element)
             }
         },

@@ -39,8 +39,8 @@ import TapRecord
         let told = Self.end(&harness, .server, .finished)
         #expect(told.closeReason == "ping-timeout")
         #expect(
-            told.words == "the server's connection ended without the end of its stream; "
-                + "its ping had no answer for 20 s"
+            told.words == "the server's connection ended before its stream was closed; "
+                + "its ping was not answered for 20 s"
         )
     }
 
@@ -73,7 +73,7 @@ import TapRecord
         Self.wait(5, &harness)
         let told = Self.end(&harness, .server, .reset)
         #expect(told.closeReason == "ack-timeout")
-        #expect(told.words?.hasSuffix("its request for an acknowledgement had no answer for 14 s") == true)
+        #expect(told.words?.hasSuffix("its request for an acknowledgement was not answered for 14 s") == true)
     }
 
     @Test func longSilenceIsWorthAWord() {
@@ -81,12 +81,12 @@ import TapRecord
         Self.wait(300, &harness)
         let told = Self.end(&harness, .client, .finished)
         #expect(told.closeReason == "idle")
-        #expect(told.words?.hasSuffix("; after 300 s without a byte in either direction") == true)
+        #expect(told.words?.hasSuffix("; no data in either direction for 300 s") == true)
     }
 
     @Test(
         arguments: [
-            ("<conflict NS/>", "conflict", "conflict; another login has taken the resource balcony"),
+            ("<conflict NS/>", "conflict", "conflict; another login uses the same resource balcony"),
             ("<system-shutdown NS/>", "system-shutdown", "system-shutdown"),
             (
                 "<policy-violation NS/><text NS>too many stanzas</text>", "policy-violation",
@@ -94,7 +94,7 @@ import TapRecord
             ),
             (
                 "<see-other-host NS>xmpp2.example.org:5222</see-other-host>", "see-other-host",
-                "see-other-host; the client is sent to xmpp2.example.org:5222, where this session leaves the tap"
+                "see-other-host; redirected to xmpp2.example.org:5222; the client will bypass xmpptap"
             ),
             ("<host-gone NS/>", "stream-error", "host-gone"),
             ("<connection-timeout NS/>", "idle", "connection-timeout"),
@@ -105,7 +105,7 @@ import TapRecord
         harness.recv("<stream:error>\(content)</stream:error></stream:stream>")
         let told = Self.end(&harness, .server, .finished)
         #expect(told.closeReason == closeReason)
-        #expect(told.words == "ended by a stream error of the server: \(words)")
+        #expect(told.words == "stream error from the server: \(words)")
     }
 
     @Test func aTimeoutOfTheServerIsTracedToItsPing() {
@@ -254,8 +254,8 @@ import TapRecord
         #expect(record.level == .warn)
         #expect(
             record.message
-                == "reconnect loop: 5 sessions of this client ended within 30 s of login, in 12 s; the last one: "
-                + "the server's connection was reset without the end of its stream"
+                == "reconnect loop: 5 sessions of this client dropped within 30 s of login, in 12 s; the last one: "
+                + "the server's connection was reset before its stream was closed"
         )
         // The same where the server makes a new resource up each time.
         let other = Run()
@@ -272,7 +272,7 @@ import TapRecord
             }
         }
         #expect(told.count == 2)
-        #expect(told.allSatisfy { $0.message?.contains("another login has taken the resource balcony") == true })
+        #expect(told.allSatisfy { $0.message?.contains("another login uses the same resource balcony") == true })
     }
 
     @Test func `independent clients of one account are no loop`() {

@@ -95,8 +95,8 @@ import TapRecord
         #expect(harness.info.kind == .server)
         #expect(
             Self.words(harness) == [
-                "of a server", "offers dialback (errors)", "gives a dialback key to prove its domain",
-                "dialback has succeeded: the domain is believed",
+                "of a server", "offers dialback (errors)", "dialback key for its domain",
+                "dialback succeeded: the domain is verified",
             ]
         )
         #expect(!harness.told.contains { $0.xml?.contains("b4835385") == true })
@@ -114,14 +114,14 @@ import TapRecord
 
     @Test(
         arguments: [
-            ("type='invalid'/>", "dialback: failed, dialback has failed: the domain is not believed", "invalid"),
+            ("type='invalid'/>", "dialback: failed, dialback failed: the domain is not verified", "invalid"),
             (
                 "type='error'><error type='cancel'><remote-server-not-found "
                     + "xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></db:result>",
-                "dialback: failed, remote-server-not-found, dialback could not be done", "remote-server-not-found"
+                "dialback: failed, remote-server-not-found, dialback could not be performed", "remote-server-not-found"
             ),
             (
-                "type='error'/>", "dialback: failed, undefined-condition, dialback could not be done",
+                "type='error'/>", "dialback: failed, undefined-condition, dialback could not be performed",
                 "undefined-condition"
             ),
         ]
@@ -150,7 +150,7 @@ import TapRecord
         #expect(Self.steps(harness).last == "dialback-verify: ok")
         harness.send("<db:verify from='montague.example' to='capulet.example' id='2'>b4835385f37fe289</db:verify>")
         harness.recv("<db:verify from='capulet.example' to='montague.example' type='invalid' id='2'/>")
-        #expect(Self.steps(harness).last == "dialback-verify: failed, the dialback key is wrong")
+        #expect(Self.steps(harness).last == "dialback-verify: failed, the dialback key is invalid")
         #expect(!harness.told.contains { $0.xml?.contains("b4835385") == true })
     }
 

@@ -102,7 +102,7 @@ import TapRecord
             ]
         )
         let first = harness.told(code: SubscriptionChange.code).first?.record
-        #expect(first?.details == ["because": "this account asks to see their presence"])
+        #expect(first?.details == ["because": "this account requests their presence"])
         #expect(first?.level == .info)
     }
 

@@ -56,7 +56,7 @@ import TapRecord
         #expect(image.counts["path"] == 5)
         for words in [
             "session 1, juliet at example.org", "xmpptap is not the cause", "✗ sasl: not-authorized", "✓ features",
-            "failed at sasl: the server refuses the name or the password", "No & <never> \"here\".",
+            "failed at sasl: the server refused the user name or the password", "No & <never> \"here\".",
         ] { #expect(image.text.contains(words), "\(words)") }
         #expect(!image.text.contains("R0m30myr0m30"))
     }

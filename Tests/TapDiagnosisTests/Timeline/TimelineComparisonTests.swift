@@ -56,7 +56,7 @@ import Testing
         other[9] = loginStep("sasl", "failed", reason: "not-authorized", details: ["phase": "failure"])
         let comparison = TimelineComparison(working: working, other: other)
         #expect(
-            comparison.difference == "the client takes mechanism PLAIN, the path that works mechanism SCRAM-SHA-256"
+            comparison.difference == "the client chose mechanism PLAIN, the probe mechanism SCRAM-SHA-256"
         )
         #expect(comparison.rows.count { $0.isDifference } == 1)
         #expect(comparison.rows.first { $0.isDifference }?.other?.words == "mechanism PLAIN")
@@ -67,20 +67,20 @@ import Testing
         other.append(loginStep("sasl", "failed", reason: "not-authorized", details: ["phase": "failure"]))
         #expect(
             TimelineComparison(working: working, other: other).difference
-                == "the client fails at SASL (not-authorized), the path that works goes on with sasl challenge"
+                == "the client failed at SASL (not-authorized); the probe continued with sasl challenge"
         )
     }
 
     @Test func `Who goes no further, and who leaves TLS out`() {
         let short = TimelineComparison(working: working, other: Array(working.prefix(4)))
         #expect(
-            short.difference == "the client goes no further after features; the path that works goes on with starttls"
+            short.difference == "the client stopped after features; the probe continued with starttls"
         )
         var clear = working
-        clear[4] = loginStep("starttls", "skipped", reason: "offered and not taken")
+        clear[4] = loginStep("starttls", "skipped", reason: "offered, not used")
         #expect(
             TimelineComparison(working: working, other: clear).difference
-                == "the client does not take starttls (offered and not taken)"
+                == "the client skipped starttls (offered, not used)"
         )
     }
 

@@ -62,60 +62,60 @@ import XMPPCore
     }
 
     @Test(arguments: [
-        ("verbos", #""verbos" at column 1 is no word of a log specification; did you mean "verbose"?"#),
-        ("info,Sned", #""Sned" at column 6 is no word of a log specification; did you mean "send"?"#),
+        ("verbos", #""verbos" at column 1 is not part of a log specification; did you mean "verbose"?"#),
+        ("info,Sned", #""Sned" at column 6 is not part of a log specification; did you mean "send"?"#),
         (
             "info, everything",
-            #""everything" at column 7 is no word of a log specification; use a level (off, error, warn, info, verbose, trace), "#
+            #""everything" at column 7 is not part of a log specification; use a level (off, error, warn, info, verbose, trace), "#
                 + "send, recv, PART=LEVEL, session:N=LEVEL or jid:JID=LEVEL"
         ),
-        ("INFO", #""INFO" at column 1 is no word of a log specification; did you mean "info"?"#),
-        ("tsl=info", #""tsl=info" at column 1 names no part; did you mean "tls"?"#),
+        ("INFO", #""INFO" at column 1 is not part of a log specification; did you mean "info"?"#),
+        ("tsl=info", #""tsl=info" at column 1 is not a part; did you mean "tls"?"#),
         (
             "database=info",
-            #""database=info" at column 1 names no part; the parts are session, sasl, tls, rules, inject, net, capture, "#
+            #""database=info" at column 1 is not a part; the parts are session, sasl, tls, rules, inject, net, capture, "#
                 + "replay, control"
         ),
         (
             "tls=debug",
-            #""tls=debug" at column 1 names no level; the levels are off, error, warn, info, verbose, trace"#
+            #""tls=debug" at column 1 is not a level; the levels are off, error, warn, info, verbose, trace"#
         ),
-        ("tls=infos", #""tls=infos" at column 1 names no level; did you mean "info"?"#),
-        ("tls=", #""tls=" at column 1 names no level; the levels are off, error, warn, info, verbose, trace"#),
+        ("tls=infos", #""tls=infos" at column 1 is not a level; did you mean "info"?"#),
+        ("tls=", #""tls=" at column 1 is not a level; the levels are off, error, warn, info, verbose, trace"#),
         (
             "info,tls",
-            #""tls" at column 6 lacks its level; write "tls=LEVEL" with one of off, error, warn, info, verbose, trace"#
+            #""tls" at column 6 has no level; write "tls=LEVEL" with one of off, error, warn, info, verbose, trace"#
         ),
         (
             "session:3",
-            #""session:3" at column 1 lacks its level; write "session:3=LEVEL" with one of "#
+            #""session:3" at column 1 has no level; write "session:3=LEVEL" with one of "#
                 + "off, error, warn, info, verbose, trace"
         ),
         (
             "session:x=info",
-            #""session:x=info" at column 1 names no session; sessions are numbered from 1, as in session:3=verbose"#
+            #""session:x=info" at column 1 is not a session; sessions are numbered from 1, as in session:3=verbose"#
         ),
         (
             "session:0=info",
-            #""session:0=info" at column 1 names no session; sessions are numbered from 1, as in session:3=verbose"#
+            #""session:0=info" at column 1 is not a session; sessions are numbered from 1, as in session:3=verbose"#
         ),
         (
             "session:+1=info",
-            #""session:+1=info" at column 1 names no session; sessions are numbered from 1, as in session:3=verbose"#
+            #""session:+1=info" at column 1 is not a session; sessions are numbered from 1, as in session:3=verbose"#
         ),
-        ("info,warn", #""warn" at column 6 is a second level beside "info"; leave one of them out"#),
-        ("send,recv,send", #""send" at column 11 was said before; leave one of them out"#),
-        ("tls=info,tls=warn", #""tls=warn" at column 10 was said before; leave one of them out"#),
-        ("jid:A@b=info,jid:a@b=warn", #""jid:a@b=warn" at column 14 was said before; leave one of them out"#),
-        ("session:1=info,session:1=info", #""session:1=info" at column 16 was said before; leave one of them out"#),
+        ("info,warn", #""warn" at column 6 is a second level after "info"; leave one out"#),
+        ("send,recv,send", #""send" at column 11 is repeated; leave one out"#),
+        ("tls=info,tls=warn", #""tls=warn" at column 10 is repeated; leave one out"#),
+        ("jid:A@b=info,jid:a@b=warn", #""jid:a@b=warn" at column 14 is repeated; leave one out"#),
+        ("session:1=info,session:1=info", #""session:1=info" at column 16 is repeated; leave one out"#),
         (
             "info,,send",
-            "an empty word at column 6; a log specification is a comma list of a level "
+            "an empty word at column 6; a log specification is a comma-separated list of a level "
                 + "(off, error, warn, info, verbose, trace), send, recv, PART=LEVEL, session:N=LEVEL or jid:JID=LEVEL"
         ),
         (
             "\u{1B}[2J",
-            #""\u{1b}[2J" at column 1 is no word of a log specification; use a level "#
+            #""\u{1b}[2J" at column 1 is not part of a log specification; use a level "#
                 + "(off, error, warn, info, verbose, trace), send, recv, PART=LEVEL, session:N=LEVEL or jid:JID=LEVEL"
         ),
     ])
@@ -125,8 +125,8 @@ import XMPPCore
 
     @Test func aJIDThatIsNoneIsRefusedWithItsReason() {
         let text = message("info,jid:@example.org=trace") ?? ""
-        #expect(text.hasPrefix(#""jid:@example.org=trace" at column 6 names no JID ("#))
-        #expect(text.hasSuffix("; a comma in a JID is written %2C"))
+        #expect(text.hasPrefix(#""jid:@example.org=trace" at column 6 is not a JID ("#))
+        #expect(text.hasSuffix("; write a comma in a JID as %2C"))
         #expect(message("")?.hasPrefix("an empty word at column 1;") == true)
     }
 }

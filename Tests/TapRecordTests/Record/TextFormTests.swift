@@ -234,7 +234,7 @@ import XMPPCore
         let text = try sample.text("off,send", style: style)
         #expect(text.hasPrefix("17:22:44.262 [3] SEND: <message>日日"))
         #expect(text.hasSuffix("日日</message>\n"))
-        #expect(text.contains("日 … 10 kB cut here; --log-to FILE,verbose writes it whole … 日"))
+        #expect(text.contains("日 … 10 kB cut here; use --log-to FILE,verbose for all of it … 日"))
         #expect(!text.contains("\\x"))
         #expect(text.utf8.count < 2048)
         // In a file never, and not what is just short enough.

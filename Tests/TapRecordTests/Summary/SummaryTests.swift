@@ -97,11 +97,11 @@ import XMPPCore
         ),
         (
             "<iq type='set'><query xmlns='urn:xmpp:mam:2'><x xmlns='jabber:x:data' type='submit'><field var='FORM_TYPE'><value>urn:xmpp:mam:2</value></field><field var='with'><value>a@b</value></field></x><set xmlns='http://jabber.org/protocol/rsm'><max>50</max><before/></set></query></iq>",
-            "asks the archive, with a@b, at most 50, the last page"
+            "queries the archive, with a@b, at most 50, the last page"
         ),
         (
             "<iq type='result'><fin xmlns='urn:xmpp:mam:2' complete='true'><set xmlns='http://jabber.org/protocol/rsm'><last>z</last><count>9</count></set></fin></iq>",
-            "end of the archive's page, there is no more, 9 in all, up to z"
+            "end of the archive's page, complete, 9 in all, up to z"
         ),
         // XEP-0191, 0363, 0352, 0198
         ("<iq type='set'><block xmlns='urn:xmpp:blocking'><item jid='a@b'/></block></iq>", "blocks 1 address: a@b"),
@@ -110,12 +110,12 @@ import XMPPCore
             "<iq type='get'><request xmlns='urn:xmpp:http:upload:0' filename='a.jpg' size='23456' content-type='image/jpeg'/></iq>",
             "asks for an upload slot: a.jpg image/jpeg 23 kB"
         ),
-        ("<inactive xmlns='urn:xmpp:csi:0'/>", "the client is not in use"),
-        ("<r xmlns='urn:xmpp:sm:3'/>", "asks how many stanzas were handled"),
+        ("<inactive xmlns='urn:xmpp:csi:0'/>", "the client is inactive"),
+        ("<r xmlns='urn:xmpp:sm:3'/>", "requests an acknowledgement"),
         ("<a xmlns='urn:xmpp:sm:3' h='1'/>", "1 stanza handled"),
         (
             "<enable xmlns='urn:xmpp:sm:3' resume='true' max='300'/>",
-            "asks for stream management, resumable within 300 s"
+            "enables stream management, resumable within 300 s"
         ),
         (
             "<failed xmlns='urn:xmpp:sm:3' h='7'><item-not-found xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></failed>",
@@ -147,20 +147,20 @@ import XMPPCore
         ),
         (
             "<iq type='result'><query xmlns='urn:xmpp:mam:2'><x xmlns='jabber:x:data'><field var='with'/></x></query></iq>",
-            "the archive can be asked by 1 field"
+            "the archive can be searched by 1 field"
         ),
         ("<iq type='get'><query xmlns='jabber:iq:privacy'/></iq>", "asks for privacy lists"),
         ("<iq type='result'><query xmlns='jabber:iq:privacy'/></iq>", "privacy lists"),
         (
             "<iq type='get'><query xmlns='jabber:iq:private'><storage xmlns='storage:bookmarks'/></query></iq>",
-            "asks for private: bookmarks"
+            "asks for private XML: bookmarks"
         ),
         (
             "<iq type='result'><query xmlns='jabber:iq:private'><storage xmlns='storage:bookmarks'/></query></iq>",
             "no bookmarks"
         ),
         ("<iq type='result'><vCard xmlns='vcard-temp'/></iq>", "empty vCard"),
-        ("<iq type='set'><session xmlns='urn:ietf:params:xml:ns:xmpp-session'/></iq>", "begins a session"),
+        ("<iq type='set'><session xmlns='urn:ietf:params:xml:ns:xmpp-session'/></iq>", "requests a session"),
         (
             "<message><body>x</body><encryption xmlns='urn:xmpp:eme:0' namespace='eu.siacs.conversations.axolotl'/></message>",
             "body 1 B, encrypted by OMEMO"
@@ -176,7 +176,7 @@ import XMPPCore
         ("<message><attention xmlns='urn:xmpp:attention:0'/></message>", "asks for attention"),
         (
             "<resume xmlns='urn:xmpp:sm:3' h='11' previd='[redacted:sm-id#25]'/>",
-            "asks to resume session [redacted:sm-id#25], 11 stanzas handled"
+            "requests resumption of session [redacted:sm-id#25], 11 stanzas handled"
         ),
         // Not known
         ("<iq type='set'><query xmlns='urn:example:own'/></iq>", "{urn:example:own}query"),
@@ -248,11 +248,11 @@ import XMPPCore
         ),
         (
             "<iq type='get'><query xmlns='http://jabber.org/protocol/muc#admin'><item affiliation='member'/></query></iq>",
-            "asks for those with affiliation member"
+            "asks for users with affiliation member"
         ),
         (
             "<iq type='set'><query xmlns='http://jabber.org/protocol/muc#owner'><x xmlns='jabber:x:data' type='submit'/></query></iq>",
-            "takes the room's default settings"
+            "accepts the room's default settings"
         ),
         ("<message><x xmlns='jabber:x:conference' jid='r@m'/></message>", "invites to r@m"),
     ])
@@ -299,7 +299,7 @@ import XMPPCore
         ),
         (
             "<iq type='set'><query xmlns='jabber:iq:private'><storage xmlns='storage:bookmarks'><conference jid='r@m'/></storage></query></iq>",
-            "stores in private: 1 bookmark: r@m"
+            "stores private XML: 1 bookmark: r@m"
         ),
         (
             "<iq type='result'><vCard xmlns='vcard-temp'><PHOTO><TYPE>image/png</TYPE><BINVAL>iVBORw0KGgo=</BINVAL></PHOTO></vCard></iq>",

@@ -1,57 +1,57 @@
 public import TapDiagnosis
 internal import TapRecord
 
-/// What channel binding will come to in a login through a proxy, before the login ends.
+/// The effect of channel binding on a login through a proxy, before the login ends.
 ///
 /// A login by SCRAM can be bound to the TLS connection that it runs in (RFC 5802 §6, RFC 9266), the server can sign the
-/// list of mechanisms (XEP-0474) and the version of TLS (XEP-0515). A proxy that ends TLS has two connections: whether
-/// the login can work follows from what both ends use and from what the proxy does about it.
+/// list of mechanisms (XEP-0474) and the TLS version (XEP-0515). A proxy that intercepts TLS has two connections: whether
+/// the login can work depends on what both sides use and on what the proxy does.
 public struct BindingForecast: Sendable, Hashable {
-    /// What the proxy does.
+    /// How the proxy treats TLS and SASL.
     public enum Strategy: String, Sendable, Hashable, CaseIterable {
-        /// TLS goes through it from end to end.
+        /// TLS is passed through.
         case passthrough
-        /// It ends TLS with a certificate of its own making.
+        /// TLS is intercepted with a certificate that the proxy issues.
         case minted
-        /// It ends TLS with the server's own certificate and key.
+        /// TLS is intercepted with the server's own certificate and key.
         case serverCertificate = "server-certificate"
-        /// The server knows the proxy's certificate and binds to that one.
+        /// The server uses the proxy's certificate for channel binding.
         case cooperating
-        /// It ends the authentication, too, on both sides.
+        /// The proxy performs the login itself on both legs.
         case accounts
-        /// It takes the mechanisms with channel binding out of the offer.
+        /// The proxy removes mechanisms with channel binding from the offer.
         case strip
-        /// It ends TLS towards the server, and the client has none.
+        /// TLS on the server leg only.
         case clear = "client-in-clear"
     }
 
-    /// What the client says of channel binding (RFC 5801 §4).
+    /// The client's gs2 flag (RFC 5801 §4).
     public enum Flag: Sendable, Hashable {
-        /// `n`: it has none.
+        /// `n`: the client does not support it.
         case none
-        /// `y`: it has, and believes that the server has not.
+        /// `y`: the client supports it, and was offered none.
         case unsupportedByServer
-        /// `p`: it binds, by this type.
+        /// `p`: the client uses this type.
         case bound(String)
     }
 
-    /// A login as far as it depends on channel binding.
+    /// The properties of a login that channel binding depends on.
     public struct Login: Sendable, Hashable {
         /// The mechanism that the client chose.
         public var mechanism: String
-        /// Its flag; nil where the mechanism has none.
+        /// Its flag; nil if the mechanism has none.
         public var flag: Flag?
         /// The mechanisms that the server offers, as it wrote them.
         public var offered: [String]
-        /// The types of channel binding that the server names (XEP-0440), as it wrote them; nil where it names none.
+        /// The server's channel-binding types (XEP-0440), as received; nil without a list.
         public var bindings: [String]?
-        /// The proxy names fewer types to the client than the server does.
+        /// The proxy offers the client fewer types than the server does.
         public var isListReduced = false
         /// The server signs the mechanisms (XEP-0474, `h`) and the client checks.
         public var signsMechanisms = false
         /// The server signs the version of TLS (XEP-0515, `t`) and the client checks.
         public var signsTLSVersion = false
-        /// The version of TLS on the client's leg, as in the protocol (0x0304 is TLS 1.3); nil where there is none.
+        /// The TLS version on the client leg, as in the protocol (0x0304 is TLS 1.3); nil without TLS.
         public var clientTLS: UInt16?
         /// The same on the server's leg.
         public var serverTLS: UInt16?
@@ -76,11 +76,11 @@ public struct BindingForecast: Sendable, Hashable {
         }
     }
 
-    /// How a proxy has ended TLS.
+    /// How the proxy terminates TLS.
     public struct Legs: Sendable, Hashable {
-        /// What it does about channel binding.
+        /// How it treats channel binding.
         public var strategy: Strategy
-        /// The version of TLS on the client's leg, as in the protocol; nil where there is none.
+        /// The TLS version on the client leg, as in the protocol; nil without TLS.
         public var clientTLS: UInt16?
         /// The same on the server's leg.
         public var serverTLS: UInt16
@@ -96,31 +96,31 @@ public struct BindingForecast: Sendable, Hashable {
         }
     }
 
-    /// What will come of it.
+    /// The outcome of a login.
     public enum Outcome: Sendable, Hashable {
-        /// Channel binding does not stand in the way.
+        /// Channel binding is no obstacle.
         case works
-        /// The standard has one end refuse it. Not every server does (``isRisk``).
+        /// One side must refuse it by the standard. Not every server does (``isRisk``).
         case fails(LoginCause)
-        /// It depends on what nobody here can know; on what.
+        /// It depends on something that xmpptap cannot know.
         case depends(String)
     }
 
-    /// What will come of it, if both ends keep to the standard.
+    /// The outcome, if both sides follow the standard.
     public let outcome: Outcome
     /// Why, as a clause for people.
     public let words: String
-    /// What the proxy does.
+    /// How the proxy treats TLS and SASL.
     public let strategy: Strategy
 
-    /// Why it fails; nil where it need not.
+    /// Why it fails; nil if it need not.
     public var cause: LoginCause? {
         guard case .fails(let cause) = outcome else { return nil }
         return cause
     }
 
-    /// Whether servers are known that let it pass, although the standard has them refuse it: of the flag `y`, ejabberd 23.01
-    /// is one and Prosody 0.12 is not. A wrong binding or signature cannot pass where it is compared at all.
+    /// Whether some servers accept it, although the standard requires them to refuse it: for the flag `y`, ejabberd 23.01
+    /// does and Prosody 0.12 does not. A wrong binding or signature cannot pass if it is compared.
     public var isRisk: Bool { cause == .bindingDenied }
 
     /// The forecast of a login under a strategy.
@@ -132,36 +132,42 @@ public struct BindingForecast: Sendable, Hashable {
     private typealias Judgement = (Outcome, String)
 
     private static func judge(_ login: Login, _ strategy: Strategy) -> Judgement {
-        if strategy == .passthrough { return (.works, "TLS goes from end to end") }
+        if strategy == .passthrough { return (.works, "TLS is end to end") }
         let mechanism = SASLMechanism(login.mechanism)
         switch mechanism {
         case .external: return external(strategy)
         case .hashedToken: return token(login, strategy)
         case .plain, .oauth:
-            guard strategy == .strip else { return (.works, "\(login.mechanism) is not bound to TLS") }
-            return (.works, "\(login.mechanism) is not bound to TLS; a client that remembers a stronger one may refuse")
+            guard strategy == .strip else { return (.works, "\(login.mechanism) has no channel binding") }
+            return (
+                .works,
+                "\(login.mechanism) has no channel binding; a client that remembers a stronger mechanism may refuse it"
+            )
         case .scram: return scram(login, strategy)
-        case .anonymous, .digestMD5, .other: return (.works, "\(login.mechanism) is not bound to TLS")
+        case .anonymous, .digestMD5, .other: return (.works, "\(login.mechanism) has no channel binding")
         }
     }
 
     // MARK: SCRAM
 
     private static func scram(_ login: Login, _ strategy: Strategy) -> Judgement {
-        // The proxy signs its own list and version, and binds each leg by itself.
-        if strategy == .accounts { return (.works, "xmpptap authenticates on each leg by itself") }
+        // xmpptap signs its own list and version, and each leg has its own channel binding.
+        if strategy == .accounts { return (.works, "xmpptap performs the login itself on each leg") }
         if login.signsTLSVersion, let client = login.clientTLS, let server = login.serverTLS, client != server {
             return (
                 .fails(.tlsVersionAltered),
-                "the server signs \(ClientHello.name(ofVersion: server)), and the client has "
+                "the server signs \(ClientHello.name(ofVersion: server)), but the client uses "
                     + ClientHello.name(ofVersion: client)
             )
         }
         if login.signsMechanisms, strategy == .strip || login.isListReduced {
-            return (.fails(.mechanismsAltered), "the server signs what it offers, and the client is offered less")
+            return (
+                .fails(.mechanismsAltered),
+                "the server signs its list of mechanisms, and the client receives a shorter one"
+            )
         }
         switch login.flag {
-        case .none?: return (.works, "the client does not bind its login to TLS")
+        case .none?: return (.works, "the client does not use channel binding")
         case .unsupportedByServer: return denied(login, strategy)
         case .bound(let type): return bound(type, login, strategy)
         case nil: return undecided(login, strategy)
@@ -169,59 +175,64 @@ public struct BindingForecast: Sendable, Hashable {
     }
 
     private static func denied(_ login: Login, _ strategy: Strategy) -> Judgement {
-        guard login.serverBinds else { return (.works, "neither the server nor this login is bound to TLS") }
+        guard login.serverBinds else { return (.works, "neither the server nor the client uses channel binding") }
         return (
             .fails(.bindingDenied),
             strategy == .strip
-                ? "the client does not see the server's -PLUS mechanisms and says so (gs2 flag y)"
-                : "the client says that the server has no channel binding (gs2 flag y), and the server offers it"
+                ? "the -PLUS mechanisms are removed, and the client says that there are none (gs2 flag y)"
+                : "the client says that the server offers no channel binding (gs2 flag y), but it does"
         )
     }
 
     private static func bound(_ type: String, _ login: Login, _ strategy: Strategy) -> Judgement {
         if strategy == .strip {
-            return (.fails(.bindingDenied), "without -PLUS the client says that the server has none (gs2 flag y)")
+            return (
+                .fails(.bindingDenied),
+                "the -PLUS mechanisms are removed, and the client says that there are none (gs2 flag y)"
+            )
         }
         if strategy == .clear {
-            return (.fails(.bindingMismatch), "the client binds by \(type), and has no TLS connection here to bind to")
+            return (.fails(.bindingMismatch), "the client uses \(type), but it has no TLS connection to xmpptap")
         }
         guard type == "tls-server-end-point" else {
-            return (.fails(.bindingMismatch), "\(type) differs on the two connections that meet here")
+            return (.fails(.bindingMismatch), "\(type) differs between the two TLS connections")
         }
         switch strategy {
-        case .cooperating: return (.works, "the server binds to the certificate of this proxy")
+        case .cooperating: return (.works, "the server uses xmpptap's certificate for channel binding")
         case .serverCertificate where login.hasSameCertificate:
-            return (.works, "\(type) is the same on both connections, which have one certificate")
+            return (.works, "\(type) is the same on both connections: they have the same certificate")
         case .serverCertificate, .minted, .passthrough, .accounts, .strip, .clear:
-            return (.fails(.bindingMismatch), "\(type) is of the server's certificate, and the client sees another")
+            return (
+                .fails(.bindingMismatch), "\(type) depends on the server's certificate, and the client sees another one"
+            )
         }
     }
 
-    /// The client has not spoken yet.
+    /// The forecast before the client's first message.
     private static func undecided(_ login: Login, _ strategy: Strategy) -> Judgement {
         guard login.serverBinds else { return (.works, "the server offers no channel binding") }
         if strategy == .clear {
-            return (.works, "the client has no TLS connection here that it could bind its login to")
+            return (.works, "the client has no TLS connection to xmpptap that it could bind to")
         }
         if let bindings = login.bindings, !bindings.contains(where: { Self.types.contains($0) }) {
             return (
-                .depends("whether the client goes on without channel binding"),
-                "the server names only types that nobody here knows (\(bindings.joined(separator: ", ")))"
+                .depends("whether the client continues without channel binding"),
+                "the server offers only unknown types (\(bindings.joined(separator: ", ")))"
             )
         }
         if strategy == .strip {
             return (
-                .depends("whether the client has channel binding: then it says y and is refused"),
-                "the -PLUS mechanisms are taken out of the offer"
+                .depends("whether the client supports channel binding: if so, it sends the gs2 flag y and is refused"),
+                "the -PLUS mechanisms are removed from the offer"
             )
         }
         let works = strategy == .minted ? [] : ["tls-server-end-point"]
         if let bindings = login.bindings, bindings.allSatisfy({ works.contains($0) }), login.hasSameCertificate {
-            return (.works, "tls-server-end-point works through this proxy")
+            return (.works, "tls-server-end-point works through xmpptap")
         }
         return (
-            .depends("whether the client has channel binding: then it is refused"),
-            "the server offers channel binding, which \(strategy == .minted ? "cannot" : "need not") work through this proxy"
+            .depends("whether the client supports channel binding: if so, it is refused"),
+            "the server offers channel binding, which \(strategy == .minted ? "cannot" : "may not") work through xmpptap"
         )
     }
 
@@ -232,25 +243,25 @@ public struct BindingForecast: Sendable, Hashable {
 
     private static func external(_ strategy: Strategy) -> Judgement {
         guard strategy != .accounts else {
-            return (.works, "xmpptap shows the server a certificate of its own account")
+            return (.works, "xmpptap uses its own client certificate")
         }
         return (
             .depends("whether xmpptap has the client's certificate and key (--upstream-certificate)"),
-            "EXTERNAL is proved by the client's key in TLS, which does not reach the server"
+            "EXTERNAL needs the client's TLS certificate, which does not reach the server"
         )
     }
 
     /// A token of XEP-0484: the end of the mechanism's name says how it is bound.
     private static func token(_ login: Login, _ strategy: Strategy) -> Judgement {
-        if strategy == .accounts { return (.depends("whether xmpptap has minted the token itself"), login.mechanism) }
+        if strategy == .accounts { return (.depends("whether xmpptap issued the token itself"), login.mechanism) }
         switch login.mechanism.split(separator: "-").last {
-        case "NONE": return (.works, "the token is not bound to TLS")
+        case "NONE": return (.works, "the token has no channel binding")
         case "ENDP" where strategy == .cooperating || strategy == .serverCertificate && login.hasSameCertificate:
-            return (.works, "the token is bound to the certificate, which is the same on both connections")
+            return (.works, "the token is bound to the certificate, which is the same on both legs")
         default:
             return (
                 .fails(.bindingMismatch),
-                "the token is bound to the client's connection; the client drops it and uses its password"
+                "the token is bound to the client's TLS connection; the client discards it and uses its password"
             )
         }
     }

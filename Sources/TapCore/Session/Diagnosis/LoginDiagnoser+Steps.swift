@@ -1,9 +1,9 @@
 internal import TapDiagnosis
 internal import TapRecord
 
-// Steps of a login that were refused.
+// Refused steps of a login.
 extension LoginDiagnoser {
-    /// A step has failed by an answer.
+    /// The diagnosis of a step that the other side refused.
     func of(_ loginStep: LoginStep) -> LoginDiagnosis? {
         guard case .failed(let condition, let words) = loginStep.outcome else { return nil }
         let said = words.map { ": \(Self.clause($0))" } ?? ""
@@ -13,14 +13,15 @@ extension LoginDiagnoser {
         switch loginStep.name {
         case .sasl, .sasl2: return notes.attempts.last { $0.condition != nil }.map { of($0) }
         case .nameLookup, .connect: return nil
-        case .startTLS: return diagnosis(.tlsDeclined, "the server declines the TLS that it offers")
+        case .startTLS:
+            return diagnosis(.tlsDeclined, "the server answered <failure/> to <starttls/>, although it offers TLS")
         case .legacyAuthentication:
-            return diagnosis(.notAuthorized, "the server refuses the login\(of(condition))\(said)", rule: "XEP-0078 §3")
+            return diagnosis(.notAuthorized, "the server refused the login\(of(condition))\(said)", rule: "XEP-0078 §3")
         case .registration: return ofRegistration(condition, said)
         case .bind, .bind2, .session: return ofBinding(loginStep.name, condition, said)
-        case .handshake: return diagnosis(.handshakeRefused, "the server does not believe the component's secret")
+        case .handshake: return diagnosis(.handshakeRefused, "the server rejected the component's secret")
         case .dialback, .dialbackVerification:
-            return diagnosis(.dialbackFailed, words ?? "the domain is not believed")
+            return diagnosis(.dialbackFailed, words ?? "dialback did not verify the domain")
         case .tls: return ofTLS(loginStep, condition, words)
         case .streamOpen, .features, .mechanism, .compression, .resume, .ready:
             return diagnosis(.streamError, "\(loginStep.name.rawValue) failed\(of(condition))\(said)")
@@ -32,10 +33,10 @@ extension LoginDiagnoser {
     private func ofRegistration(_ condition: String?, _ said: String) -> LoginDiagnosis {
         let (cause, words): (LoginCause, String) =
             switch condition {
-            case "conflict", "409": (.accountExists, "the name that the client wants to register is taken")
+            case "conflict", "409": (.accountExists, "the user name that the client wants to register is taken")
             case "not-allowed", "forbidden", "service-unavailable", "feature-not-implemented", "405", "403", "503":
-                (.registrationNotAllowed, "the server lets nobody register")
-            default: (.registrationRefused, "the server refuses the registration")
+                (.registrationNotAllowed, "the server does not allow registration")
+            default: (.registrationRefused, "the server refused the registration")
             }
         return LoginDiagnosis(cause, at: .registration, words + of(condition) + said, condition: condition)
     }
@@ -43,10 +44,10 @@ extension LoginDiagnoser {
     private func ofBinding(_ loginStep: LoginStep.Name, _ condition: String?, _ said: String) -> LoginDiagnosis {
         let (cause, words): (LoginCause, String) =
             switch condition {
-            case "conflict": (.conflict, "the resource is in use")
+            case "conflict": (.conflict, "the resource is already in use")
             case "resource-constraint":
-                (.resourceConstraint, "the server lets the account have no further session")
-            default: (.bindRefused, "the server refuses \(loginStep == .session ? "the session" : "the resource")")
+                (.resourceConstraint, "the account has reached the server's limit of sessions")
+            default: (.bindRefused, "the server refused \(loginStep == .session ? "the session" : "the resource")")
             }
         let rule = cause == .resourceConstraint ? "RFC 6120 §7.6.2.1" : nil
         return LoginDiagnosis(cause, at: loginStep, words + of(condition) + said, condition: condition, rule: rule)
@@ -54,7 +55,7 @@ extension LoginDiagnoser {
 
     // MARK: SASL
 
-    /// The login that this program made for the client, where the server did not prove itself in it.
+    /// The login that xmpptap performed for the client, if the server did not authenticate itself.
     func ofOwnLogin() -> LoginDiagnosis? {
         guard notes.isServerUnproven, let words = notes.ownFailure else { return nil }
         return LoginDiagnosis(
@@ -65,7 +66,7 @@ extension LoginDiagnoser {
         )
     }
 
-    /// The server broke the rules of SCRAM and the client would not have it; `deed` is what the client did.
+    /// The server violated SCRAM and the client gave up; `deed` is what the client did.
     func ofBreach(_ attempt: LoginNotes.Attempt, at loginStep: LoginStep.Name, _ deed: String) -> LoginDiagnosis? {
         guard !attempt.isOwn, let breach = attempt.breach else { return nil }
         return LoginDiagnosis(
@@ -76,7 +77,7 @@ extension LoginDiagnoser {
         )
     }
 
-    /// An authentication has failed.
+    /// The diagnosis of a failed authentication.
     func of(_ attempt: LoginNotes.Attempt) -> LoginDiagnosis {
         let loginStep: LoginStep.Name = steps.contains { $0.name == .sasl2 } ? .sasl2 : .sasl
         let condition = attempt.condition ?? "undefined-condition"
@@ -89,16 +90,16 @@ extension LoginDiagnoser {
             var found = LoginDiagnosis(
                 .ownLoginRefused,
                 at: loginStep,
-                "xmpptap gives up the login that it makes for the client by \(attempt.mechanism): \(words)",
+                "xmpptap gave up its own login to the server by \(attempt.mechanism): \(words)",
                 condition: condition
             )
-            found.advice = "look at the account in --accounts, and at what the server says of it in the records above"
+            found.advice = "check the account in --accounts, and the server's answer in the records above"
             return found
         }
         if attempt.isOwn {
             return diagnosis(
                 .ownLoginRefused,
-                "the server refuses the login that xmpptap makes for the client by \(attempt.mechanism) (\(condition))"
+                "the server refused xmpptap's own login by \(attempt.mechanism) (\(condition))"
             )
         }
         if attempt.isAborted || condition == "aborted",
@@ -109,42 +110,44 @@ extension LoginDiagnoser {
         if attempt.isRefusedHere, let diagnosis = ofRefusalHere(attempt, diagnosis) { return diagnosis }
         if let (cause, words, side) = ofBinding(attempt, condition) { return diagnosis(cause, words, side: side) }
         if let earlier = downgraded(attempt) {
-            // Both say that the password is wrong, and the stronger mechanism may have said more of it.
+            // Both failed for the password; the stronger mechanism may have given more detail.
             if earlier.condition == "not-authorized", condition == "not-authorized" {
                 var diagnosis = of(earlier)
-                diagnosis.finding += "; the client then showed its password by PLAIN, in vain"
+                diagnosis.finding += "; the client then revealed its password by PLAIN, which failed too"
                 return diagnosis
             }
             return diagnosis(
                 .plainDowngrade,
-                "\(earlier.mechanism) failed (\(earlier.condition ?? "aborted")), then the client offered its password "
+                "\(earlier.mechanism) failed (\(earlier.condition ?? "aborted")), then the client sent its password "
                     + "by PLAIN, which failed too (\(condition))"
             )
         }
         let by = attempt.mechanism
         switch condition {
-        // Some servers do not say of an abort what it was.
+        // Some servers answer an abort with not-authorized.
         case "not-authorized" where attempt.isAborted && attempt.serverError == nil:
             return diagnosis(.clientAborted, "the client aborted \(by)")
         case "not-authorized": return ofCredentials(attempt, diagnosis)
         case "account-disabled": return diagnosis(.accountDisabled, "the account is disabled")
         case "credentials-expired": return diagnosis(.credentialsExpired, "the password or token has expired")
-        case "encryption-required": return diagnosis(.mechanismTooWeak, "the server does not take \(by) without TLS")
-        case "mechanism-too-weak": return diagnosis(.mechanismTooWeak, "the server finds \(by) too weak")
+        case "encryption-required": return diagnosis(.mechanismTooWeak, "the server does not accept \(by) without TLS")
+        case "mechanism-too-weak":
+            return diagnosis(.mechanismTooWeak, "the server requires a stronger mechanism than \(by)")
         case "invalid-mechanism":
             let offered = info.mechanisms.isEmpty ? "none" : info.mechanisms.joined(separator: ", ")
-            return diagnosis(.noCommonMechanism, "the server does not know or offer \(by) (offered: \(offered))")
-        case "invalid-authzid": return diagnosis(.invalidAuthorization, "the client may not act for the name it gives")
+            return diagnosis(.noCommonMechanism, "the server does not support \(by) (offered: \(offered))")
+        case "invalid-authzid":
+            return diagnosis(.invalidAuthorization, "the account may not act as the client's authorization identity")
         case "malformed-request", "incorrect-encoding":
-            return diagnosis(.malformedRequest, "the server cannot make sense of the client's \(by) message")
+            return diagnosis(.malformedRequest, "the server rejected the client's \(by) message as malformed")
         case "temporary-auth-failure":
-            return diagnosis(.temporaryFailure, "the server cannot check the credentials at the moment")
+            return diagnosis(.temporaryFailure, "the server cannot check credentials at the moment")
         case "aborted": return diagnosis(.clientAborted, "the client aborted \(by)")
-        default: return diagnosis(.notAuthorized, "the server refuses the login (\(condition))")
+        default: return diagnosis(.notAuthorized, "the server refused the login (\(condition))")
         }
     }
 
-    /// The client's login was ended here, and it did not come as far as the server.
+    /// The diagnosis of a login that xmpptap refused itself.
     private func ofRefusalHere(
         _ attempt: LoginNotes.Attempt,
         _ diagnosis: (LoginCause, String, LoginCause.Side?) -> LoginDiagnosis
@@ -153,14 +156,14 @@ extension LoginDiagnoser {
         case "not-authorized" where notes.hasMissedAccount:
             return diagnosis(
                 .bindingMismatch,
-                "the login is bound to the client's TLS connection, which ends at xmpptap, and its account is not in "
+                "the login uses channel binding to the client's TLS connection to xmpptap, and its account is not in "
                     + "--accounts",
                 nil
             )
         case "not-authorized":
             var found = diagnosis(
                 .wrongPassword,
-                "xmpptap, which ends the login itself, has another password for the account in --accounts than the client",
+                "the client's password differs from that of the account in --accounts",
                 nil
             )
             found.advice = "compare the client's password with the one in --accounts"
@@ -170,19 +173,19 @@ extension LoginDiagnoser {
             let isOld = type == "tls-unique" && notes.legs?.clientTLS ?? 0 >= 0x0304
             var found = diagnosis(
                 .bindingMismatch,
-                "the client binds its login by \(type), which its connection has not"
-                    + (isOld ? ": it is not defined on TLS 1.3" : ""),
+                "the client's channel binding \(type) is not available on its connection"
+                    + (isOld ? ": it is not defined for TLS 1.3" : ""),
                 .client
             )
             if isOld { found.rule = "RFC 8446 §C.5" }
             found.advice =
-                "let the client bind by a type that it was told of, or log in by PLAIN, which xmpptap ends, or use a newer "
-                + "client that knows tls-exporter (RFC 9266)"
+                "let the client use an offered channel-binding type or PLAIN, or use a newer client with tls-exporter "
+                + "(RFC 9266)"
             return found
         case "malformed-request", "incorrect-encoding":
             return diagnosis(
                 .malformedRequest,
-                "xmpptap, which ends the login itself, cannot make sense of the client's \(attempt.mechanism) message",
+                "xmpptap rejected the client's \(attempt.mechanism) message as malformed",
                 nil
             )
         case "temporary-auth-failure":
@@ -191,10 +194,10 @@ extension LoginDiagnoser {
             let base = BridgedOffer.base(of: attempt.mechanism)
             var found = diagnosis(
                 .noCommonMechanism,
-                "xmpptap, which ends the login itself, has no stored key of \(base) for the account in --accounts",
+                "the account in --accounts has no stored key for \(base)",
                 .tap
             )
-            found.advice = "add the record of \(base) or the password to the account's file"
+            found.advice = "add the password, or a stored key for \(base), to the account's file"
             return found
         default: return nil
         }
@@ -206,31 +209,31 @@ extension LoginDiagnoser {
     ) -> LoginDiagnosis {
         switch (attempt.serverError, attempt.tells) {
         case ("unknown-user", _), (nil, .unknownUser):
-            return diagnosis(.unknownUser, "the server does not know the name", nil)
+            return diagnosis(.unknownUser, "the server does not know the user name", nil)
         case ("invalid-proof", _), (nil, .wrongPassword):
-            return diagnosis(.wrongPassword, "the server knows the name, and the password is wrong", nil)
+            return diagnosis(.wrongPassword, "the user name is known, the password is wrong", nil)
         default: break
         }
-        // The server needs a salt for its challenge, and of an unknown name it has none.
+        // The server needs a salt for its challenge, and has none for an unknown user.
         if attempt.isSCRAM, !attempt.isChallenged {
             return diagnosis(
                 .unknownUser,
-                "the server ended \(attempt.mechanism) before its challenge, as servers do that do not know the name",
+                "the server refused \(attempt.mechanism) before its challenge: probably an unknown user name",
                 nil
             )
         }
         if attempt.isSCRAM, attempt.bindingFlag == "p" {
             return diagnosis(
                 .notAuthorized,
-                "the server refuses the password of a login that is bound to TLS by "
-                    + "\(attempt.binding ?? "an unknown type"); a wrong binding looks the same",
+                "the server refused the password of a login with channel binding "
+                    + "\(attempt.binding ?? "of unknown type"); wrong channel binding gives the same error",
                 nil
             )
         }
-        return diagnosis(.notAuthorized, "the server refuses the name or the password and does not say which", nil)
+        return diagnosis(.notAuthorized, "the server refused the user name or the password and does not say which", nil)
     }
 
-    /// What went wrong with the binding of the login to TLS, where that is known.
+    /// What went wrong with channel binding, if that is known.
     private func ofBinding(
         _ attempt: LoginNotes.Attempt,
         _ condition: String
@@ -239,45 +242,45 @@ extension LoginDiagnoser {
         switch attempt.serverError {
         case "channel-bindings-dont-match":
             let side: LoginCause.Side? = forecast == .bindingMismatch ? .tap : .client
-            return (.bindingMismatch, "the login is bound to another TLS connection than the server has", side)
+            return (.bindingMismatch, "channel binding does not match: the server has a different TLS connection", side)
         case "server-does-support-channel-binding": return denial()
         case "channel-binding-not-supported", "unsupported-channel-binding-type":
-            let type = attempt.binding ?? "of a type"
+            let type = attempt.binding ?? "type of the client"
             return (.bindingMismatch, "the server does not support the channel binding \(type)", .client)
         case nil where attempt.tells == .bindingMismatch && attempt.bindingFlag == "p":
             let side: LoginCause.Side = forecast == .bindingMismatch ? .tap : .network
-            return (.bindingMismatch, "the login is bound to another TLS connection than the server has", side)
+            return (.bindingMismatch, "channel binding does not match: the server has a different TLS connection", side)
         default: break
         }
         guard ["not-authorized", "malformed-request", "aborted"].contains(condition) else { return nil }
         switch attempt.bindingFlag {
         case "y" where notes.bindingSeen == true: break
         case "y" where condition == "malformed-request": return denial()
-        // Before its challenge a server may refuse the flag; behind it, it is the proof that it did not like.
+        // Before its challenge a server refuses the flag; after it, the proof.
         case "y" where forecast == .bindingDenied && !attempt.isChallenged:
             let (cause, words, side) = denial()
-            return (cause, "\(words); servers may give the same answer for an unknown user name", side)
+            return (cause, "\(words); an unknown user name can give the same error", side)
         case "p" where forecast == .bindingMismatch:
-            return (.bindingMismatch, "the login is bound to the client's TLS connection, which ends at xmpptap", nil)
+            return (.bindingMismatch, "the login uses channel binding to the client's TLS connection to xmpptap", nil)
         default: break
         }
         guard let forecast, forecast == .mechanismsAltered || forecast == .tlsVersionAltered,
             condition == "aborted" || attempt.isAborted
         else { return nil }
-        return (forecast, "the client found that what it sees is not what the server signs", nil)
+        return (forecast, "the client found that the server's signed values differ from those it received", nil)
     }
 
     private func denial() -> (LoginCause, String, LoginCause.Side?) {
-        // The client saw no -PLUS mechanism, or does not want one.
+        // The client saw no -PLUS mechanism, or does not use one.
         let side: LoginCause.Side? = notes.bindingForecast?.strategy == .strip ? .tap : nil
         return (
             .bindingDenied,
-            "the client says that the server has no channel binding (gs2 flag y), and the server has it",
+            "the client says that the server offers no channel binding (gs2 flag y), but it does",
             side
         )
     }
 
-    /// The attempt that failed before the client fell back to PLAIN.
+    /// The failed attempt before the client fell back to PLAIN.
     private func downgraded(_ attempt: LoginNotes.Attempt) -> LoginNotes.Attempt? {
         attempt.mechanism == "PLAIN" ? notes.failedSCRAM : nil
     }

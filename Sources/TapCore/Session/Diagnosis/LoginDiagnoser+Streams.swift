@@ -4,15 +4,15 @@ import XMPPCore
 
 // Stream errors, and silence.
 extension LoginDiagnoser {
-    /// A stream error has ended it.
+    /// The diagnosis of a session that a stream error ended.
     func of(streamError name: String, _ direction: Direction) -> LoginDiagnosis? {
-        // After a failure of SASL a server may end the stream in whatever terms (RFC 6120 §6.4.5).
+        // After a SASL failure a server may close the stream with any condition (RFC 6120 §6.4.5).
         if let attempt, attempt.condition != nil, direction == .recv { return of(attempt) }
         if info.kind == .component, name == "not-authorized" {
             return LoginDiagnosis(
                 .handshakeRefused,
                 at: .handshake,
-                "the server does not believe the component's secret",
+                "the server rejected the component's secret",
                 condition: name
             )
         }
@@ -20,39 +20,40 @@ extension LoginDiagnoser {
         let who = direction == .recv ? "the server" : "the client"
         switch condition {
         case .hostUnknown, .hostGone:
-            let words = "the server does not serve \(domain ?? "the domain that the client asks for")"
+            let words = "the server does not serve \(domain ?? "the requested domain")"
             return diagnosis(.hostUnknown, condition, words)
-        case .seeOtherHost: return diagnosis(.seeOtherHost, condition, info.reason ?? "the client is sent elsewhere")
-        case .resourceConstraint: return diagnosis(.resourceConstraint, condition, "\(who) has no room for the session")
+        case .seeOtherHost:
+            return diagnosis(.seeOtherHost, condition, info.reason ?? "the server redirects the client to another host")
+        case .resourceConstraint: return diagnosis(.resourceConstraint, condition, "\(who) is out of resources")
         case .policyViolation:
-            let words = info.reason.map { "\(who) forbids it: \($0)" } ?? "\(who) forbids it and does not say why"
+            let words = info.reason.map { "policy violation: \($0)" } ?? "policy violation; \(who) gave no reason"
             return diagnosis(.policyViolation, condition, words, side: blamed(by: direction))
-        case .systemShutdown: return diagnosis(.systemShutdown, condition, "\(who) shuts down")
+        case .systemShutdown: return diagnosis(.systemShutdown, condition, "\(who) is shutting down")
         case .conflict:
-            return diagnosis(.conflict, condition, "another login has taken the resource", rule: "RFC 6120 §4.9.3.3")
+            return diagnosis(.conflict, condition, "another login uses the same resource", rule: "RFC 6120 §4.9.3.3")
         case .invalidNamespace, .badNamespacePrefix:
             let other = direction == .recv ? "client" : "server"
             return diagnosis(
                 .namespaceMismatch,
                 condition,
-                "\(who) does not accept the namespace of the \(other)'s stream",
+                "\(who) rejected the namespace of the \(other)'s stream",
                 side: blamed(by: direction)
             )
         case .unsupportedVersion:
             return diagnosis(
                 .versionMismatch,
                 condition,
-                "\(who) does not speak the version of XMPP that the stream header names",
+                "\(who) does not support the XMPP version in the stream header",
                 side: blamed(by: direction)
             )
         case .connectionTimeout:
             if let awaited = steps.last(where: { $0.awaited != nil }) { return ofSilence(awaited) }
-            return diagnosis(.clientGaveUp, condition, "\(who) waited in vain at \(reached.rawValue)")
+            return diagnosis(.clientGaveUp, condition, "\(who) timed out at \(reached.rawValue)")
         case .notAuthorized where isAuthenticated:
-            return diagnosis(.missingBind, condition, "the client sends stanzas and has bound no resource")
+            return diagnosis(.missingBind, condition, "the client sent stanzas before it bound a resource")
         case .notWellFormed, .badFormat, .invalidXML, .restrictedXML, .unsupportedEncoding:
             let other = direction == .recv ? "client" : "server"
-            let words = "\(who) cannot read the \(other)'s stream"
+            let words = "\(who) rejected the \(other)'s stream as malformed"
             return diagnosis(.malformedStream, condition, words, side: blamed(by: direction))
         default: return other(name, direction)
         }
@@ -84,7 +85,7 @@ extension LoginDiagnoser {
         return LoginDiagnosis(
             .streamError,
             at: reached,
-            "\(who) ends the stream: \(name)",
+            "\(who) closed the stream: \(name)",
             condition: name,
             side: blamed(by: direction),
             rule: StreamErrorCondition(rawValue: name)?.section
@@ -93,7 +94,7 @@ extension LoginDiagnoser {
 
     // MARK: Silence
 
-    /// Somebody had to go on and did not.
+    /// The diagnosis of a step that one side never continued.
     func ofSilence(_ loginStep: LoginStep) -> LoginDiagnosis {
         guard loginStep.awaited == .client else {
             if loginStep.name == .streamOpen, info.received.bytes == 0, !steps.contains(where: { $0.name == .tls }) {
@@ -109,33 +110,32 @@ extension LoginDiagnoser {
             return LoginDiagnosis(
                 .serverGone,
                 at: loginStep.name,
-                "the server closed the connection and did not say why"
+                "the server closed the connection without a stream error"
             )
         }
-        let went = isTimedOut || leaver == nil ? "did not go on" : "left"
+        let went = isTimedOut || leaver == nil ? "did not continue" : "disconnected"
         switch loginStep.name {
         case .startTLS:
             return LoginDiagnosis(
                 notes.demandsTLS ? .legWithoutTLS : .tlsRequired,
                 at: .startTLS,
-                "\(notes.demandsTLS ? "xmpptap" : "the server") demands TLS, and the client \(went) without asking for it"
+                "\(notes.demandsTLS ? "xmpptap" : "the server") requires TLS, and the client \(went) without STARTTLS"
             )
         case .mechanism:
             return LoginDiagnosis(
                 .noCommonMechanism,
                 at: .mechanism,
-                "the client \(went) without taking any mechanism\(offered)"
+                "the client \(went) without choosing a mechanism\(offered)"
             )
         case .bind:
-            return LoginDiagnosis(.missingBind, at: .bind, "the client \(went) without asking for a resource")
+            return LoginDiagnosis(.missingBind, at: .bind, "the client \(went) without binding a resource")
         case .sasl, .sasl2: return afterChallenge(loginStep.name, went)
         default:
             return LoginDiagnosis(.clientGaveUp, at: loginStep.name, "the client \(went) at \(loginStep.name.rawValue)")
         }
     }
 
-    /// Not one byte has come from the server: perhaps it expects TLS, in which the rules of XMPP for a stream's end do not
-    /// hold yet.
+    /// The diagnosis if the server sent no byte: its port may expect direct TLS.
     private func ofNoByte(_ loginStep: LoginStep) -> LoginDiagnosis {
         let isGone = leaver == .server
         var found = LoginDiagnosis(
@@ -148,8 +148,8 @@ extension LoginDiagnoser {
         )
         found.rule = nil
         found.advice =
-            "look in the server's log; a port that expects TLS from the first byte looks like this to a client in clear text: "
-            + "name its port for STARTTLS (usually 5222), or use --server-tls direct"
+            "check the server's log; if the port expects direct TLS, use the port for STARTTLS (usually 5222) or "
+            + "--server-tls direct"
         return found
     }
 
@@ -160,11 +160,11 @@ extension LoginDiagnoser {
 
     private var offered: String {
         guard !info.mechanisms.isEmpty else { return "" }
-        let tls = notes.offer?.offersTLS == true ? "; TLS was offered and not taken" : ""
+        let tls = notes.offer?.offersTLS == true ? "; TLS was offered but not used" : ""
         return " (offered: \(info.mechanisms.joined(separator: ", "))\(tls))"
     }
 
-    /// The client had a challenge to answer and left: it does not like what the server's message says or signs.
+    /// The diagnosis of a client that gave up after a challenge: it may reject what the server's message says or signs.
     private func afterChallenge(_ loginStep: LoginStep.Name, _ went: String) -> LoginDiagnosis {
         if let attempt, let diagnosis = ofBreach(attempt, at: loginStep, attempt.isAborted ? "aborted it" : went) {
             return diagnosis
@@ -174,20 +174,24 @@ extension LoginDiagnoser {
         }
         let plain = "the client \(went) after the server's challenge"
         if let cause = notes.bindingForecast?.cause, cause == .mechanismsAltered || cause == .tlsVersionAltered {
-            let what = cause == .mechanismsAltered ? "mechanisms" : "TLS version"
-            return LoginDiagnosis(cause, at: loginStep, "\(plain), which signs another \(what) than the client sees")
+            let what = cause == .mechanismsAltered ? "mechanisms" : "TLS versions"
+            return LoginDiagnosis(
+                cause,
+                at: loginStep,
+                "\(plain), which signs \(what) that differ from those the client received"
+            )
         }
         return LoginDiagnosis(.clientGaveUp, at: loginStep, plain)
     }
 
-    /// Nothing failed and nothing was under way.
+    /// The diagnosis if no step failed and none was pending.
     func ofNothing() -> LoginDiagnosis {
         if let attempt, attempt.hasSucceeded, notes.offer == nil {
-            if let diagnosis = ofBreach(attempt, at: .sasl, "left") { return diagnosis }
+            if let diagnosis = ofBreach(attempt, at: .sasl, "disconnected") { return diagnosis }
             return LoginDiagnosis(
                 .clientGaveUp,
                 at: .sasl,
-                "the client left after the server's success: it may not believe the server's own proof"
+                "the client disconnected after <success/>: it may have rejected the server's signature"
                     + (attempt.isSCRAM ? " (RFC 5802 §5, v=)" : "")
             )
         }
@@ -197,40 +201,40 @@ extension LoginDiagnoser {
             return LoginDiagnosis(
                 .versionMismatch,
                 at: .streamOpen,
-                "\(who) stream header has no version, so that no features follow, and the login went no further",
+                "\(who) stream header has no version, so there are no stream features to continue with",
                 side: isOfServer ? .server : .client
             )
         }
         if let offer = notes.offer, info.mechanisms.isEmpty, info.authentication == .none {
-            let tls = offer.offersTLS ? "; TLS is offered and was not taken" : ""
+            let tls = offer.offersTLS ? "; TLS was offered but not used" : ""
             return LoginDiagnosis(
                 .noCommonMechanism,
                 at: .features,
-                "the server offers no mechanism\(tls)",
+                "the server offers no SASL mechanism\(tls)",
                 side: offer.offersTLS ? .client : .server
             )
         }
         if info.authentication == .succeeded, notes.offer?.offersBinding == false {
-            return LoginDiagnosis(.missingBind, at: .bind, "the server offers no binding of resources", side: .server)
+            return LoginDiagnosis(.missingBind, at: .bind, "the server does not offer resource binding", side: .server)
         }
         guard leaver != nil else {
             return LoginDiagnosis(
                 .clientGaveUp,
                 at: reached,
-                "nothing is told of the session after \(reached.rawValue)"
+                "no records of the session after \(reached.rawValue)"
             )
         }
         let who = leaver == .server ? "server" : "client"
         return LoginDiagnosis(
             leaver == .server ? .serverGone : .clientGaveUp,
             at: reached,
-            "the \(who) closed the connection after \(reached.rawValue) and did not say why"
+            "the \(who) closed the connection after \(reached.rawValue) without a stream error"
         )
     }
 }
 
 extension StreamErrorCondition {
-    /// Where RFC 6120 defines it: in the order of the alphabet, as here.
+    /// The section of RFC 6120 that defines it. The sections are in alphabetical order, as the cases are.
     fileprivate var section: String? {
         Self.allCases.firstIndex(of: self).map { "RFC 6120 §4.9.3.\($0 + 1)" }
     }

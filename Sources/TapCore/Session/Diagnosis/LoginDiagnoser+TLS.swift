@@ -1,9 +1,9 @@
 public import TapDiagnosis
 internal import TapRecord
 
-// TLS that failed on a leg, by the code that the record of the failure has.
+// Failed TLS of a leg, by the code of its record.
 extension LoginDiagnoser {
-    /// The diagnosis on a failed step `tls`; its detail `leg` says where it was.
+    /// The diagnosis of a failed step `tls`; its detail `leg` names the leg.
     func ofTLS(_ loginStep: LoginStep, _ code: String?, _ words: String?) -> LoginDiagnosis {
         let isClient = loginStep.details["leg"] == "client"
         let side: LoginCause.Side = isClient ? .client : .server
@@ -12,16 +12,16 @@ extension LoginDiagnoser {
             return LoginDiagnosis(cause, at: .tls, words ?? "TLS\(leg) failed", condition: code, side: side)
         }
         switch code {
-        // The certificate that this program was given is not the server's, or it could make none.
+        // The certificate given to xmpptap is not the server's, or xmpptap could issue none.
         case "certificate-differs", "no-certificate": return diagnosis(.endedByTap)
         case .some(let code) where code.hasPrefix("certificate-"): return diagnosis(LoginCause(certificateFault: code))
         case "tls-no-shared-protocol": return diagnosis(.alpnMismatch, side: side)
         case "tls-version", "tls-no-shared-cipher": return diagnosis(.tlsIncompatible, side: side)
         case "starttls-injection": return diagnosis(.startTLSInjection, side: side)
-        // Who leaves at the sight of a certificate is told apart by the driver.
+        // The driver has a separate code for a client that disconnects because of the certificate.
         case "tls-ended-in-handshake" where isClient: return diagnosis(.clientGaveUp)
         case "tls-ended-in-handshake": return diagnosis(.serverGone)
-        // Who has not opened a stream has not been asked for TLS either.
+        // Without a server header there was no STARTTLS: this is direct TLS.
         case "tls-not-tls" where !isClient && !notes.hasServerHeader: return diagnosis(.tlsUnexpected)
         case "tls-alert": return ofAlert(Self.alert(in: words ?? ""), isClient, diagnosis)
         default: return diagnosis(.tlsFailed, side: side)
@@ -37,7 +37,7 @@ extension LoginDiagnoser {
         case "no_application_protocol": return diagnosis(.alpnMismatch, isClient ? .client : .server)
         case "protocol_version", "handshake_failure", "insufficient_security":
             return diagnosis(.tlsIncompatible, isClient ? .client : .server)
-        // What the client is shown was made today: if it is not valid, its clock differs from this machine's.
+        // xmpptap's certificate was issued today: if the client finds it invalid, the clocks differ.
         case "certificate_expired" where isClient: return diagnosis(.clockSkew, nil)
         case "unknown_ca", "bad_certificate", "unsupported_certificate", "certificate_revoked", "certificate_unknown",
             "certificate_expired", "access_denied":
@@ -54,7 +54,7 @@ extension LoginDiagnoser {
 }
 
 extension LoginCause {
-    /// The cause of a login that fails by a server's certificate, by the code of what is wrong with that.
+    /// The cause for a fault of the server's certificate, by its code.
     public init(certificateFault code: String) {
         self =
             switch code {

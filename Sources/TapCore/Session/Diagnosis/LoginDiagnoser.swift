@@ -11,11 +11,11 @@ struct LoginDiagnoser {
     /// The domain the client asked for, as it may be told.
     let domain: String?
 
-    /// The diagnosis; nil where there is nothing to judge: nobody tried to log in, or how it went could not be read.
+    /// The diagnosis; nil if there was no login, or if its messages could not be decoded.
     func diagnosis(isUnreadable: Bool) -> LoginDiagnosis? {
         if let diagnosis = ofTap() ?? ofFault() { return diagnosis }
         if case .error(let condition, let direction) = info.ending { return of(streamError: condition, direction) }
-        // What happened on a step counts in the order of time: who is refused and tries another way fails by that.
+        // Steps count in chronological order: a client that is refused and then tries another way fails there.
         let failed = steps.last { loginStep in
             guard case .failed = loginStep.outcome else { return false }
             return loginStep.name != .resume && loginStep.awaited == nil
@@ -63,13 +63,13 @@ struct LoginDiagnoser {
         switch condition {
         case StreamErrorCondition.remoteConnectionFailed.rawValue: return ofConnection()
         case StreamErrorCondition.hostUnknown.rawValue:
-            let words = notes.refusal ?? "the domain is not served here"
+            let words = notes.refusal ?? "xmpptap does not serve the domain"
             return LoginDiagnosis(.domainNotServed, at: .streamOpen, Self.clause(words), condition: condition)
-        // Someone was silent for too long: who, is told by the timeline.
+        // The timeline says which side did not answer.
         case StreamErrorCondition.connectionTimeout.rawValue where steps.contains { $0.awaited != nil }: return nil
         default:
             if let diagnosis = ofOwnLogin() { return diagnosis }
-            let words = notes.refusal ?? "xmpptap ended the session"
+            let words = notes.refusal ?? "xmpptap closed the session"
             if let cause = notes.refusalCause {
                 return LoginDiagnosis(cause, at: .startTLS, Self.clause(words), condition: condition)
             }
@@ -87,20 +87,20 @@ struct LoginDiagnoser {
         return LoginDiagnosis(cause, at: loginStep, Self.clause(notes.refusal ?? "the server cannot be reached"))
     }
 
-    /// A sentence as a clause.
+    /// A sentence without its full stop.
     static func clause(_ sentence: String) -> String {
         sentence.hasSuffix(".") ? String(sentence.dropLast()) : sentence
     }
 
-    // MARK: Streams that cannot be parsed
+    // MARK: Malformed streams
 
     private func ofFault() -> LoginDiagnosis? {
         guard let (fault, direction, isForeign) = notes.fault else { return nil }
-        // Who was refused, took leave and went on all the same (slixmpp with its next mechanism) failed by the refusal.
+        // A refused client that closes its stream and then continues (slixmpp) failed because of the refusal.
         if fault.code == .afterStreamEnd, notes.attempts.contains(where: { $0.condition != nil }) { return nil }
         let side: LoginCause.Side = direction == .send ? .client : .server
         if isForeign, direction == .send {
-            return LoginDiagnosis(.notXMPP, at: .streamOpen, "what the client sends is no XMPP")
+            return LoginDiagnosis(.notXMPP, at: .streamOpen, "the client does not send XMPP")
         }
         if isForeign, notes.hasServerTLS {
             return LoginDiagnosis(
@@ -109,7 +109,7 @@ struct LoginDiagnoser {
                 "the server answered the clear-text stream with a TLS record: this port expects direct TLS"
             )
         }
-        let words = "the \(side.rawValue)'s stream breaks off from XMPP: \(fault.explanation)"
+        let words = "malformed stream from the \(side.rawValue): \(fault.explanation)"
         switch fault.code {
         case .notAStream:
             return LoginDiagnosis(

@@ -2,28 +2,28 @@ internal import TapDiagnosis
 internal import TapRecord
 import XMPPCore
 
-/// What is remembered of a login until the session is ready, so that it can be said why it never was.
+/// State of a login until the session is ready, for its diagnosis.
 ///
 /// A class, so that a session which is ready keeps one empty reference and no more.
 final class LoginNotes {
-    /// Attempts that are remembered; who tries more often fails for the reason of the last.
+    /// The largest number of stored attempts; further ones replace the last.
     static let mostAttempts = 8
 
     /// One authentication by SASL.
     struct Attempt: Sendable, Hashable {
         /// As the client named it.
         var mechanism: String
-        /// The gs2 flag: `n`, `y` or `p`; nil where the mechanism has none.
+        /// The gs2 flag: `n`, `y` or `p`; nil if the mechanism has none.
         var bindingFlag: String?
-        /// The type of channel binding, where the flag is `p`.
+        /// The channel-binding type, with the flag `p`.
         var binding: String?
         /// The server has sent a challenge.
         var isChallenged = false
         /// The client has answered the last challenge.
         var hasAnswered = false
-        /// What the server did that SCRAM does not allow, as a clause of which it is the subject.
+        /// The server's violation of SCRAM, as a clause with the server as its subject.
         var breach: String?
-        /// The server has sent a signature, or what stands in its place cannot be read.
+        /// The server has sent a signature, or an unreadable one.
         var hasSignature = false
         /// The server signs the list of mechanisms (XEP-0474).
         var signsMechanisms = false
@@ -33,15 +33,15 @@ final class LoginNotes {
         var serverError: String?
         /// The condition with which it failed.
         var condition: String?
-        /// The server's words, as they may be told.
+        /// The server's text, redacted.
         var words: String?
-        /// The words say that the name is unknown, that the password is wrong, or the channel binding.
+        /// The text says that the user is unknown, the password wrong, or the channel binding.
         var tells: LoginCause?
         var hasSucceeded = false
         var isAborted = false
-        /// It is the login that this program makes for a client whose own it has ended.
+        /// It is xmpptap's own login to the server.
         var isOwn = false
-        /// This program has refused it, not the server.
+        /// xmpptap refused it, not the server.
         var isRefusedHere = false
 
         var isSCRAM: Bool { mechanism.hasPrefix("SCRAM-") }
@@ -85,33 +85,33 @@ final class LoginNotes {
     var serverHello: ServerHelloReader.Result?
     /// Offsets in the legs from which on bytes count as an exchange that cannot be followed; nil while all is decoded.
     var unreadFrom: (send: UInt64, recv: UInt64)?
-    /// What this program said where it ended the session, and the cause, where that is a certain one.
+    /// The text with which xmpptap closed the session, and the cause, if known.
     var refusal: String?
     var refusalCause: LoginCause?
     /// What the server said first is a record of TLS.
     var hasServerTLS = false
-    /// It is this program, not the server, that demands TLS of the client.
+    /// xmpptap, not the server, requires TLS of the client.
     var demandsTLS = false
     var connectionFault = ConnectionFault.unreachable
-    /// The resource, or the tag of Bind2, that the client asks for.
+    /// The resource, or the tag of Bind2, that the client requests.
     var requestedResource: String?
-    /// What the client says of itself with SASL2 (XEP-0388 §2.2).
+    /// The client's SASL2 user agent (XEP-0388 §2.2).
     var agent: String?
     /// What the driver knows, and the streams do not show.
     var blamed: LoginDiagnosis?
-    /// What channel binding will come to, where both legs are known.
+    /// The channel-binding forecast, if both legs are known.
     var bindingForecast: BindingForecast?
-    /// How TLS is ended here, where it is.
+    /// How TLS is intercepted, if it is.
     var legs: BindingForecast.Legs?
-    /// Ends the login here, where that is to be done.
+    /// Performs the login itself, if there is `--accounts`.
     var bridge: SASLBridge?
     /// A step of a login that is ended here is done elsewhere: the namespace in which it is answered.
     var computing: String?
-    /// Why this program has given its own login up.
+    /// Why xmpptap gave up its own login.
     var ownFailure: String?
-    /// It has done so because the server did not prove itself.
+    /// It did so because the server did not authenticate itself.
     var isServerUnproven = false
-    /// What this server has done with logins like the one that ``bindingForecast`` is about; nil where none was seen.
+    /// How this server treated logins like the one in ``bindingForecast``; nil if unknown.
     var bindingSeen: Bool?
     /// The client's stream in which its login was ended here.
     var endedEpoch: Int?
@@ -123,7 +123,7 @@ final class LoginNotes {
     var inline: [UInt8] = []
     /// The client's account is not among those whose logins are ended here, and its login cannot pass.
     var hasMissedAccount = false
-    /// What of it does not go on, by name; until it is told.
+    /// The names of its parts that are not relayed, until that is logged.
     var refusedInline: [String] = []
 
     /// Features as far as a login depends on them.
@@ -134,15 +134,15 @@ final class LoginNotes {
         var bindings: [String]?
     }
 
-    /// The last attempt by a mechanism that does not show the password, where it failed.
+    /// The last attempt by a mechanism that does not reveal the password, if it failed.
     var failedSCRAM: Attempt? { attempts.last { $0.isSCRAM && ($0.condition != nil || $0.isAborted) } }
 
-    /// The attempt that has just begun is this program's.
+    /// The attempt that has just begun is xmpptap's own.
     func markOwn() {
         if let last = attempts.indices.last { attempts[last].isOwn = true }
     }
 
-    /// The attempt that has just failed was refused by this program.
+    /// xmpptap refused the attempt that has just failed.
     func markRefusal() {
         if let last = attempts.indices.last, !attempts[last].isOwn { attempts[last].isRefusedHere = true }
     }

@@ -1,16 +1,16 @@
 internal import TapDiagnosis
 internal import TapRecord
 
-// What channel binding will come to, told before the login ends (RFC 5802 §6).
+// The forecast of channel binding, before the login ends (RFC 5802 §6).
 extension Session {
-    /// TLS is ended here on both legs: from now on each login is told beforehand whether channel binding lets it through.
+    /// TLS is intercepted on both legs: from now on each login has a channel-binding forecast.
     public mutating func bind(_ legs: BindingForecast.Legs) { login?.legs = legs }
 
-    /// Looks at what both ends have said so far, and tells what follows from it if that is news.
+    /// Updates the forecast from the messages so far, and logs it if it changed.
     mutating func forecastBinding() {
         guard let login, let legs = login.legs, !info.mechanisms.isEmpty else { return }
         let attempt = login.attempts.last { $0.condition == nil }
-        // Before the client has chosen: what would come of the strongest that is offered.
+        // Before the client has chosen: the forecast for the strongest offered mechanism.
         let strongest =
             info.mechanisms.first { $0.hasSuffix("-PLUS") } ?? info.mechanisms.first { $0.hasPrefix("SCRAM-") }
         guard let mechanism = attempt?.mechanism ?? strongest else { return }
@@ -31,14 +31,14 @@ extension Session {
         login.bindingSeen = info.domain.flatMap { domain in
             forecast.cause.flatMap { run.bindings.seen(domain, $0) }
         }
-        // Before the client has chosen, nobody knows whether it matters.
+        // Before the client has chosen, it may not matter.
         guard let attempt, attempt.bindingFlag != nil || !attempt.isSCRAM,
             let (level, words) = forecast.warning(seen: login.bindingSeen)
         else { return }
         note(.note, level, code: "channel-binding", words, part: .sasl)
     }
 
-    /// The server has accepted the login, or refused it; what it does with such logins is remembered for the next.
+    /// The server accepted or refused the login; the result is remembered for the next one.
     mutating func noteBindingOutcome(accepted: Bool) {
         guard let login, let domain = info.domain, let cause = login.bindingForecast?.cause,
             let attempt = login.attempts.last, !attempt.isOwn, accepted || attempt.isRefusedForBinding
@@ -68,17 +68,17 @@ extension LoginNotes.Attempt {
 }
 
 extension BindingForecast {
-    /// What is to be said of it, once the client has chosen; nil where there is nothing that matters.
+    /// The message about it, after the client's choice; nil if there is nothing to report.
     ///
-    /// - Parameter seen: Whether this server has accepted such a login before; nil where none was seen.
+    /// - Parameter seen: Whether this server accepted such a login before; nil if unknown.
     func warning(seen: Bool?) -> (level: Level, words: String)? {
         switch outcome {
         case .works: return nil
-        case .depends(let what): return (.info, "channel binding: this login depends on \(what): \(words)")
+        case .depends(let what): return (.info, "channel binding: the result depends on \(what): \(words)")
         case .fails(let cause):
             let entry = cause.entry
             let rule = entry.rule ?? "the standard"
-            // The client is the one that compares what is signed (XEP-0474, XEP-0515).
+            // The client compares the signed values (XEP-0474, XEP-0515).
             let duty =
                 switch cause {
                 case .mechanismsAltered, .tlsVersionAltered: "the client must abort this login"

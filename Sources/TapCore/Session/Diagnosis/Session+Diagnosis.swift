@@ -2,18 +2,18 @@ public import TapDiagnosis
 public import TapRecord
 import XMPPCore
 
-// Why a session did not become ready, told once when it ends.
+// Why a login failed, reported once when the session ends.
 extension Session {
-    /// What the driver knows of why a login fails, and the streams cannot show: a certificate that was not believed, an
-    /// alert of TLS. It is told when the session ends, unless it became ready.
+    /// A cause that the driver knows and the streams do not show: a certificate that was not trusted, an
+    /// alert of TLS. It is reported when the session ends, unless it became ready.
     ///
     /// - Parameters:
     ///   - cause: The cause.
     ///   - step: The step that failed.
     ///   - finding: What happened, as a clause for people, without a secret.
-    ///   - side: Where the cause lies; nil is where it usually does.
-    ///   - condition: The code of the failure; nil where it has none.
-    ///   - advice: What to try; nil is what usually helps.
+    ///   - side: Where the cause is; nil for the table's side.
+    ///   - condition: The code of the failure, if any.
+    ///   - advice: What to try; nil for the table's advice.
     public mutating func blame(
         _ cause: LoginCause,
         at loginStep: LoginStep.Name,
@@ -28,24 +28,24 @@ extension Session {
         login.blamed = diagnosis
     }
 
-    /// Takes what channel binding will come to on this session's legs, to judge a failure by.
+    /// Takes the channel-binding forecast of this session's legs, for its diagnosis.
     public mutating func expect(_ forecast: BindingForecast) { login?.bindingForecast = forecast }
 
-    /// Warns of a password that is shown after a mechanism that hides it has failed: whoever made that fail has it now.
+    /// Warns of a password sent by PLAIN after a stronger mechanism failed: an attacker may have caused that failure.
     mutating func noteDowngrade() {
         guard info.mechanism == "PLAIN", let earlier = login?.failedSCRAM else { return }
         note(
             .note,
             .warn,
             code: LoginCause.plainDowngrade.rawValue,
-            "the client shows its password by PLAIN after \(earlier.mechanism) has failed "
+            "the client reveals its password by PLAIN after \(earlier.mechanism) failed "
                 + "(\(earlier.condition ?? "aborted"))",
             direction: .send,
             part: .sasl
         )
     }
 
-    /// The diagnosis of a session that has ended; nil where it became ready, or nobody can say that it failed.
+    /// The diagnosis of an ended session; nil if it became ready, or if it is unknown whether it failed.
     func diagnosis() -> LoginDiagnosis? {
         var diagnosis = judged()
         if options.isClientLog { diagnosis?.isProxyTheCause = nil }
@@ -65,7 +65,7 @@ extension Session {
         return judge.diagnosis(isUnreadable: isUnreadable)
     }
 
-    /// Tells the diagnosis.
+    /// Records the diagnosis.
     mutating func noteDiagnosis() {
         guard options.level >= .error, let diagnosis = diagnosis() else { return }
         var record = makeRecord(.note, .error, part: diagnosis.loginStep.part)

@@ -1,5 +1,5 @@
-/// Why a session ended, as far as it can be told from what passed. The raw value is stable: it is the `diagnosis` of the
-/// record `session-ended`.
+/// Why a session ended, as far as the relayed bytes show. The raw value is stable: it is the `close_reason` of the record
+/// `session-ended`.
 public enum CloseReason: String, Sendable, Hashable, CaseIterable {
     /// Both streams were closed by their end tags.
     case closed
@@ -9,28 +9,28 @@ public enum CloseReason: String, Sendable, Hashable, CaseIterable {
     case pingTimeout = "ping-timeout"
     /// A request for an acknowledgement had no answer (XEP-0198).
     case acknowledgementTimeout = "ack-timeout"
-    /// Nothing was said for long, and one side gave up.
+    /// Neither side sent anything for long, and one side closed.
     case idle
     /// The server shut down.
     case systemShutdown = "system-shutdown"
-    /// A peer's rule was broken.
+    /// A peer's policy was violated.
     case policyViolation = "policy-violation"
-    /// The client was sent to another host.
+    /// The client was redirected to another host.
     case seeOtherHost = "see-other-host"
     /// Another stream error.
     case streamError = "stream-error"
     /// A connection was reset.
     case reset
-    /// A connection ended without the end of its stream.
+    /// A connection ended without `</stream:stream>`.
     case unclean
-    /// A connection whose bytes were not decoded, as those of TLS, ended: whether properly cannot be told.
+    /// A connection ended whose bytes were not decoded, such as TLS: whether cleanly is unknown.
     case undecoded
-    /// This program ended it for a reason of its own.
+    /// xmpptap closed it.
     case tap
     /// TLS failed on one of the legs.
     case tls
-    /// This program stopped.
+    /// xmpptap stopped.
     case stopped
-    /// What was read of it ends before it does.
+    /// The recording ends before the session.
     case unrecorded
 }

@@ -2,27 +2,27 @@ internal import Synchronization
 internal import TapRecord
 internal import XMPPCore
 
-/// Notices clients whose sessions drop soon after login, again and again, over all sessions of a run.
+/// Detects clients whose sessions repeatedly drop soon after login, over all sessions of a run.
 ///
 /// Bounded: at most ``capacity`` clients are remembered, each with ``threshold`` times; those that have been quiet for
 /// longest are forgotten first. Each call takes constant time.
 final class ReconnectWatch: Sendable {
-    /// So many drops within ``span`` are a loop.
+    /// The number of drops within ``span`` that make a loop.
     static let threshold = 5
     /// In nanoseconds: a minute.
     static let span: Int64 = 60_000_000_000
-    /// A session that ends so soon after its login has dropped, in nanoseconds: half a minute.
+    /// A session that ends within this time after its login has dropped, in nanoseconds: 30 s.
     static let soon: Int64 = 30_000_000_000
     /// Clients that are remembered.
     static let capacity = 4096
 
-    /// What tells the clients of one account apart.
+    /// What distinguishes the clients of one account.
     struct Client {
         /// The bare JID.
         var account: String
-        /// The resource, or the tag of Bind2, that it asks for; nil where the server makes one up.
+        /// The resource, or the tag of Bind2, that it requests; nil if the server chooses one.
         var resource: String?
-        /// What it says of itself with SASL2 (XEP-0388 §2.2).
+        /// Its SASL2 user agent (XEP-0388 §2.2).
         var agent: String?
         /// Its address, `HOST:PORT`; the port changes with each connection and does not count.
         var remote: String?
@@ -60,8 +60,8 @@ final class ReconnectWatch: Sendable {
     /// How many clients are remembered.
     var count: Int { table.withLock { $0.count } }
 
-    /// Notes a session that dropped; gives how many there were in how many nanoseconds where that is a loop: at the
-    /// threshold, and each time there were twice as many, so that a loop is not told at every turn.
+    /// Notes a dropped session; returns the number of drops and their span in nanoseconds if that is a loop: at the
+    /// threshold, and then each time the number doubles, to limit the warnings.
     func noteDrop(of client: Key, at monotonic: Int64) -> (count: Int, span: Int64)? {
         table.withLock { $0.update(client, default: Drops()) { $0.note(monotonic) } }
     }

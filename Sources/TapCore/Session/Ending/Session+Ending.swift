@@ -1,9 +1,9 @@
 internal import TapRecord
 import XMPPCore
 
-// Why a session ended: judged when it does, from what both ends had said and not said before.
+// Why a session ended, from what both sides sent before.
 extension Session {
-    /// A leg has ended; what is known of the ending is kept, the first one counts.
+    /// A leg has ended; the first ending is kept.
     mutating func judgeEnd(_ direction: Direction, _ end: LegEnd) {
         guard info.ending == nil else { return }
         if direction == .send && directions.send.hasClosedStream
@@ -11,7 +11,7 @@ extension Session {
         {
             return
         }
-        // Once the other side has closed its stream, a connection that just ends is not worth a word of its own.
+        // After the other side closed its stream, the end of the connection is no news.
         if end == .finished, directions.send.hasClosedStream || directions.recv.hasClosedStream {
             info.ending = .clean(by: directions.send.hasClosedStream ? .send : .recv)
             return
@@ -25,14 +25,14 @@ extension Session {
         info.reason = unheard?.words
     }
 
-    /// A stream error has gone by.
+    /// A stream error has passed.
     mutating func judge(streamError condition: String, _ element: Element, _ direction: Direction) {
         info.ending = .error(condition: condition, by: direction)
         switch condition {
         case "conflict":
             info.closeReason = .conflict
             let resource = info.jid.flatMap { Address($0).resource }.map { tools.redactor.disclose(name: $0) }
-            info.reason = "another login has taken the resource" + (resource.map { " \($0)" } ?? "")
+            info.reason = "another login uses the same resource" + (resource.map { " \($0)" } ?? "")
         case "connection-timeout":
             let unheard = unheard(by: direction)
             info.closeReason = unheard?.closeReason ?? .idle
@@ -44,30 +44,31 @@ extension Session {
         case "see-other-host":
             info.closeReason = .seeOtherHost
             let host = element.childText("see-other-host", .streamErrors) ?? "another host"
-            info.reason = "the client is sent to \(host), where this session leaves the tap"
+            info.reason = "redirected to \(host); the client will bypass xmpptap"
         default: info.closeReason = .streamError
         }
     }
 
-    /// What the one who sends in this direction has waited for in vain.
+    /// The unanswered request of this direction's sender.
     private func unheard(by direction: Direction) -> (closeReason: CloseReason, words: String)? {
         if let since = requests.oldestPing(direction), now.monotonic - since >= Liveness.patience {
-            return (.pingTimeout, "its ping had no answer for \(seconds(since: since))")
+            return (.pingTimeout, "its ping was not answered for \(seconds(since: since))")
         }
         if let since = liveness.waiting(direction), now.monotonic - since >= Liveness.patience {
             return (
-                .acknowledgementTimeout, "its request for an acknowledgement had no answer for \(seconds(since: since))"
+                .acknowledgementTimeout,
+                "its request for an acknowledgement was not answered for \(seconds(since: since))"
             )
         }
         if info.opened != nil, now.monotonic - liveness.lastReceived >= Liveness.silence {
-            return (.idle, "after \(seconds(since: liveness.lastReceived)) without a byte in either direction")
+            return (.idle, "no data in either direction for \(seconds(since: liveness.lastReceived))")
         }
         return nil
     }
 
     private func seconds(since start: Int64) -> String { "\((now.monotonic - start) / 1_000_000_000) s" }
 
-    /// Remembers which client of its account this is, as long as what it has said of itself is known.
+    /// Remembers which client of its account this is.
     mutating func identifyClient() {
         guard info.kind == .client, client == nil, let account = info.jid else { return }
         client =
@@ -79,7 +80,7 @@ extension Session {
             ).key
     }
 
-    /// Tells a client whose sessions drop soon after login, again and again.
+    /// Reports a client whose sessions repeatedly drop soon after login.
     mutating func watchReconnects() {
         guard let client, let opened = info.opened, info.isDropped,
             now.monotonic - opened.monotonic <= ReconnectWatch.soon,
@@ -91,7 +92,7 @@ extension Session {
             .note,
             .warn,
             code: "reconnect-loop",
-            "reconnect loop: \(loop.count) sessions of this client ended within \(ReconnectWatch.soon / 1_000_000_000) s of "
+            "reconnect loop: \(loop.count) sessions of this client dropped within \(ReconnectWatch.soon / 1_000_000_000) s of "
                 + "login, in \(span); the last one: \(info.endingWords)\(advice)"
         )
     }

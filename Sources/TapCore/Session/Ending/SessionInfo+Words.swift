@@ -1,6 +1,6 @@
 internal import TapRecord
 
-// A session's end in words and figures.
+// A session's end as text and numbers.
 extension SessionInfo {
     var endingLevel: Level {
         switch ending {
@@ -10,7 +10,7 @@ extension SessionInfo {
         }
     }
 
-    /// Whether it ended otherwise than by the client's own wish, or by this program's end.
+    /// Whether neither the client's logout nor the end of xmpptap ended it.
     var isDropped: Bool {
         switch ending {
         case .clean(by: .send), .undecoded(_, .finished), .stopped, .unrecorded, nil: false
@@ -27,7 +27,7 @@ extension SessionInfo {
 
     var endingWords: String { reason.map { "\(plainEndingWords); \($0)" } ?? plainEndingWords }
 
-    /// Why it ended, as a word for machines.
+    /// Why it ended, as a code.
     var effectiveCloseReason: CloseReason? {
         if let closeReason { return closeReason }
         return switch ending {
@@ -48,13 +48,13 @@ extension SessionInfo {
         switch ending {
         case .clean(let direction): "closed by the \(direction.source.name)"
         case .error(let condition, let direction):
-            "ended by a stream error of the \(direction.source.name): \(condition)"
-        case .unclean(let leg, let end): "the \(leg.name)'s connection \(end.words) without the end of its stream"
+            "stream error from the \(direction.source.name): \(condition)"
+        case .unclean(let leg, let end): "the \(leg.name)'s connection \(end.words) before its stream was closed"
         case .undecoded(let leg, let end): "the \(leg.name)'s connection \(end.words)"
         case .tls(let leg, let words): "TLS with the \(leg.name) failed: \(words)"
-        case .tap(let condition): "ended by xmpptap: \(condition)"
-        case .stopped: "ended because xmpptap stops"
-        case .unrecorded: "its end is not recorded"
+        case .tap(let condition): "closed by xmpptap: \(condition)"
+        case .stopped: "closed because xmpptap stopped"
+        case .unrecorded: "the recording ends before the session"
         case nil: "ended"
         }
     }

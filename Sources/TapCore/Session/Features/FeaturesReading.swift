@@ -97,7 +97,7 @@ struct FeaturesReading {
         var frame = Frame(place: place(in: parent.place, item), start: start)
         if let feature = feature(in: parent.place, frame.place, item), takesOut?(feature) == true {
             frame.isCut = true
-            remarks.append("\(feature.name) taken out")
+            remarks.append("\(feature.name) removed")
         } else if case .list(let list, _) = frame.place {
             frame.place = .list(list, containers.count)
             containers.append(Container(list: list, tag: reader.tagRange, name: reader.name, range: .empty))
@@ -188,7 +188,7 @@ struct FeaturesReading {
             for container in own {
                 let gone = container.entries.filter { !accepts($0.name) }
                 guard !gone.isEmpty else { continue }
-                remarks.append("\(list.words) \(gone.map(\.name).joined(separator: ", ")) taken out")
+                remarks.append("\(list.words) \(gone.map(\.name).joined(separator: ", ")) removed")
                 let ranges = gone.count == container.entries.count ? [container.range] : gone.map(\.range)
                 changes += ranges.map { Change(range: $0, bytes: []) }
             }
@@ -197,7 +197,7 @@ struct FeaturesReading {
             let before = own.flatMap { $0.entries.map(\.name) }
             guard before != names else { return }
             guard !names.isEmpty else {
-                if !before.isEmpty { remarks.append("\(list.words) \(before.joined(separator: ", ")) taken out") }
+                if !before.isEmpty { remarks.append("\(list.words) \(before.joined(separator: ", ")) removed") }
                 return changes += own.map { Change(range: $0.range, bytes: []) }
             }
             remarks.append(

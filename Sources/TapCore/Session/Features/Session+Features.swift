@@ -76,7 +76,7 @@ extension Session {
 
     /// Puts beside an item what goes out in its place.
     private mutating func note(_ edited: FeaturesEdit.Outcome, in record: inout Record) {
-        record.message = "\(record.message.map { "\($0); " } ?? "")passed on with \(edited.words)"
+        record.message = "\(record.message.map { "\($0); " } ?? "")relayed with \(edited.words)"
         guard record.xml != nil else { return }
         compose()
         let start = composed.count

@@ -2,7 +2,7 @@ internal import TapDiagnosis
 internal import TapRecord
 import XMPPCore
 
-// Contacts: every change of a subscription is told in words (RFC 6121 §2, §3).
+// Contacts: every change of a subscription is logged (RFC 6121 §2, §3).
 extension Session {
     /// A presence that asks for, grants or ends a subscription.
     mutating func noteSubscription(_ event: StreamEvent, _ direction: Direction) {
@@ -28,7 +28,7 @@ extension Session {
             guard let change = roster.apply(item) else { continue }
             if isPush {
                 changes += 1
-                if changes <= Self.mostPushedChanges { tell(change, "the server says so") }
+                if changes <= Self.mostPushedChanges { tell(change, "roster push from the server") }
             }
             if let after = change.after, contacts.count < Self.mostContacts {
                 contacts.append("\(tools.redactor.disclose(address: change.contact)) \(after)")
@@ -81,13 +81,14 @@ extension SubscriptionState.PresenceType {
     fileprivate func words(_ direction: Direction) -> String {
         let isOwn = direction == .send
         return switch self {
-        case .subscribe: isOwn ? "this account asks to see their presence" : "they ask to see this account's presence"
-        case .subscribed: isOwn ? "this account lets them see its presence" : "they let this account see their presence"
+        case .subscribe: isOwn ? "this account requests their presence" : "they request this account's presence"
+        case .subscribed:
+            isOwn ? "this account allows them to see its presence" : "they allow this account to see their presence"
         case .unsubscribe:
             isOwn ? "this account no longer wants their presence" : "they no longer want this account's presence"
         case .unsubscribed:
             isOwn
-                ? "this account does not let them see its presence" : "they do not let this account see their presence"
+                ? "this account denies them its presence" : "they deny this account their presence"
         }
     }
 }

@@ -1,36 +1,36 @@
 public import XMPPCore
 
-/// The accounts whose logins a proxy ends by itself, and the exchanges that this takes: as a server towards their
-/// clients, as a client towards their server. The core declares it and is handed one, as it is with ``Cryptography``.
+/// The accounts whose logins the proxy performs itself, and their SASL exchanges: as a server for the client, as a client
+/// for the server. The core declares the protocol; the caller passes an implementation, as with ``Cryptography``.
 public protocol Authenticator: Sendable {
-    /// The mechanisms that it can do towards clients without their `-PLUS`, the strongest first: SCRAM's, and `PLAIN`.
+    /// The mechanisms that it supports for clients, without `-PLUS`, the strongest first: SCRAM and `PLAIN`.
     var mechanisms: [String] { get }
 
-    /// Whether the proxy shows servers a certificate, by which it can log in with EXTERNAL (XEP-0178).
+    /// Whether the proxy has a client certificate for EXTERNAL (XEP-0178).
     var hasCertificate: Bool { get }
 
-    /// Those by which an account, a bare address, can prove itself here; nil where it does not know the account.
+    /// The mechanisms with which an account, a bare JID, can authenticate to the proxy; nil for an unknown account.
     func mechanisms(of account: JID) -> [String]?
 
-    /// Those by which it can log in to the server for an account, without their `-PLUS`, the strongest first.
+    /// The mechanisms with which the proxy can log in to the server for an account, without `-PLUS`, the strongest first.
     ///
-    /// - Parameter learned: What the client's own login has given away.
+    /// - Parameter learned: What the client's own login revealed.
     func means(of account: JID, knowing learned: LearnedSecret?) -> [String]
 
-    /// The server's side, towards a client.
+    /// The server side of an exchange with a client.
     ///
     /// - Parameters:
-    ///   - domain: The domain of the accounts that may log in here.
-    ///   - leg: What the client was offered, and the bindings of its connection.
-    /// - Returns: Nil where it cannot do the mechanism, or the cryptographic library fails.
+    ///   - domain: The domain of the accounts that may log in.
+    ///   - leg: What the client was offered, and its connection's channel bindings.
+    /// - Returns: Nil if the mechanism is not supported, or the cryptographic library fails.
     func serverExchange(_ mechanism: String, domain: String, _ leg: LoginLeg) -> (any SASLExchange)?
 
-    /// The client's side, towards the server.
+    /// The client side of an exchange with the server.
     ///
     /// - Parameters:
-    ///   - binding: What is said of channel binding; a `-PLUS` mechanism binds.
-    ///   - learned: What the client's own login has given away.
-    /// - Returns: Nil where it does not know the account, or cannot do the mechanism.
+    ///   - binding: The channel binding to send; a `-PLUS` mechanism uses it.
+    ///   - learned: What the client's own login revealed.
+    /// - Returns: Nil for an unknown account or an unsupported mechanism.
     func clientExchange(
         _ mechanism: String,
         _ identity: SASLIdentity,
@@ -41,11 +41,11 @@ public protocol Authenticator: Sendable {
     ) -> (any SASLExchange)?
 }
 
-/// One leg of a proxy as far as a login depends on it.
+/// The properties of a leg that a login depends on.
 public struct LoginLeg: Sendable, Hashable {
-    /// What is offered on it. On the client's leg by the proxy.
+    /// The mechanisms offered on it; on the client leg, by the proxy.
     public var offer: LoginOffer
-    /// The bindings of its TLS connection, the best first; none without TLS.
+    /// The channel bindings of its TLS connection, the best first; empty without TLS.
     public var bindings: [ChannelBinding]
 
     /// A leg with these bindings.

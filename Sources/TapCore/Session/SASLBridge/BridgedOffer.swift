@@ -1,6 +1,6 @@
 import XMPPCore
 
-/// What a server offers for a login, and what its client is offered instead where the proxy ends the login itself.
+/// The server's login offer, and what the proxy offers the client instead.
 struct BridgedOffer: Sendable, Hashable {
     /// The two lists of one profile: SASL (RFC 6120 §6) or SASL2 (XEP-0388).
     struct Profile: Sendable, Hashable {
@@ -12,12 +12,12 @@ struct BridgedOffer: Sendable, Hashable {
 
     let sasl: Profile
     let sasl2: Profile
-    /// The types of channel binding that the server names (XEP-0440); nil where it has no such list.
+    /// The server's channel-binding types (XEP-0440); nil without such a list.
     let serverTypes: [String]?
-    /// The types that the client is told of; nil where it is offered no `-PLUS`.
+    /// The types offered to the client; nil if it is offered no `-PLUS`.
     let clientTypes: [String]?
 
-    /// Nil where there is nothing in the offer that can be ended here.
+    /// Nil if the proxy supports nothing in the offer.
     init?(_ features: StreamFeatures, _ authenticator: any Authenticator, client: SecuredLeg?) {
         let types = client?.bindings.map(\.type) ?? []
         func profile(_ server: [String]) -> Profile {
@@ -31,12 +31,12 @@ struct BridgedOffer: Sendable, Hashable {
         clientTypes = offered.contains { $0.hasSuffix(Self.plus) } ? types : nil
     }
 
-    /// The mechanisms of a server's list that can be served to the client, in the server's order.
+    /// The mechanisms of a server's list that the proxy can offer the client, in the server's order.
     private static func served(_ list: [String], _ authenticator: any Authenticator, canBind: Bool) -> [String] {
         let served = list.filter { name in
             authenticator.mechanisms.contains(base(of: name)) && (canBind || !name.hasSuffix(plus))
         }
-        // Where the server takes certificates alone, the client shows its password to the proxy by what is there.
+        // If the server accepts only certificates, the client authenticates to the proxy with what it supports.
         guard served.isEmpty, list.contains("EXTERNAL"), authenticator.hasCertificate else { return served }
         return authenticator.mechanisms.flatMap { name -> [String] in
             guard name != "PLAIN" else { return canBind ? [name] : [] }
@@ -57,13 +57,13 @@ struct BridgedOffer: Sendable, Hashable {
         return edit
     }
 
-    /// Whether what stands in this namespace depends on the mechanism that was used, so that it cannot go through a login
-    /// that is ended here.
+    /// Whether the elements of this namespace depend on the mechanism, so that the proxy cannot relay them
+    /// through its own login.
     static func isTiedToMechanism(_ namespace: Namespace) -> Bool { namespace == .fast || namespace == .isr }
 
     // MARK: The proxy's own login
 
-    /// The strongest way that the server offers; nil where there is none.
+    /// The strongest mechanism that the server offers; nil if there is none.
     ///
     /// - Parameter server: TLS of the server's leg; nil without it.
     func choice(isSASL2: Bool, server: SecuredLeg?, by means: MechanismChoice.Means) -> MechanismChoice? {

@@ -3,11 +3,11 @@ import XMPPCore
 
 // The proxy's own login to the server.
 extension SASLBridge {
-    /// The client is who it says: the proxy logs in for it.
+    /// The client is authenticated: the proxy logs in for it.
     ///
     /// - Parameters:
     ///   - data: For the client's success.
-    ///   - learned: What its login has given away.
+    ///   - learned: What its login revealed.
     mutating func logIn(
         _ identity: SASLIdentity,
         _ login: Login,
@@ -16,7 +16,7 @@ extension SASLBridge {
     ) -> [Act] {
         guard let offer else { return refuse(.temporaryAuthFailure, nil, login) }
         let user = identity.authentication
-        // By PLAIN in clear, or to somebody who may not be the server, only where the client has shown its password, too.
+        // PLAIN without TLS, or to an unverified server, only if the client revealed its password too.
         let mayShow = login.mechanism == "PLAIN" || server != nil && isServerVerified
         let means = MechanismChoice.Means(
             mechanisms: account(user, login).map { authenticator.means(of: $0, knowing: learned) } ?? [],
@@ -28,9 +28,9 @@ extension SASLBridge {
             return [.remark(.noMechanism(list))]
                 + refuse(.temporaryAuthFailure, "xmpptap cannot log in to the server", login, isTold: true)
         }
-        // A certificate needs no password: a server may let it act for anybody, and the client has proven one name only.
+        // With a certificate a server may allow any authorization identity, but the client proved one name only.
         if choice.mechanism == "EXTERNAL", let name = identity.authorization, JID(name) != account(user, login) {
-            return refuse(.invalidAuthzid, "the certificate of xmpptap acts for \(user) alone", login)
+            return refuse(.invalidAuthzid, "the certificate of xmpptap is for \(user) only", login)
         }
         let signed = LoginOffer(
             mechanisms: offer.profile(isSASL2: login.isSASL2).server,
@@ -54,12 +54,12 @@ extension SASLBridge {
         return [.remark(.ownLogin(choice, user: user)), .begin(choice.mechanism, message)]
     }
 
-    /// The server challenges; nil where that is for the client.
+    /// A challenge from the server; nil if it is for the client.
     mutating func serverSays(_ message: SASLMessage.Text) -> [Act]? {
         if let acts = outOfTurn() { return acts }
         guard case .server(let exchange, let login, let data, let isProven) = state else { return nil }
         guard !isProven, let bytes = Self.bytes(message) else {
-            return giveUp(login, "the server's challenge is no base64, or one too many", isServerAtFault: true)
+            return giveUp(login, "the server's challenge is not base64, or unexpected", isServerAtFault: true)
         }
         var step = SlowStep(exchange, bytes)
         guard !exchange.mayTakeLong else {
@@ -76,37 +76,37 @@ extension SASLBridge {
             state = .server(step.exchange, login, data: data, isProven: false)
             return [.respond(response)]
         case .done:
-            // It has proven itself in a challenge, and its success comes without.
+            // The server's signature was in a challenge, so its success has none.
             state = .server(step.exchange, login, data: data, isProven: true)
             return [.respond([])]
         case .failed(_, let text): return giveUp(login, text, isServerAtFault: step.exchange.isPeerAtFault)
-        case nil: return giveUp(login, "its step was never done", isServerAtFault: false)
+        case nil: return giveUp(login, "internal error: the SASL step was not performed", isServerAtFault: false)
         }
     }
 
-    /// The server says that the login has succeeded, or that something else is to be done first; nil where that is for the
+    /// The server reports success, or requires another task first (XEP-0388); nil if that is for the
     /// client.
     mutating func serverSucceeds(_ message: SASLMessage.Text, isOver: Bool = true) -> [Act]? {
         if let acts = outOfTurn() { return acts }
         guard case .server(var exchange, let login, let data, let isProven) = state else {
             guard owedFailures > 0 else { return nil }
-            return distrust("the server takes a login that was given up", nil)
+            return distrust("the server accepted a login that was aborted", nil)
         }
         if !isProven {
-            // A success that stands where the server's first message is due would have a password hashed here and now, as
+            // A success instead of the server's first message would make the proxy hash a password here, as
             // often as the server likes, and proves nothing.
             guard !exchange.mayTakeLong else {
-                return distrust("the server takes the login before it has proven itself", login.user)
+                return distrust("the server accepted the login without authenticating itself", login.user)
             }
             guard message != .malformed, case .done = exchange.step(Self.bytes(message)) else {
-                return distrust("the server does not prove that it knows the password", login.user)
+                return distrust("the server did not prove that it knows the password", login.user)
             }
         }
         state = isOver ? .idle : .passing
         return [isOver ? .succeed(data) : .proceed(data)]
     }
 
-    /// The server says that the login has failed; nil where that is for the client, and empty where nobody is to learn of
+    /// The server reports a failure; nil if it is for the client, empty if nobody may learn of
     /// it.
     mutating func serverFails() -> [Act]? {
         if owedFailures > 0 {
@@ -133,13 +133,13 @@ extension SASLBridge {
         ]
     }
 
-    /// The server speaks of a login of which it has not been told: a client would take it for the answer to its own, which
-    /// is under way here. Nil where it may speak.
+    /// The server answers a login that it has not received: the client would take it for the answer to its own login. Nil if
+    /// the answer is due.
     private mutating func outOfTurn() -> [Act]? {
         switch state {
         case .asked(let login), .client(_, let login), .computing(_, let login, _):
-            distrust("the server answers what nobody has asked", login.user)
-        case .idle where offer != nil: distrust("the server answers what nobody has asked", nil)
+            distrust("unsolicited SASL response from the server", login.user)
+        case .idle where offer != nil: distrust("unsolicited SASL response from the server", nil)
         case .idle, .passing, .server: nil
         }
     }
@@ -148,7 +148,7 @@ extension SASLBridge {
         state = .idle
         return [
             .remark(.ownLoginFailed(words, user: user ?? "", isServerAtFault: true)),
-            .end(.notAuthorized, "The server has not proven itself.", isServerAtFault: true),
+            .end(.notAuthorized, "The server did not authenticate itself.", isServerAtFault: true),
         ]
     }
 }

@@ -1,14 +1,14 @@
 internal import TapRecord
 import XMPPCore
 
-/// One session's login, ended by the proxy: as a server towards the client, and then as a client towards the server.
+/// One session's login, performed by the proxy: as a server for the client, then as a client for the server.
 ///
 /// The client is checked to the end first; it gets its success when the server has given the proxy one. Messages go in as
 /// they stand in the streams and ``Act``s come out; it knows no XML, and time does not matter to it.
 struct SASLBridge {
     /// What is to be done, in order.
     enum Act: Equatable {
-        /// The client's element goes on as it is: this login is not ended here.
+        /// Relay the client's element: the proxy does not perform this login.
         case passOn
         /// A challenge to the client.
         case challenge([UInt8])
@@ -35,11 +35,11 @@ struct SASLBridge {
         case remark(Remark)
     }
 
-    /// What is worth a word.
+    /// Events to log.
     enum Remark: Equatable {
-        /// No password is there for the account.
+        /// The account has no password.
         case unknownAccount(user: String, isBound: Bool)
-        /// The client uses what it was not offered.
+        /// The client uses a mechanism that was not offered.
         case foreignMechanism(String)
         /// The proxy's own login begins.
         case ownLogin(MechanismChoice, user: String)
@@ -70,7 +70,7 @@ struct SASLBridge {
         case server(any SASLExchange, Login, data: [UInt8]?, isProven: Bool)
         /// A step of the client's login, or of the proxy's own, is being done elsewhere.
         case computing(SlowStep, Login, Side)
-        /// The login that is under way is not ended here.
+        /// The proxy does not perform the pending login.
         case passing
     }
 
@@ -88,7 +88,7 @@ struct SASLBridge {
     /// TLS of the two legs; nil without it.
     var client: SecuredLeg?
     var server: SecuredLeg?
-    /// Nothing is wrong with the server's certificate.
+    /// The server's certificate is verified.
     var isServerVerified = true
     /// What was offered last.
     var offer: BridgedOffer?
@@ -99,7 +99,7 @@ struct SASLBridge {
 
     init(_ authenticator: any Authenticator) { self.authenticator = authenticator }
 
-    /// Whether the login that is under way, or the next, is ended here.
+    /// Whether the proxy performs the pending login, or the next one.
     var isEnding: Bool {
         if case .passing = state { return false }
         return offer != nil
@@ -119,7 +119,7 @@ struct SASLBridge {
         return nil
     }
 
-    /// What was said in clear does not count inside TLS.
+    /// Discards the offer made before TLS.
     mutating func reset() {
         offer = nil
         state = .idle
@@ -146,14 +146,14 @@ struct SASLBridge {
         }
         let login = Login(mechanism: mechanism, isSASL2: isSASL2, domain: domain, user: user)
         guard case .none = message else { return first(message, login, passing: [.passOn]) }
-        // Who comes without a first message is asked for it.
+        // Without an initial response, ask for it with an empty challenge.
         state = .asked(login)
         return [.challenge([])]
     }
 
     /// The client's first message is there: whose it is decides whether the login is ended here.
     private mutating func first(_ message: SASLMessage.Text, _ login: Login, passing: [Act]) -> [Act] {
-        guard let bytes = Self.bytes(message) else { return refuse(.incorrectEncoding, "this is not base64", login) }
+        guard let bytes = Self.bytes(message) else { return refuse(.incorrectEncoding, "not base64", login) }
         if let user = login.user {
             guard let account = account(user, login), let mechanisms = authenticator.mechanisms(of: account) else {
                 let isBound = login.mechanism.hasSuffix(BridgedOffer.plus)
@@ -179,7 +179,7 @@ struct SASLBridge {
             bindings: client?.bindings ?? []
         )
         guard let exchange = authenticator.serverExchange(login.mechanism, domain: login.domain, leg) else {
-            return refuse(.temporaryAuthFailure, "xmpptap cannot do \(login.mechanism)", login)
+            return refuse(.temporaryAuthFailure, "xmpptap does not support \(login.mechanism)", login)
         }
         return step(exchange, login, bytes)
     }
@@ -195,10 +195,10 @@ struct SASLBridge {
             return first(message == .none ? .empty : message, login, passing: [.beginForClient(login.mechanism, bytes)])
         case .client(let exchange, let login):
             guard let bytes = Self.bytes(message) else {
-                return refuse(.incorrectEncoding, "this is not base64", login)
+                return refuse(.incorrectEncoding, "not base64", login)
             }
             return step(exchange, login, bytes)
-        case .idle where offer != nil: return [.refuse(.malformedRequest, "nothing was asked")]
+        case .idle where offer != nil: return [.refuse(.malformedRequest, "unsolicited response")]
         case .computing: return [Self.impatience]
         case .idle, .passing, .server: return [.passOn]
         }
@@ -250,14 +250,14 @@ struct SASLBridge {
         }
     }
 
-    /// A client whose bytes pass as they come cannot be held back.
+    /// The bytes of a client in cut-through cannot be buffered.
     private static let impatience = Act.end(
         .policyViolation,
-        "The client does not wait for the answer to its login.",
+        "The client must wait for the answer to its login.",
         isServerAtFault: false
     )
 
-    /// - Parameter isTold: Whether it has been told why.
+    /// - Parameter isTold: Whether the reason is already logged.
     mutating func refuse(
         _ condition: SASLCondition,
         _ text: String?,

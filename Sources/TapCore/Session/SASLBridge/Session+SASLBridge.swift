@@ -1,7 +1,7 @@
 internal import TapRecord
 import XMPPCore
 
-// A login that is ended here: what the client says of it stays here, and so does what the server says to the proxy.
+// Logins that the proxy performs itself: it relays neither the client's SASL messages nor the server's.
 extension Session {
     /// TLS is ended on both legs, and this is what logins may be bound to: for a session whose logins are ended here.
     public mutating func secured(client: SecuredLeg?, server: SecuredLeg?) {
@@ -55,7 +55,7 @@ extension Session {
             .note,
             .warn,
             code: "login-not-ended",
-            "the server offers no mechanism that xmpptap can end (--accounts): the login passes as it is",
+            "no mechanism that --accounts supports; login relayed unchanged",
             part: .sasl
         )
     }
@@ -251,11 +251,11 @@ extension Session {
         phase = .opening
         let loginStep: LoginStep.Name = element.namespace.isSASL2 ? .sasl2 : .sasl
         for inline in [LoginStep.Name.bind2, .resume] { timeline.cancel(inline) }
-        finish(loginStep, .failed(condition: login?.attempts.last?.condition, "the login of xmpptap failed"))
+        finish(loginStep, .failed(condition: login?.attempts.last?.condition, "xmpptap's own login failed"))
         _ = sasl.decode(element, .recv)
     }
 
-    // MARK: Elements of this program's own
+    // MARK: Elements of the proxy
 
     private static func text(_ bytes: [UInt8]) -> String { bytes.isEmpty ? "=" : Base64.encode(bytes) }
 

@@ -1,7 +1,7 @@
 internal import TapRecord
 import XMPPCore
 
-// What is told of a login that is ended here: all four directions, each on its leg.
+// Records of a login that the proxy performs: all four directions, each on its leg.
 extension Session {
     /// The key of the steps of the proxy's own login.
     private static let ownKey = "server"
@@ -116,8 +116,8 @@ extension Session {
                 .error,
                 .error,
                 code: "account-missing",
-                "\(account(user)) is not in --accounts, and its login is bound to the TLS connection that ends here: it is "
-                    + "refused; add the account to the file, or switch channel binding off in the client",
+                "\(account(user)) is not in --accounts, and its login uses channel binding to xmpptap's TLS connection; "
+                    + "login refused; add the account to the file, or disable channel binding in the client",
                 part: .sasl
             )
         case .unknownAccount(let user, isBound: false):
@@ -125,7 +125,7 @@ extension Session {
                 .note,
                 .info,
                 code: "login-not-ended",
-                "\(account(user)) is not in --accounts: its login passes to the server as it is",
+                "\(account(user)) is not in --accounts; login relayed unchanged",
                 part: .sasl
             )
         case .foreignMechanism(let mechanism):
@@ -133,18 +133,18 @@ extension Session {
                 .note,
                 .warn,
                 code: "login-not-ended",
-                "the client uses \(mechanism), which it was not offered: its login passes to the server as it is",
+                "the client uses \(mechanism), which was not offered; login relayed unchanged",
                 part: .sasl
             )
         case .ownLogin(let choice, let user):
             tellRefused()
-            let binding = choice.binding.binding.map { ", bound by \($0.type)" } ?? ""
-            let remark = choice.remark.map { ", not bound: \($0)" } ?? ""
+            let binding = choice.binding.binding.map { ", channel binding \($0.type)" } ?? ""
+            let remark = choice.remark.map { ", no channel binding: \($0)" } ?? ""
             note(
                 .note,
                 .info,
                 code: "own-login",
-                "the client has proven to be \(account(user)); xmpptap logs in to the server for it by "
+                "client authenticated as \(account(user)); xmpptap logs in to the server by "
                     + "\(choice.mechanism)\(binding)\(remark)",
                 part: .sasl
             )
@@ -153,8 +153,8 @@ extension Session {
                 .error,
                 .error,
                 code: "own-login-refused",
-                "the server refused the login that xmpptap made for \(account(user)), not the client's: compare the "
-                    + "password in --accounts with the server's",
+                "the server refused xmpptap's own login for \(account(user)); compare the password in --accounts with the "
+                    + "server's",
                 part: .sasl
             )
         case .ownLoginFailed(let words, let user, let isServerAtFault):
@@ -164,7 +164,7 @@ extension Session {
                 .error,
                 .error,
                 code: "own-login-failed",
-                "xmpptap gives up the login for \(user.isEmpty ? "the client" : account(user)): \(words)",
+                "xmpptap gave up the login for \(user.isEmpty ? "the client" : account(user)): \(words)",
                 part: .sasl
             )
         case .noMechanism(let list):
@@ -172,9 +172,9 @@ extension Session {
                 .error,
                 .error,
                 code: "own-login-failed",
-                "the server offers nothing by which xmpptap can log in (\(list.joined(separator: ", "))): PLAIN wants TLS "
-                    + "and a certificate that is verified, EXTERNAL wants --upstream-certificate, stored keys want the "
-                    + "mechanism that the client has used",
+                "the server offers no mechanism that xmpptap can use (\(list.joined(separator: ", "))); PLAIN needs TLS "
+                    + "with a verified certificate, EXTERNAL needs --upstream-certificate, stored keys need the client's "
+                    + "mechanism",
                 part: .sasl
             )
         case .noKeys(let mechanism, let has, let user):
@@ -183,8 +183,8 @@ extension Session {
                 .error,
                 .error,
                 code: "client-login-refused",
-                "\(account(user)) has no stored key of \(base) in --accounts, and its client uses \(mechanism): it is refused; "
-                    + "add the record of \(base) or the password to the account's file, or let the client use "
+                "\(account(user)) has no stored key for \(base) in --accounts, and its client uses \(mechanism); login refused; "
+                    + "add the password, or a stored key for \(base), to the account's file, or let the client use "
                     + has.joined(separator: ", "),
                 part: .sasl
             )
@@ -193,7 +193,7 @@ extension Session {
                 .error,
                 .error,
                 code: "client-login-refused",
-                "xmpptap, which ends the login of the client itself (--accounts), refuses it"
+                "xmpptap refused the client's login (--accounts)"
                     + "\(user.map { " for \(account($0))" } ?? ""): \(words)",
                 part: .sasl
             )
@@ -209,7 +209,7 @@ extension Session {
             .note,
             .info,
             code: "inline-refused",
-            "not passed on, since the server would tie it to the login of xmpptap: \(names)",
+            "not relayed, because the server would bind it to xmpptap's own login: \(names)",
             part: .sasl
         )
     }

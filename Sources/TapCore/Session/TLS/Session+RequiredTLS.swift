@@ -2,36 +2,37 @@ internal import TapDiagnosis
 internal import TapRecord
 import XMPPCore
 
-// Sessions that go on without TLS where it is due, or want it where there is none.
+// Sessions without required TLS, and requests for TLS on a leg without it.
 extension Session {
-    /// Says which leg stays in clear because that was wanted.
+    /// Reports a leg without TLS because of --client-tls off or --server-tls off.
     mutating func noteClearLegs() {
         guard options.holdsProceed else { return }
         if options.clientTLS == .off {
-            note(.note, .info, code: "client-tls-off", "the client's leg stays in clear (--client-tls off)", part: .tls)
+            note(.note, .info, code: "client-tls-off", "no TLS on the client leg (--client-tls off)", part: .tls)
         }
         if options.serverTLS == .off {
-            let words = "the server's leg stays in clear, the login too (--server-tls off)"
+            let words = "no TLS on the server leg, not even for the login (--server-tls off)"
             note(.note, .warn, code: "server-tls-off", words, part: .tls)
         }
     }
 
-    /// The end of a session that goes on in clear where TLS is required.
+    /// The refusal of a session without required TLS.
     func clearRefusal(_ leg: Leg, _ words: String, itemPart: Part? = nil) -> Refusal {
         let wish =
             switch (leg, options.clientTLS) {
-            case (.server, _): "--server-tls \(options.serverTLS) wants it"
-            // Its request is answered here, and cannot be done without.
-            case (.client, .auto): "--server-tls \(options.serverTLS) wants it of clients, unless --client-tls is off"
-            case (.client, _): "--client-tls \(options.clientTLS) wants it"
+            case (.server, _): "--server-tls \(options.serverTLS) requires it"
+            // xmpptap answers its <starttls/>, which is mandatory.
+            case (.client, .auto):
+                "--server-tls \(options.serverTLS) requires it of clients, unless --client-tls is off"
+            case (.client, _): "--client-tls \(options.clientTLS) requires it"
             }
         return Refusal(
             answer: .streamError(
                 .policyViolation,
-                leg == .client ? "TLS is required here." : "The server offers no TLS, which is required."
+                leg == .client ? "TLS is required." : "The server does not offer TLS, which is required."
             ),
             code: "tls-required",
-            message: "\(words), and \(wish); the session is closed",
+            message: "\(words), but \(wish); session closed",
             condition: .policyViolation,
             direction: leg.inbound,
             part: .tls,
@@ -41,7 +42,7 @@ extension Session {
         )
     }
 
-    /// The leg for which TLS is required, while it has not begun; nil where all may go on in clear.
+    /// The leg that requires TLS and has none yet; nil if there is none.
     var legDueTLS: Leg? {
         guard options.holdsProceed, case .none = tls else { return nil }
         return options.clientTLS == .required ? .client : options.serverTLS == .required ? .server : nil
@@ -69,13 +70,13 @@ extension Session {
         }
         guard let leg = legDueTLS, namespace != .streams, direction == .send || namespace != .tls else { return nil }
         return .refuse(
-            clearRefusal(leg, "the \(direction.source.name) goes on without TLS", itemPart: .session)
+            clearRefusal(leg, "the \(direction.source.name) continued without TLS", itemPart: .session)
         )
     }
 
-    /// The client asks for TLS that it was not offered (--client-tls off).
+    /// The client sent `<starttls/>`, which was not offered (--client-tls off).
     private var requestRefusal: Refusal {
-        let words = "the client asks for TLS, which --client-tls off does not give it"
+        let words = "client sent <starttls/>, but --client-tls is off"
         return Refusal(
             answer: .tlsFailure,
             code: "tls-off",
@@ -94,13 +95,13 @@ extension Session {
             options.clientTLS == .required || options.serverTLS == .required
         else { return nil }
         let leg = options.serverTLS == .required ? Leg.server : .client
-        return clearRefusal(leg, "the server offers no TLS", itemPart: .session)
+        return clearRefusal(leg, "the server does not offer TLS", itemPart: .session)
     }
 
-    /// Refuses TLS from the first byte where the client's leg stays in clear; whether it did.
+    /// Refuses direct TLS if --client-tls is off; returns whether it did.
     mutating func refusesDirectTLS() -> Bool {
         guard options.holdsProceed, options.clientTLS == .off else { return false }
-        let words = "the client begins with TLS, and --client-tls off keeps its leg in clear"
+        let words = "client sent a TLS ClientHello, but --client-tls is off"
         login?.refusal = words
         login?.refusalCause = .legWithTLS
         note(.error, .error, code: "tls-off", words, direction: .send, part: .tls)

@@ -1,7 +1,7 @@
 internal import TapRecord
 import XMPPCore
 
-// STARTTLS (RFC 6120 §5) as the two ends speak of it, before TLS begins.
+// STARTTLS (RFC 6120 §5), before TLS begins.
 extension Session {
     mutating func handleTLS(_ event: StreamEvent, _ direction: Direction) {
         recordItem(event, direction, .element, level: .info, part: .tls)
@@ -25,22 +25,22 @@ extension Session {
         case .recv:
             if case .startingTLS = phase {
                 phase = .opening
-                finish(.startTLS, .failed("the server declines"))
+                finish(.startTLS, .failed("the server answered <failure/>"))
             }
             if directions.send.isHeld { release(.send) }
         default: break
         }
     }
 
-    /// The streams begin anew inside TLS, of which nothing else is seen.
+    /// The streams restart inside TLS, which the log does not show.
     private mutating func passTLS() {
-        finish(.tls, .skipped("not told; the streams that follow are those inside"))
+        finish(.tls, .skipped("not recorded; the log contains the decrypted streams"))
         phase = .opening
         for direction in Direction.allCases { directions[direction].mayRestart = true }
         if directions.send.isHeld { release(.send) }
     }
 
-    /// Reports plaintext that the client sent between its request for TLS and the server's consent.
+    /// Reports plaintext that the client sent between `<starttls/>` and `<proceed/>`.
     private mutating func noteEarlyBytes() {
         let count = directions.send.waiting
         guard count > 0, directions.pending(.send)[0] != 0x16 else { return }
@@ -48,7 +48,7 @@ extension Session {
             .note,
             .warn,
             code: "starttls-injection",
-            "\(count) bytes that are not TLS came between <starttls/> and <proceed/>",
+            "\(count) bytes of plaintext between <starttls/> and <proceed/>",
             direction: .send,
             part: .tls
         )

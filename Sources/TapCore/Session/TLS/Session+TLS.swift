@@ -160,7 +160,7 @@ extension Session {
         if info.ending == nil { info.ending = .tls(leg: leg, words) }
         if options.clientTLS == .off {
             // It has not asked for TLS, and may have no stream yet.
-            sayError(.remoteConnectionFailed, "TLS with the server cannot begin.", to: .client)
+            sayError(.remoteConnectionFailed, "TLS with the server failed.", to: .client)
         } else if directions.recv.takeBuffered() != nil || isConsentAwaited {
             sayFailure()
         } else if let alert {
@@ -198,9 +198,9 @@ extension Session {
         let leg = direction.source
         let words =
             direction == .send
-            ? "\(directions.send.waiting) bytes that are not TLS came behind <starttls/>: injected, or sent by a client that "
-                + "does not wait"
-            : "\(directions.recv.waiting) bytes that are not TLS came behind <proceed/>: injected"
+            ? "\(directions.send.waiting) bytes of plaintext after <starttls/>: injected, or sent by a client that does not "
+                + "wait"
+            : "\(directions.recv.waiting) bytes of plaintext after <proceed/>: injected"
         tlsFailed(leg, TLSFailure(code: "starttls-injection", words), at: now)
     }
 
@@ -213,9 +213,9 @@ extension Session {
         if isConsentAwaited { return .buffer(until: .serverTLS) }
         return .refuse(
             Refusal(
-                answer: .streamError(.policyViolation, "TLS cannot begin here.", fault: .recv),
+                answer: .streamError(.policyViolation, "Unexpected <proceed/>.", fault: .recv),
                 code: "starttls-unexpected",
-                message: "the server consents to TLS where none can begin",
+                message: "unexpected <proceed/>: no STARTTLS request was pending",
                 condition: .policyViolation,
                 direction: .recv,
                 part: .tls,
@@ -224,7 +224,7 @@ extension Session {
         )
     }
 
-    /// A login in clear is worth a word where TLS was wanted.
+    /// Warns of a login without TLS, if TLS is intercepted.
     mutating func warnOfClearLogin(_ offer: StreamFeatures) {
         guard options.holdsProceed, case .none = tls, case .opening = phase, offer.startTLS == .absent,
             !info.mechanisms.isEmpty
@@ -233,7 +233,7 @@ extension Session {
             .note,
             .warn,
             code: "no-tls",
-            "the server offers no TLS: all that follows, the login too, passes in clear",
+            "the server offers no TLS; the session continues in clear text, including the login",
             direction: .recv,
             part: .tls
         )

@@ -1,37 +1,37 @@
 public import TapRecord
 
-/// How far a session has come on its way to be ready: the steps it has taken, and those it stands between.
+/// How far a login has come: its finished steps, and the pending ones.
 ///
 /// It has no clock: times are nanoseconds of the run, given with each call. It keeps its steps until the session is
-/// ready, since afterwards nobody asks why it is not.
+/// ready; afterwards they are not needed.
 public struct LoginTimeline: Sendable {
-    /// Finished steps that are kept. A login has a dozen; a peer that tries again and again is not followed for ever.
+    /// The largest number of finished steps. A login has a dozen; endless retries are not stored.
     static let capacity = 64
-    /// Steps that may be under way at once: of a stream that carries many pairs of domains, one for each of them. Each
-    /// operation compares with all of them. Beyond the bound a new one is not followed.
+    /// The largest number of pending steps: a stream with many pairs of domains has one for each pair. Each
+    /// operation compares with all of them. Further ones are ignored.
     static let mostUnderWay = 16
 
     /// The finished steps in the order in which they ended.
     public private(set) var steps: [LoginStep] = []
-    /// When the last step ended: what has no beginning of its own began there.
+    /// When the last step ended: the start of a step without a known start.
     private var reached: Int64
     private var underWay: [Step] = []
 
     /// A step that has begun.
     private struct Step {
         var name: LoginStep.Name
-        /// Tells it from another of the same name that is under way.
+        /// Distinguishes it from another pending step of the same name.
         var key: String?
         var began: Int64
         var details: Attributes
-        /// Who has to do what ends it.
+        /// The leg of the side that has to act next.
         var awaits: Leg
     }
 
-    /// A timeline at whose foot a session stands.
+    /// The timeline of a new session.
     init(at monotonic: Int64) { reached = monotonic }
 
-    /// Whether a step has begun and not ended.
+    /// Whether a step is pending.
     func isUnderWay(_ name: LoginStep.Name, key: String? = nil) -> Bool {
         underWay.contains { $0.name == name && $0.key == key }
     }
@@ -44,7 +44,7 @@ public struct LoginTimeline: Sendable {
         steps.contains { if case .failed = $0.outcome { true } else { false } }
     }
 
-    /// A step begins; one of the same name that was under way is forgotten.
+    /// A step begins; a pending one of the same name is discarded.
     mutating func begin(
         _ name: LoginStep.Name,
         key: String? = nil,
@@ -57,12 +57,12 @@ public struct LoginTimeline: Sendable {
         underWay.append(Step(name: name, key: key, began: monotonic, details: details, awaits: awaits))
     }
 
-    /// A step that is under way is not taken after all, and not missed.
+    /// Discards a pending step.
     mutating func cancel(_ name: LoginStep.Name, key: String? = nil) {
         underWay.removeAll { $0.name == name && $0.key == key }
     }
 
-    /// A step ends. One that has not begun here began at `since`, or where the last one ended.
+    /// A step ends. Without a known start it began at `since`, or when the last step ended.
     mutating func finish(
         _ name: LoginStep.Name,
         key: String? = nil,
@@ -78,19 +78,19 @@ public struct LoginTimeline: Sendable {
         return add(name, outcome, from: since ?? step?.began ?? reached, details: all, at: monotonic)
     }
 
-    /// The step that began last fails; nil where none is under way.
+    /// The step that began last fails; nil if none is pending.
     mutating func failLast(_ outcome: LoginStep.Outcome, at monotonic: Int64) -> LoginStep? {
         guard let step = underWay.popLast() else { return nil }
         return add(step.name, outcome, from: step.began, details: step.details, at: monotonic)
     }
 
-    /// The session is over: what is under way has failed, by the fault of the one who had to act, or by `outcome`.
+    /// The session has ended: pending steps have failed because of the side that had to act, or end with `outcome`.
     mutating func end(_ outcome: LoginStep.Outcome?, at monotonic: Int64) -> [LoginStep] {
         let steps = underWay
         underWay = []
         return steps.map { step in
             let silence =
-                step.awaits == .server ? "the server did not answer" : "the client did not go on from here"
+                step.awaits == .server ? "the server did not answer" : "the client did not continue"
             return add(
                 step.name,
                 outcome ?? .failed(silence),
@@ -102,7 +102,7 @@ public struct LoginTimeline: Sendable {
         }
     }
 
-    /// The session is ready; what led there is not asked for any more.
+    /// The session is ready; the steps are no longer needed.
     mutating func forget() { steps = [] }
 
     private mutating func add(

@@ -1,13 +1,13 @@
 public import TapRecord
 import XMPPCore
 
-// The timeline of a session: which step of its way begins and ends with what passes.
+// The login timeline of a session: which steps begin and end with the relayed items.
 extension Session {
-    /// A step that is took outside the streams, such as a look-up of names or an attempt to connect.
+    /// A step outside the streams, such as a DNS look-up or a connection attempt.
     ///
     /// - Parameters:
-    ///   - since: When it began; nil is when the step before it ended.
-    ///   - details: What tells it from others of its name, such as `name` or `address`.
+    ///   - since: When it began; nil for the end of the step before.
+    ///   - details: What distinguishes it from others of its name, such as `name` or `address`.
     public mutating func took(
         _ name: LoginStep.Name,
         _ outcome: LoginStep.Outcome,
@@ -33,18 +33,18 @@ extension Session {
         tell(timeline.finish(name, key: key, outcome, since: since, details: details, at: now.monotonic))
     }
 
-    /// An error that ends what is under way, whatever that is.
+    /// An error that ends all pending steps.
     mutating func failStep(condition: String?, _ words: String? = nil) {
         if let loginStep = timeline.failLast(.failed(condition: condition, words), at: now.monotonic) {
             tell(loginStep)
         }
     }
 
-    /// The session has ended: whatever it waited for has not come.
+    /// The session has ended: its pending steps have failed.
     mutating func endTimeline() {
         let outcome: LoginStep.Outcome? =
             switch info.ending {
-            case .stopped: .skipped("xmpptap stopped before")
+            case .stopped: .skipped("xmpptap stopped")
             case .tap(let condition): .failed(condition: condition)
             default: nil
             }
@@ -75,7 +75,7 @@ extension Session {
 
     // MARK: Streams and features
 
-    /// A header has gone by.
+    /// A header has passed.
     mutating func timelineHeader(_ event: StreamEvent, _ direction: Direction) {
         guard !isRefusing else { return }
         let epoch: Attributes = ["epoch": .integer(Int64(clamping: event.epoch))]
@@ -91,9 +91,9 @@ extension Session {
         }
     }
 
-    /// Features have gone by: the initiator has to do something about them.
+    /// Features have passed: the initiator acts next.
     mutating func noteTimeline(_ features: StreamFeaturesSummary, _ offer: StreamFeatures) {
-        // Those that follow a success of SASL2, or that come again, are an answer to nothing.
+        // Features after a SASL2 success, or repeated ones, answer no header.
         let isDue = timeline.isUnderWay(.features)
         if isDue { finish(.features, .ok, details: ["features": .strings(features.names)]) }
         if case .opening = phase { forecastBinding() }
@@ -107,7 +107,7 @@ extension Session {
 
     // MARK: Authentication
 
-    /// A step of SASL has gone by.
+    /// A SASL message has passed.
     mutating func noteTimeline(_ step: AuthenticationStep, _ element: Element) {
         let loginStep: LoginStep.Name = element.namespace.isSASL2 ? .sasl2 : .sasl
         login?.note(step, words: step.text.map { tools.redactor.disclose(text: $0) })
@@ -116,7 +116,7 @@ extension Session {
         case .begin:
             noteDowngrade()
             if info.features.contains("starttls"), !timeline.has(.startTLS) {
-                finish(.startTLS, .skipped("offered and not taken"))
+                finish(.startTLS, .skipped("offered, not used"))
             }
             var details: Attributes = [:]
             details["mechanism"] = info.mechanism.map { .string($0) }
@@ -145,7 +145,7 @@ extension Session {
         return details
     }
 
-    /// What is asked for together with an authentication of SASL2.
+    /// The inline requests of a SASL2 authentication.
     private mutating func beginInline(_ element: Element) {
         for child in element.children {
             switch child.namespace {
@@ -160,7 +160,7 @@ extension Session {
 
     /// The session is ready.
     mutating func becameReady() {
-        // What was asked for besides, and is granted by what made it ready, is not missed.
+        // Inline requests that this granted are finished too.
         for name in [LoginStep.Name.bind, .mechanism] { timeline.cancel(name) }
         finish(.ready, .ok, since: info.began.monotonic)
         timeline.forget()

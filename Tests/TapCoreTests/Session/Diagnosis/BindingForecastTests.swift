@@ -276,7 +276,7 @@ import TapRecord
 
     @Test func aClientInClearHasNothingToBindTo() {
         #expect(Self.cell(Self.scram(nil), .clear) == .works)
-        #expect(BindingForecast(Self.scram(nil), .clear).words.contains("no TLS connection here"))
+        #expect(BindingForecast(Self.scram(nil), .clear).words.contains("no TLS connection to xmpptap"))
         #expect(Self.cell(Self.scram(BindingForecast.Flag.none), .clear) == .works)
         #expect(Self.cell(Self.scram(.unsupportedByServer), .clear) == .fails(.bindingDenied))
         #expect(Self.cell(Self.scram(.unsupportedByServer, offered: ["SCRAM-SHA-1"]), .clear) == .works)
@@ -320,7 +320,7 @@ import TapRecord
         #expect(bound?.cause == .bindingMismatch && bound?.isProxyTheCause == true)
         let direct = Self.diagnosis(flag: "p=tls-exporter", .passthrough, challenge, failure)
         #expect(direct?.cause == .notAuthorized && direct?.isProxyTheCause == false)
-        #expect(direct?.finding.contains("a wrong binding looks the same") == true)
+        #expect(direct?.finding.contains("wrong channel binding gives the same error") == true)
         let unbound = Self.diagnosis(flag: "n", .minted, challenge, failure)
         #expect(unbound?.cause == .notAuthorized)
     }

@@ -84,7 +84,7 @@ import TapRecord
         policy.send(L.header)
         policy.recv(L.answer + L.streamError("policy-violation", words: "no more than 3 logins a minute"))
         policy.leave(.server)
-        #expect(policy.diagnoses.first?.finding == "the server forbids it: no more than 3 logins a minute")
+        #expect(policy.diagnoses.first?.finding == "policy violation: no more than 3 logins a minute")
         var other = SessionHarness()
         other.send(L.header)
         other.recv(L.answer + L.streamError("see-other-host", "xmpp2.example.org:5222"))
@@ -219,7 +219,7 @@ import TapRecord
         Self.expect(harness, .plainDowngrade, at: .sasl, by: .client, rule: "RFC 4616 §5")
         #expect(
             harness.diagnoses.first?.finding
-                == "SCRAM-SHA-1 failed (temporary-auth-failure), then the client offered its "
+                == "SCRAM-SHA-1 failed (temporary-auth-failure), then the client sent its "
                 + "password by PLAIN, which failed too (not-authorized)"
         )
     }
@@ -236,7 +236,7 @@ import TapRecord
         harness.recv(L.failure("not-authorized"))
         harness.leave()
         Self.expect(harness, .wrongPassword, at: .sasl, by: .client, rule: "RFC 6120 §6.5.10")
-        #expect(harness.diagnoses.first?.finding.hasSuffix("showed its password by PLAIN, in vain") == true)
+        #expect(harness.diagnoses.first?.finding.hasSuffix("revealed its password by PLAIN, which failed too") == true)
         #expect(harness.told(code: "plain-downgrade").map(\.record.level) == [.warn])
     }
 
@@ -396,7 +396,7 @@ import TapRecord
         gone.leave(.server, .reset)
         Self.expect(gone, .serverGone, at: .features, by: .server, rule: "RFC 6120 §4.4")
         var timeout = L.opened("<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'><required/></starttls>")
-        timeout.abort(.connectionTimeout, "No session within 30 s (limit login).")
+        timeout.abort(.connectionTimeout, "No login within 30 s (limit login).")
         timeout.leave()
         Self.expect(timeout, .tlsRequired, at: .startTLS, by: .client, rule: "RFC 6120 §5.3.1")
     }
@@ -435,7 +435,7 @@ import TapRecord
 
     @Test func `TLS on a port that speaks in clear text first is not blamed on the server`() {
         var harness = SessionHarness()
-        let outcome = LoginStep.Outcome.failed(condition: "tls-not-tls", "the server sent something that is no TLS")
+        let outcome = LoginStep.Outcome.failed(condition: "tls-not-tls", "the server sent data that is not TLS")
         harness.session.took(.tls, outcome, details: ["leg": "server"], at: harness.now)
         harness.receive(.send, [0x16, 3, 1])
         harness.leave()
@@ -466,7 +466,7 @@ import TapRecord
         Self.expect(limit, .endedByTap, at: .streamOpen, by: .tap, rule: nil)
         #expect(limit.diagnoses.first?.finding == "More than 10 sessions (limit sessions)")
         var domain = SessionHarness(connected: false)
-        domain.session.abort(.hostUnknown, "other.example is not served here.", at: domain.now)
+        domain.session.abort(.hostUnknown, "This proxy does not serve other.example.", at: domain.now)
         domain.send(L.header)
         domain.leave()
         Self.expect(domain, .domainNotServed, at: .streamOpen, by: .tap, rule: "RFC 6120 §4.9.3.6")

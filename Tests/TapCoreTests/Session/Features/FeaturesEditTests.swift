@@ -63,7 +63,7 @@ import TapRecord
             "<s:features>\(open)<mechanism>A-<![CDATA[PLUS]]></mechanism></mechanisms><odd xmlns='o'/></s:features>"
         #expect(try edited(bound, edit) == "<s:features><odd xmlns='o'/></s:features>")
         let words = try outcome(bound, edit)?.words
-        #expect(words == "mechanisms A-PLUS taken out")
+        #expect(words == "mechanisms A-PLUS removed")
     }
 
     @Test func `a list is replaced in its own prefix, where its first name stood`() throws {
@@ -168,7 +168,7 @@ import TapRecord
         #expect(told.text(told.record.edited) == passed)
         #expect(
             told.record.message?.contains(
-                "passed on with sasl-channel-binding taken out; mechanisms SCRAM-SHA-1-PLUS taken out"
+                "relayed with sasl-channel-binding removed; mechanisms SCRAM-SHA-1-PLUS removed"
             ) == true
         )
         // The record is the same once it has been written and read.
