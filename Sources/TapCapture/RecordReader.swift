@@ -7,7 +7,7 @@ internal import Glibc
 /// those that its sessions would have had (see ``ClientLogSource``).
 ///
 /// Nothing in a file is fatal but a schema that is newer than ours. A torn last line, and any other line that is not a
-/// record, is told as a ``DamagedLine`` and passed over; everything around it is read.
+/// record, is reported as a ``DamagedLine`` and skipped; everything around it is read.
 public final class RecordReader {
     /// What a file consists of.
     public enum Entry: Sendable {
@@ -29,11 +29,11 @@ public final class RecordReader {
     /// Whether any of the files is a client's own log.
     public let hasClientLog: Bool
     /// Whether everything read so far is complete: every header says so, nothing was dropped or is missing, no line was
-    /// damaged. Already false before anything is read where the first file is not the first part of its run.
+    /// damaged. False from the start if the first file is not the first part of its run.
     public private(set) var isComplete = true
     private var parts: [Part]
     private var continuity = Continuity()
-    /// A header before which records are missing, once that is told.
+    /// A header before which records are missing, once that is reported.
     private var held: RecordHeader?
 
     /// Opens files and reads their first headers.
@@ -41,7 +41,7 @@ public final class RecordReader {
     /// Parts of a run (`x.log.2`, `x.log.1`, `x.log`) may come in any order: they are read in the order in which they
     /// were written, one after the other. `-` is standard input.
     /// - Parameter paths: The files; none is a mistake of the caller and reads as an empty file.
-    /// - Throws: ``ReaderFault`` where a file cannot be read, is no log of ours, or was written by a newer program.
+    /// - Throws: ``ReaderFault`` if a file cannot be read, is not a supported log, or was written by a newer program.
     public init(_ paths: [String]) throws(ReaderFault) {
         var opened: [Part] = []
         for path in paths { opened.append(try Part(path: path)) }
@@ -118,7 +118,7 @@ private final class Part {
     /// Signatures of other file formats.
     private static let signature = 64 << 10
 
-    /// The header of the file, or what stands for it.
+    /// The header of the file, or its replacement.
     private static func beginning(
         _ lines: inout LineReader,
         _ path: String

@@ -2,7 +2,7 @@ public import TapRecord
 
 internal import Glibc
 
-/// Writes the lines of a log or capture: appended from any thread, written by one thread of its own.
+/// Writes the lines of a log or capture: appended from any thread, written by one dedicated thread.
 ///
 /// ```
 /// event loops ── append ──→ [ filling ]  ⇄  [ writing ] ── writer thread ──→ file, pipe or terminal
@@ -65,9 +65,9 @@ public final class RecordWriter: Sendable {
         queue.requestClose()
     }
 
-    /// Appends one record: finished lines, the last newline included (added where it is missing).
+    /// Appends one record: complete lines, with the last newline (added if missing).
     ///
-    /// Never blocks, except where the buffer is full although ``isCongested`` has long been true.
+    /// Never blocks, except if the buffer is full long after ``isCongested`` became true.
     @discardableResult
     public func append(_ record: RawSpan) -> Outcome {
         queue.append(record)
@@ -111,7 +111,7 @@ public final class RecordWriter: Sendable {
     /// Writes everything and ends the thread; records appended later are dropped.
     ///
     /// - Parameter time: How long a slow destination is waited for; what is left then is dropped and counted.
-    /// - Returns: What was dropped in the writer's whole life; empty where nothing was.
+    /// - Returns: The total loss; empty if there is none.
     @discardableResult
     public func close(within time: Duration = .seconds(10)) -> Loss {
         queue.requestClose()

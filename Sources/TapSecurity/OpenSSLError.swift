@@ -4,7 +4,7 @@ internal import COpenSSL
 public struct OpenSSLError: Error, Sendable {
     /// The call, by its name in OpenSSL's manual.
     public let call: String
-    /// OpenSSL's own explanations, the oldest first; empty where it gave none.
+    /// OpenSSL's own explanations, the oldest first; empty if it gave none.
     public let reasons: [String]
 
     /// Takes the reasons out of this thread's error queue.

@@ -9,11 +9,11 @@ internal import XMPPCore
 struct ClientLogLine {
     /// The time at its beginning.
     let stamp: ClientLogStamp?
-    /// Which way the item went that it shows; nil where it shows none.
+    /// The direction of the item that it shows; nil if it shows none.
     let direction: Direction?
     /// The item, or its beginning: what follows the word for the direction.
     let item: ArraySlice<UInt8>
-    /// The word the line begins with, where that is a level of Python's.
+    /// The first word of the line, if that is a Python log level.
     let hasLevel: Bool
 
     init(_ line: [UInt8]) {
@@ -37,7 +37,7 @@ struct ClientLogLine {
         item = rest
     }
 
-    /// Characters in which the word for the direction must come; what stands before it is the client's own.
+    /// Characters within which the word for the direction must begin, after the client's own prefix.
     private static let reach = 240
     private static let words: [([UInt8], Direction)] = [
         (Array("SEND".utf8), .send), (Array("SENT".utf8), .send), (Array("RECV".utf8), .recv),

@@ -11,7 +11,7 @@ struct ClientLogPart {
 
     /// Reads up to the first line that shows an item.
     ///
-    /// - Throws: ``ReaderFault`` where none of the first ``ClientLogSource/patience`` lines does, or reading fails.
+    /// - Throws: ``ReaderFault`` if none of the first ``ClientLogSource/patience`` lines does, or reading fails.
     init(first: Range<Int>, _ lines: inout LineReader, _ path: String) throws(ReaderFault) {
         var line = Self.copy(first, lines)
         var count = 0
@@ -28,7 +28,7 @@ struct ClientLogPart {
             }
         }
         header = RecordHeader(
-            tool: "a client's log",
+            tool: "client log",
             time: source.began,
             level: "verbose",
             isComplete: false,

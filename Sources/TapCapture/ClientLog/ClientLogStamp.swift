@@ -10,7 +10,7 @@ struct ClientLogStamp {
     /// How it is written, digits aside: lines that begin alike are lines of the log, others continue one.
     let shape: [UInt8]
 
-    /// Reads `[YYYY-MM-DD] HH:MM:SS[.fraction] [zone]` with the separators that logs have; nil where a line does not
+    /// Reads `[YYYY-MM-DD] HH:MM:SS[.fraction] [zone]` with the separators that logs have; nil if a line does not
     /// begin so.
     init?(_ line: [UInt8]) {
         var reader = Reader(line.prefix(48))
@@ -25,7 +25,7 @@ struct ClientLogStamp {
             hasDay = true
         } else {
             reader = start
-            // 24/12/2025 and 12/24/2025 are both written, and which is which nobody can tell: the day is left out.
+            // 24/12/2025 and 12/24/2025 are both in use and cannot be distinguished: the date is ignored.
             if reader.number(digits: 2) != nil, reader.takeAny(of: 0x2F, 0x2E, 0x2D), reader.number(digits: 2) != nil,
                 reader.takeAny(of: 0x2F, 0x2E, 0x2D),
                 reader.number(digits: 4) != nil || reader.number(digits: 2) != nil,
@@ -85,7 +85,7 @@ struct ClientLogStamp {
             return String(decoding: found.prefix(count), as: UTF8.self)
         }
 
-        /// `+HH:MM` or `+HHMM` in minutes; 0 where there is none.
+        /// `+HH:MM` or `+HHMM` in minutes; 0 if there is none.
         mutating func zone() -> Int {
             guard let sign = rest.first, sign == 0x2B || sign == 0x2D else { return 0 }
             rest = rest.dropFirst()

@@ -9,7 +9,7 @@ final class ClientLogStreams {
     private var session: Session
     /// Whether a stream is open in a direction: a header was there or was inferred.
     private var isOpen: (send: Bool, recv: Bool) = (false, false)
-    /// A success or consent has gone by: the client's next header belongs to this session.
+    /// A `<success/>` or `<proceed/>` has passed: the client's next header belongs to this session.
     private var isRestartDue = true
     private var isClosed = false
     /// A declaration that waits for its header.
@@ -29,12 +29,12 @@ final class ClientLogStreams {
             beginning: Record.Beginning.ownLog,
             at: now
         )
-        session.took(.connect, .skipped("not told in a client's log"), at: now)
+        session.took(.connect, .skipped("not in a client log"), at: now)
         session.serverConnected("the server", at: now)
     }
 
     /// Whether an item belongs to a session that comes after this one: this one's streams are closed, or the client
-    /// opens one that nothing called for.
+    /// opens one unexpectedly.
     func isOver(before text: ArraySlice<UInt8>, _ direction: Direction) -> Bool {
         // What the server had sent before it heard of the end still belongs to this one.
         if isClosed { return direction == .send && !Self.isEnd(text) }
@@ -92,7 +92,7 @@ final class ClientLogStreams {
     private func open(_ direction: Direction) {
         switch direction {
         case .send:
-            // The server answers a new stream with one of its own.
+            // The server answers with its own stream.
             if isOpen.send { isOpen.recv = false }
             isOpen.send = true
             isRestartDue = false
@@ -100,7 +100,7 @@ final class ClientLogStreams {
         }
     }
 
-    /// Behind consent to TLS and behind success the streams begin anew (RFC 6120 §4.3.3).
+    /// After `<proceed/>` and after `<success/>` the streams restart (RFC 6120 §4.3.3).
     private func noteRestart(_ text: ArraySlice<UInt8>, _ direction: Direction) {
         if Self.isEnd(text) { isClosed = true }
         guard direction == .recv else { return }
@@ -125,7 +125,7 @@ final class ClientLogStreams {
         )
     }
 
-    /// A header with the namespaces that a client's log left out, as those do that show what a parser made of it; nil where
+    /// A header with the namespaces that a client's log left out, as those do that show what a parser made of it; nil if
     /// it has them.
     private static func completed(_ bytes: [UInt8]) -> [UInt8]? {
         let text = bytes[...]

@@ -8,7 +8,7 @@ struct LogLines: Sendable {
 
     /// The line with which a file begins, and goes on after an interruption.
     ///
-    /// In a text log it is a comment that tells the day, which its lines do not; standard output needs none.
+    /// In a text log it is a comment with the date, which its lines lack; standard output has none.
     func header(_ opening: RecordWriter.Opening) -> [UInt8] {
         guard configuration.writesHeader else { return [] }
         if configuration.form != .json, configuration.destination == .standardOutput { return [] }
@@ -66,7 +66,7 @@ struct LogLines: Sendable {
         )
         record.code = "records-dropped"
         record.message =
-            "\(loss.records) records (\(loss.bytes) bytes) were dropped here, because they could not be written"
+            "\(loss.records) records (\(loss.bytes) bytes) lost here: they could not be written"
         record.details = [
             "records": .integer(Int64(clamping: loss.records)), "bytes": .integer(Int64(clamping: loss.bytes)),
         ]

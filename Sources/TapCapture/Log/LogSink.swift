@@ -111,7 +111,7 @@ public final class LogSink: Sink {
             if tools.text != nil {
                 tools.text?.append(record, content: content, shown, to: &tools.line)
             } else {
-                // What is no text has no line of its own: where the record is told, it is told with it.
+                // A non-text part has no separate line: it is part of the record's line.
                 let hasContent = shown.contains(.xml) || record.bytes != nil
                 tools.json.append(record, content: content, hasContent ? parts.union(.content) : parts, to: &tools.line)
             }
@@ -140,7 +140,7 @@ public final class LogSink: Sink {
         return true
     }
 
-    /// Writes the header of what follows, which another run has recorded.
+    /// Writes the header of the following records, from another run.
     public func write(header: RecordHeader) {
         var line = LineBuffer()
         LogLines.append(header, in: form, to: &line)
@@ -165,7 +165,7 @@ public final class LogSink: Sink {
     @discardableResult
     public func close(within time: Duration = .seconds(10)) -> RecordWriter.Loss { writer.close(within: time) }
 
-    /// Borrows a free workspace; waits only where all are taken.
+    /// Borrows a free workspace; waits only if all are in use.
     private func withTools(_ body: (inout Workspace.Tools) -> Void) {
         for workspace in workspaces where workspace.tools.withLockIfAvailable({ body(&$0) }) != nil { return }
         workspaces[0].tools.withLock { body(&$0) }

@@ -18,12 +18,12 @@ struct Continuity {
     /// Records since the last header.
     private var count: UInt64 = 0
 
-    /// Counts a line behind the last header. One that is damaged counts as well: it is told in another way.
+    /// Counts a line after the last header, also a damaged one, which is reported separately.
     mutating func note() { count &+= 1 }
 
-    /// Begins what stands behind a header.
+    /// Begins the part after a header.
     ///
-    /// - Returns: How many records are missing before it; 0 where the header of an older program does not say.
+    /// - Returns: How many records are missing before it; 0 if the header has no count.
     mutating func missing(before header: RecordHeader) -> UInt64 {
         if let current { counts[current, default: 0] &+= count }
         count = 0

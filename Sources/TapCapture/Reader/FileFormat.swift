@@ -1,6 +1,6 @@
 internal import TapRecord
 
-/// What a file is that is no JSON log, capture or client's log, told by how it begins.
+/// The format of a file that is not a JSON log, capture or client log, recognised by its first bytes.
 public enum FileFormat: Sendable, Hashable, CaseIterable {
     /// A text log of this program.
     case textLog
@@ -37,12 +37,12 @@ public enum FileFormat: Sendable, Hashable, CaseIterable {
         ([0xFF, 0xFE], .utf16), ([0xFE, 0xFF], .utf16),
     ]
 
-    /// The format of a file that cannot be a log of any kind; nil where it may be one.
+    /// The format of a file that cannot be a log of any kind; nil if it may be one.
     static func ofBytes(_ beginning: [UInt8]) -> FileFormat? {
         signatures.first { beginning.starts(with: $0.0) }?.1
     }
 
-    /// The format of a file that has turned out to be no log that is read; nil where it is none of these.
+    /// The format of a file that is no supported log; nil if it is none of these.
     static func ofText(_ beginning: [UInt8]) -> FileFormat? {
         let lines = beginning.split(separator: 0x0A, maxSplits: mostLines)
         if lines.prefix(mostLines).contains(where: isTextLog) { return .textLog }
@@ -82,18 +82,18 @@ extension FileFormat {
     /// What the file is, and what to do about it: the end of a sentence that the file's name begins.
     var advice: String {
         let record = "record with --capture FILE or --log-to FILE,format=json"
-        let original = "name the log or capture itself"
+        let original = "name the log or capture instead"
         return switch self {
-        case .textLog: "is a text log of xmpptap, which cannot be read back; \(record)"
+        case .textLog: "is a text log of xmpptap, which read does not support; \(record)"
         case .headerless:
-            "begins with a record, without the header of xmpptap's JSON logs; keep the first line of the log it is from"
+            "begins with a record, not with the header of a JSON log; add the first line of the original log"
         case .gzip: Self.unpacking("gzip", "gzip -dc")
         case .bzip2: Self.unpacking("bzip2", "bzip2 -dc")
         case .xz: Self.unpacking("xz", "xz -dc")
         case .zstd: Self.unpacking("zstd", "zstd -dc")
         case .zip: Self.unpacking("zip", "unzip -p")
         case .pcap, .pcapng:
-            "is a packet capture (\(self)), which this version does not read; record the session with "
+            "is a packet capture (\(self)), which this version does not support; record the session with "
                 + "'xmpptap proxy --capture FILE'"
         case .image: "is an image; \(original)"
         case .svg: "is a drawing (SVG); \(original)"

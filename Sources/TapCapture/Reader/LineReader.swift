@@ -6,7 +6,7 @@ struct LineReader: ~Copyable {
     enum Line {
         /// A whole line, without its newline: for ``LineReader/withBytes(of:_:)``.
         case whole(Range<Int>)
-        /// What stands behind the last newline, where the file ends.
+        /// The rest of the file after its last newline.
         case torn(Range<Int>)
         /// A line over the limit; it has been passed over.
         case tooLong

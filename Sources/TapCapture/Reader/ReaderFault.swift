@@ -32,14 +32,14 @@ extension ReaderFault: CustomStringConvertible {
         switch code {
         case .cannotOpen(let cause): "cannot open \(path): \(String(cString: strerror(cause)))"
         case .cannotRead(let cause): "cannot read \(path): \(String(cString: strerror(cause)))"
-        case .empty: "\(path) holds no records yet"
+        case .empty: "\(path) contains no records yet"
         case .notOurs:
-            "\(path) is no JSON log or capture of xmpptap, and no log of a client with lines of SEND: and RECV:; "
+            "\(path) is neither a JSON log or capture of xmpptap nor a client log with SEND: and RECV: lines; "
                 + "record one with --capture FILE or --log-to FILE,format=json"
         case .otherFormat(let format): "\(path) \(format.advice)"
         case .newerVersion(let version):
-            "\(path) was written by a newer xmpptap (schema \(version), this one reads up to "
-                + "\(RecordHeader.currentVersion)); read it with that version"
+            "\(path) was written by a newer xmpptap (schema \(version), this version reads up to "
+                + "\(RecordHeader.currentVersion)); use that version"
         }
     }
 }
@@ -72,9 +72,9 @@ extension DamagedLine: CustomStringConvertible {
     public var description: String {
         let words =
             switch reason {
-            case .torn: "is torn: the program was stopped, or the disk was full, while it was written"
+            case .torn: "is incomplete: xmpptap was stopped, or the disk was full, while it was written"
             case .tooLong: "is too long"
-            case .other(let error): "is skipped: \(error)"
+            case .other(let error): "skipped: \(error)"
             }
         return "line \(line) of \(path) \(words)"
     }
@@ -95,6 +95,6 @@ extension MissingRecords: CustomStringConvertible {
     public var description: String {
         let what = count == 1 ? "1 record is" : "\(count) records are"
         let place = line == 1 ? path : "line \(line) of \(path)"
-        return "\(what) missing before \(place): in a part of the run that was not named, or is gone"
+        return "\(what) missing before \(place): in a file of the run that was not named, or that no longer exists"
     }
 }

@@ -34,7 +34,7 @@ final class Monitor: @unchecked Sendable {  // Sendable: that is what a mutex is
         mutex.deallocate()
     }
 
-    /// Runs `body` while nobody else does.
+    /// Runs `body` with the lock held.
     func withLock<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }

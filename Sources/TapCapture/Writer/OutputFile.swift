@@ -117,7 +117,7 @@ final class OutputFile {
             guard format == S_IFREG || format == S_IFIFO || format == S_IFCHR else {
                 throw WriterFault(.wrongKind, path)
             }
-            // Reading is for the last byte of a file only; a FIFO opened for both would hide that nobody reads it.
+            // Reading is only for the last byte of a file; a FIFO opened for both would hide a missing reader.
             let old = Glibc.open(path, flags | (format == S_IFREG ? O_RDWR : O_WRONLY))
             if old >= 0 { return try accept(old, path: path) }
             switch errno {

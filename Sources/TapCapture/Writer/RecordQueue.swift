@@ -97,7 +97,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
         }
     }
 
-    /// Waits for the end of the thread; at `deadline` it is told to give up, and given a moment more for that.
+    /// Waits for the end of the thread. At `deadline` it must give up, with a short grace period.
     func waitForEnd(until deadline: Int64) {
         monitor.withLock {
             while !state.isClosed, Monitor.now < deadline { monitor.wait(for: .progress, until: deadline) }
@@ -148,7 +148,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
         }
     }
 
-    /// So many bytes of the batch have been written (fewer than none where a record is begun anew in another file), and
+    /// So many bytes of the batch have been written (fewer than none if a record is begun again in another file), and
     /// with them so many whole records.
     /// - Returns: whether ``RecordWriter/Event/room`` is due.
     func progress(bytes: Int, records: Int) -> Bool {
@@ -195,7 +195,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
         }
     }
 
-    /// Writing works again: hands over what has waited, and tells what was dropped after that.
+    /// Writing works again: returns the buffered records, and the loss after them.
     func recover(_ batch: inout Batch) -> RecordWriter.Loss {
         monitor.withLock {
             state.mode = .working
@@ -217,7 +217,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
         }
     }
 
-    /// Gives up the rest of a batch, and, where there will never be another attempt, all that waits.
+    /// Drops the rest of a batch, and, without another attempt, everything buffered.
     func giveUp(records: Int, bytes: Int, forEver: Bool) {
         monitor.withLock {
             state.drop(records: records, bytes: bytes)
@@ -235,7 +235,7 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
         }
     }
 
-    /// When sources were asked to stop reading; nil where they are not.
+    /// When sources were asked to stop reading; nil if they are not.
     var congestedSince: Int64? { isCongested ? monitor.withLock { state.congestedSince } : nil }
     var isClosing: Bool { monitor.withLock { state.closes } }
     var isAbandoned: Bool { monitor.withLock { state.isAbandoned } }

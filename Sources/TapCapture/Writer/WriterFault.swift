@@ -17,7 +17,7 @@ public struct WriterFault: Error, Sendable, Hashable {
         public static let wrongKind = Code(description: "log-wrong-kind")
         /// Another writer has the file open.
         public static let inUse = Code(description: "log-in-use")
-        /// A FIFO from which nobody reads.
+        /// A FIFO without a reader.
         public static let noReader = Code(description: "log-no-reader")
         /// No space, quota or file size left.
         public static let diskFull = Code(description: "log-disk-full")
@@ -64,15 +64,15 @@ extension WriterFault: CustomStringConvertible {
         let reason = errno == 0 ? "" : String(cString: strerror(errno))
         return switch code {
         case .cannotOpen: "cannot open \(path) for writing: \(reason)"
-        case .isLink: "\(path) is a symbolic link, which is not followed; name the file itself"
+        case .isLink: "\(path) is a symbolic link, which logs do not follow; name the file itself"
         case .notOwned: "\(path) belongs to another user; choose another name or remove it"
-        case .wrongKind: "\(path) is no file, pipe or terminal; choose another name"
+        case .wrongKind: "\(path) is not a file, pipe or terminal; choose another name"
         case .inUse: "\(path) is being written by another log or another xmpptap; choose another name"
-        case .noReader: "nobody reads from \(path); start its reader first"
-        case .brokenPipe: "cannot write \(path): its reader has gone"
+        case .noReader: "no process reads from \(path); start its reader first"
+        case .brokenPipe: "cannot write \(path): its reader has closed the pipe"
         case .diskFull, .writeFailed: "cannot write \(path): \(reason)"
-        case .cannotRotate: "cannot rotate \(path): \(reason); it grows on"
-        case .cannotReopen: "cannot reopen \(path): \(reason); the old file is written on"
+        case .cannotRotate: "cannot rotate \(path): \(reason); the file keeps growing"
+        case .cannotReopen: "cannot reopen \(path): \(reason); still writing to the old file"
         default: "\(path): \(code) \(reason)"
         }
     }

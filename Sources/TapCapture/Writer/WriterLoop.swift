@@ -23,7 +23,7 @@ final class WriterLoop {
     /// Whether the open file has a record, so that putting it aside would help.
     private var hasRecord: Bool
     private var isFailing = false
-    /// Since when the sources have stood still, once that is told.
+    /// Since when the sources are paused, once that is reported.
     private var stalledSince: Int64?
     /// After a rotation has failed, the size at which it is tried again.
     private var rotationSize: UInt64
@@ -154,7 +154,7 @@ final class WriterLoop {
     /// Where the record that is being written begins.
     private var recordStart: Int { wholeRecords == 0 ? 0 : batch.ends[wholeRecords - 1] }
 
-    /// How far the batch may be written into the file that is open; `nil` where it must be put aside first.
+    /// How much of the batch fits into the open file; `nil` if the file must be rotated first.
     private func endOfWrite() -> Int? {
         guard output.kind == .file, options.rotation != nil else { return batch.bytes.count }
         // A record that is begun is ended in its file.
@@ -267,7 +267,7 @@ final class WriterLoop {
         }
     }
 
-    /// Puts the file aside and opens a new one; where that fails, writing goes on in the old one.
+    /// Rotates the file and opens a new one; if that fails, writing continues in the old one.
     private func rotate() {
         guard let rotation = options.rotation else { return }
         let next = UInt64(batch.ends[wholeRecords] - recordStart)

@@ -34,7 +34,7 @@ extension RecordWriter {
         public var terminalFlushInterval = Duration.milliseconds(5)
         /// How long after a failure the next attempt is made; default 1 s.
         public var retryInterval = Duration.seconds(1)
-        /// How long sources have been kept from reading when that is told; default 1 s.
+        /// How long sources are paused before that is reported; default 1 s.
         public var stallNotice = Duration.seconds(1)
         /// Rotation of regular files; default none.
         public var rotation: Rotation?
@@ -49,7 +49,7 @@ extension RecordWriter {
         var lowWater: Int { capacity / 4 }
     }
 
-    /// What a file is opened for, told to the closure that makes its header line.
+    /// Why a file is opened, for the closure that writes its header line.
     public struct Opening: Sendable, Hashable {
         /// Why a header is due.
         public enum Reason: Sendable, Hashable {
@@ -97,7 +97,7 @@ extension RecordWriter {
         }
     }
 
-    /// What the owner of a writer is told, on the writer's thread and outside its lock.
+    /// Events for the owner of a writer, on the writer's thread and outside its lock.
     public enum Event: Sendable, Hashable {
         /// Writing has failed. Told once until ``recovered(_:)``; records wait, then are dropped and counted.
         case failed(WriterFault)

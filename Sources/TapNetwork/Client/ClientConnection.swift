@@ -3,7 +3,7 @@ internal import TapRecord
 internal import TapSecurity
 internal import XMPPCore
 
-/// Who uses a ``ClientConnection`` and hears what becomes of it, on its event loop.
+/// Receives the events of a ``ClientConnection``, on its event loop.
 protocol ClientOwner: AnyObject {
     /// The session wants this, or this happened to it; sending and TLS the connection has done itself.
     func happened(_ action: ClientSession.Action)
@@ -57,7 +57,7 @@ final class ClientConnection: ChannelInboundHandler {
 
     // MARK: What its owner wants
 
-    /// Does what the session wants by now; to be called after each of its methods.
+    /// Performs the session's commands; call it after each of its methods.
     func perform() {
         guard !isPerforming else { return }
         isPerforming = true
@@ -87,7 +87,7 @@ final class ClientConnection: ChannelInboundHandler {
     // MARK: TLS
 
     private func secure() {
-        guard let context, let tls, handler == nil else { return lose("TLS cannot begin here") }
+        guard let context, let tls, handler == nil else { return lose("TLS cannot start now") }
         owner?.tlsBegins(directly: isDirect)
         do {
             let handler = TLSHandler(try TLSEngine(tls.context, to: tls.target))
@@ -139,8 +139,8 @@ final class ClientConnection: ChannelInboundHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         let buffer = unwrapInboundIn(data)
-        // What comes in clear behind the consent to TLS is nobody's (CVE-2011-0411 and its kin).
-        if let handler, !handler.engine.isEstablished { return lose("bytes that are not TLS came where TLS was due") }
+        // Discard plaintext after `<proceed/>` (CVE-2011-0411).
+        if let handler, !handler.engine.isEstablished { return lose("plaintext received where TLS was expected") }
         owner?.passes(.recv, buffer.readableBytesUInt8Span)
         session.receive(buffer.readableBytesUInt8Span)
         perform()
@@ -152,13 +152,13 @@ final class ClientConnection: ChannelInboundHandler {
         case TLSHandler.Event.failed(let fault):
             owner?.tlsFailed(fault)
             lose(fault.words(peer: "the server"))
-        case ChannelEvent.inputClosed: lose("the server has closed the connection")
+        case ChannelEvent.inputClosed: lose("the server closed the connection")
         default: context.fireUserInboundEventTriggered(event)
         }
     }
 
     func channelInactive(context: ChannelHandlerContext) {
-        lose("the server has closed the connection")
+        lose("the server closed the connection")
         owner?.closed()
     }
 

@@ -14,7 +14,7 @@ struct ClientFault: Error, Sendable, Hashable {
 
     /// What went wrong, as far as programs want to know.
     enum Code: Sendable, Hashable {
-        /// The server refused; its condition where it gave one.
+        /// The server refused; its condition, if any.
         case refused(String?)
         /// What the server signs is not what the client saw (XEP-0474, XEP-0515).
         case altered

@@ -1,9 +1,9 @@
 internal import XMPPCore
 
-// Binding a resource (RFC 6120 §7), and the session of RFC 3921 where a server still wants one.
+// Resource binding (RFC 6120 §7), and the session of RFC 3921 if a server requires it.
 extension ClientSession {
     mutating func bind(_ features: StreamFeatures) throws(ClientFault) {
-        guard features.offersBinding else { throw fault(.broken, "the server offers no binding of resources") }
+        guard features.offersBinding else { throw fault(.broken, "the server does not offer resource binding") }
         state = .bindAwaited(features)
         let resource = resource
         send {
@@ -17,7 +17,7 @@ extension ClientSession {
         let text = answer.child("bind", .bind)?.childText("jid", .bind)
         guard answer.attribute("type") == "result", let jid = text.flatMap({ Address($0).jid }) else {
             let condition = answer.child("error", .client)?.firstChild { $0.namespace == .stanzaErrors }?.name
-            throw fault(.refused(condition), "the server has bound nothing\(condition.map { " (\($0))" } ?? "")")
+            throw fault(.refused(condition), "the server did not bind a resource\(condition.map { " (\($0))" } ?? "")")
         }
         establish(jid, features)
     }

@@ -28,7 +28,7 @@ extension ClientSession {
             exchange = PlainClient(identity: identity, password: password)
         }
         guard case .send(let message) = exchange.step(nil) else {
-            let words = "the name or the password holds what SASL does not allow (RFC 4013)"
+            let words = "the user name or the password has characters that SASL does not allow (RFC 4013)"
             tell(.failed(ClientFault(step: .login, code: .given, reason: words)))
             return close()
         }
@@ -49,22 +49,23 @@ extension ClientSession {
     /// Takes an answer of the server's.
     mutating func answer(_ element: Element, _ login: Login) throws(ClientFault) {
         let namespace: Namespace = login.choice.profile == .sasl ? .sasl : .sasl2
-        guard element.namespace == namespace else { throw fault(.broken, "<\(element.name)/> came out of turn") }
+        guard element.namespace == namespace else { throw fault(.broken, "unexpected <\(element.name)/>") }
         switch element.name {
         case "challenge": try respond(element.text, login)
         case "success": try succeed(element, login)
         case "failure":
             let condition = element.firstChild { $0.namespace == .sasl && !$0.isNamed("text") }?.name
             let text = element.childText("text", namespace).map { ": \($0)" } ?? ""
-            throw fault(.refused(condition), "the server says \(condition ?? "no")\(text)")
-        case "continue": throw fault(.broken, "the server wants a second step that this client has not (XEP-0388)")
-        default: throw fault(.broken, "<\(element.name)/> came out of turn")
+            throw fault(.refused(condition), "the server answered \(condition ?? "<failure/>")\(text)")
+        case "continue":
+            throw fault(.broken, "the server requires a second step that this client does not support (XEP-0388)")
+        default: throw fault(.broken, "unexpected <\(element.name)/>")
         }
     }
 
     private mutating func respond(_ text: String, _ login: Login) throws(ClientFault) {
         guard let message = Base64.decode(text), !login.isProven else {
-            throw fault(.broken, "a challenge is no base64, or came out of turn")
+            throw fault(.broken, "the challenge is not base64, or unexpected")
         }
         var login = login
         let step = login.exchange.step(message)
@@ -86,13 +87,13 @@ extension ClientSession {
     private mutating func succeed(_ success: Element, _ login: Login) throws(ClientFault) {
         let isSASL = login.choice.profile == .sasl
         let text = isSASL ? success.text : success.childText("additional-data", .sasl2) ?? ""
-        guard let data = Base64.decode(text) else { throw fault(.broken, "the success is no base64") }
+        guard let data = Base64.decode(text) else { throw fault(.broken, "the data of <success/> is not base64") }
         if !login.isProven {
             var exchange = login.exchange
             switch exchange.step(data.isEmpty ? nil : data) {
             case .done: break
             case .failed(_, let text): throw fault(exchange.isPeerAtFault ? .unproven : .given, text)
-            case .send: throw fault(.broken, "the success came before its time")
+            case .send: throw fault(.broken, "the server sent <success/> too early")
             }
         }
         tell(.authenticated)

@@ -19,7 +19,7 @@ struct ClientSession: ~Copyable {
         case announced(StreamFeatures)
         /// All that comes before the login is done, and this is what it may be done by.
         case offered(StreamFeatures)
-        /// The server has taken the password, and proven that it knows it where the mechanism does that.
+        /// The server accepted the login, and authenticated itself if the mechanism supports that.
         case authenticated
         /// A resource is bound; what the server offers now.
         case bound(JID, StreamFeatures)
@@ -27,7 +27,7 @@ struct ClientSession: ~Copyable {
         case element(Element)
         /// Both streams are at their end.
         case ended
-        /// It cannot go on; the stream's end is on its way.
+        /// It failed; the end of the stream was sent.
         case failed(ClientFault)
     }
 
@@ -35,7 +35,7 @@ struct ClientSession: ~Copyable {
     enum Security: Sendable, Hashable {
         /// Never.
         case clear
-        /// By STARTTLS; `isRequired` where the client does not go on without it.
+        /// By STARTTLS; `isRequired` if the client does not continue without it.
         case startTLS(isRequired: Bool)
         /// Before the first stream.
         case direct
@@ -132,7 +132,7 @@ struct ClientSession: ~Copyable {
     mutating func expired() {
         guard !isOver else { return }
         if case .closing = state { return finish() }
-        fail(fault(.silent, "no answer came"))
+        fail(fault(.silent, "no answer"))
     }
 
     /// Ends the stream, and waits for the server's end.
@@ -202,7 +202,7 @@ struct ClientSession: ~Copyable {
             case .opening: state = .negotiating
             case .reopening: state = .binding
             case .closing: break
-            default: throw fault(.broken, "a stream header came out of turn")
+            default: throw fault(.broken, "unexpected stream header")
             }
         case .item(.element):
             let element: Element
@@ -213,7 +213,7 @@ struct ClientSession: ~Copyable {
             }
             try take(element)
         case .item(.end):
-            guard case .closing = state else { throw fault(.broken, "the server has ended the stream") }
+            guard case .closing = state else { throw fault(.broken, "the server closed the stream") }
             finish()
         case .fault(let fault): throw self.fault(.broken, fault.explanation)
         case .fragment, .torn: throw fault(.broken, "an item is too long or incomplete")
@@ -233,7 +233,7 @@ struct ClientSession: ~Copyable {
             try negotiate(features)
         case .negotiatingTLS:
             guard element.matches("proceed", .tls) else {
-                throw fault(.refused(element.name), "the server declines TLS")
+                throw fault(.refused(element.name), "the server answered <failure/> to <starttls/>")
             }
             tell(.beginTLS)
         case .authenticating(let login): try answer(element, login)
@@ -264,7 +264,7 @@ struct ClientSession: ~Copyable {
             state = .negotiatingTLS
             return send { $0.element("starttls", .tls) }
         }
-        guard !isRequired else { throw fault(.broken, "the server offers no TLS") }
+        guard !isRequired else { throw fault(.broken, "the server does not offer TLS") }
         state = .offered
         tell(.offered(features))
     }

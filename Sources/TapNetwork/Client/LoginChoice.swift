@@ -31,7 +31,7 @@ struct LoginChoice: Sendable, Hashable {
     enum Profile: Sendable, Hashable {
         /// RFC 6120 §6.
         case sasl
-        /// XEP-0388; with the resource bound along with it (XEP-0386) where that is offered.
+        /// XEP-0388; with resource binding (XEP-0386) if offered.
         case sasl2(bindsInline: Bool)
     }
 
@@ -43,13 +43,13 @@ struct LoginChoice: Sendable, Hashable {
     var binding: BindingClaim
     /// The offer as the server may sign it.
     var offer: LoginOffer
-    /// Why the login is not bound although the server would; nil where there is nothing to say.
+    /// Why the login has no channel binding although the server supports it; nil if it has.
     var remark: String?
 
-    /// The strongest login of those that are offered and can be done here; nil where there is none.
+    /// The strongest login that is offered and supported; nil if there is none.
     ///
     /// SASL2 comes first where it is offered, as with clients that have both; the mechanism is ``MechanismChoice``'s. A
-    /// password is shown by PLAIN only inside TLS, and where nothing better is offered.
+    /// password is sent by PLAIN only inside TLS, and if nothing better is offered.
     static func strongest(of features: StreamFeatures, on channel: ClientChannel) -> LoginChoice? {
         if let mechanisms = features.sasl2Mechanisms {
             let profile = Profile.sasl2(bindsInline: features.offersInlineBinding)

@@ -18,7 +18,7 @@ public struct DemoClient: Sendable {
     ///   - authority: A file with the one certificate that it trusts, in PEM: it insists on STARTTLS. Without, it stays in
     ///     clear.
     ///   - cryptography: Digests and random bytes.
-    /// - Throws: ``JIDError`` where `account` is no address.
+    /// - Throws: ``JIDError`` if `account` is no address.
     public init(account: String, password: String, authority: String? = nil, cryptography: any Cryptography) throws {
         self.account = try JID(parsing: account).bare
         self.password = password
@@ -30,7 +30,7 @@ public struct DemoClient: Sendable {
     ///
     /// - Parameter timeout: How long the whole may take; default 10 seconds.
     /// - Returns: What was done, step by step.
-    /// - Throws: ``DemoError`` with the step that failed; `NIOConnectionError` where nobody listens.
+    /// - Throws: ``DemoError`` with the step that failed; `NIOConnectionError` if the connection is refused.
     public func run(
         host: String,
         port: Int,
@@ -70,7 +70,7 @@ public struct DemoClient: Sendable {
                 }
                 .connect(host: host, port: port).get()
         } catch {
-            // Where no handler was installed nobody else keeps the promise.
+            // Without a handler the promise must be completed here.
             promise.fail(error)
         }
         return try await promise.futureResult.get()
@@ -108,7 +108,7 @@ private final class DemoConversation: ClientOwner {
     func happened(_ action: ClientSession.Action) {
         switch action {
         case .offered(let features): login(features)
-        case .authenticated: note("login", "\(mechanism), and the server has proven itself")
+        case .authenticated: note("login", "\(mechanism), server signature verified")
         case .bound(let jid, _):
             note("bind", jid.description)
             let script = DemoScript(jid)
@@ -116,7 +116,7 @@ private final class DemoConversation: ClientOwner {
             connection?.send(script.opening)
         case .element(let element): take(element)
         case .ended:
-            note("close", "the server has ended its stream too")
+            note("close", "the server closed its stream too")
             settle(.success(steps))
         case .failed(let fault): settle(.failure(DemoError(step: fault.step.rawValue, reason: fault.reason)))
         case .send, .beginTLS, .announced: break
@@ -127,7 +127,7 @@ private final class DemoConversation: ClientOwner {
         guard let connection else { return }
         note("stream", "\(connection.session.account.domain) offers \(features.mechanisms.joined(separator: ", "))")
         guard let choice = LoginChoice.strongest(of: features, on: connection.session.channel) else {
-            return settle(.failure(DemoError(step: "login", reason: "SCRAM is not offered")))
+            return settle(.failure(DemoError(step: "login", reason: "the server does not offer SCRAM")))
         }
         mechanism = choice.mechanism
         connection.session.authenticate(choice, password: password, nonce: nonce)
@@ -153,7 +153,7 @@ private final class DemoConversation: ClientOwner {
     func closed() {}
 
     func tlsOpened(_ parameters: TLSParameters) -> Bool {
-        note("tls", "\(parameters.version), certificate issued by \(parameters.certificate?.issuer ?? "nobody")")
+        note("tls", "\(parameters.version), certificate issued by \(parameters.certificate?.issuer ?? "unknown")")
         return true
     }
 

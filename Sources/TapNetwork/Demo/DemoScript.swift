@@ -39,7 +39,7 @@ struct DemoScript {
     /// What to send first.
     var opening: [UInt8] { Self.request("get", id: "roster") { $0.element("query", .roster) } }
 
-    /// What came of the step that was due, and what to send next; nothing to send is the end of the script. Nil where
+    /// What came of the step that was due, and what to send next; nothing to send is the end of the script. Nil if
     /// the element is of no concern.
     mutating func take(_ element: Element) throws(DemoError) -> (title: String, detail: String, next: [UInt8]?)? {
         let title = awaited.rawValue
@@ -51,27 +51,27 @@ struct DemoScript {
             }
             awaited = .ping
             return (
-                title, "available, and seen to be",
+                title, "available, and received back",
                 Self.request("get", id: "ping", to: jid.domain) { $0.element("ping", .ping) }
             )
         case .message:
             guard element.matches("message", .client) else { return nil }
             guard element.childText("body", .client) == Self.text else {
-                throw DemoError(step: title, reason: "it came back as another")
+                throw DemoError(step: title, reason: "the echo differs from what was sent")
             }
-            return (title, "“\(Self.text)” has come back to its sender", nil)
+            return (title, "“\(Self.text)” received back by its sender", nil)
         case .roster, .ping:
             guard element.matches("iq", .client), element.attribute("id") == title else { return nil }
             guard element.attribute("type") == "result" else {
                 let condition = element.child("error", .client)?.firstChild?.name ?? "no"
-                throw DemoError(step: title, reason: "the server says \(condition)")
+                throw DemoError(step: title, reason: "the server answered \(condition)")
             }
             return (title, detail(of: element), goOn())
         }
     }
 
     private func detail(of answer: Element) -> String {
-        guard awaited == .roster else { return "the server has answered" }
+        guard awaited == .roster else { return "the server answered" }
         let items = answer.child("query", .roster)?.children("item", .roster) ?? []
         return "\(items.count) contacts: \(items.compactMap { $0.attribute("jid") }.joined(separator: ", "))"
     }

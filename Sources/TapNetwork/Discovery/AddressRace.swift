@@ -11,7 +11,7 @@ final class AddressRace {
         let address: SocketAddress
         /// Nanoseconds it took.
         let duration: Int64
-        /// Why it failed; nil where it is the one that counts.
+        /// Why it failed; nil if it won.
         let error: (any Error)?
     }
 
@@ -28,7 +28,7 @@ final class AddressRace {
 
     /// - Parameters:
     ///   - timeout: how long each attempt may take.
-    ///   - told: called for each attempt that has ended before there was a connection, and for that connection.
+    ///   - told: Called for each attempt that ended before there was a connection, and for that connection.
     ///   - done: called once: with a leg that does not read yet, or with nothing.
     init(
         _ addresses: [SocketAddress],

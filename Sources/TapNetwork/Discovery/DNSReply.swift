@@ -56,7 +56,7 @@ struct DNSReply: Sendable, Hashable {
         }
     }
 
-    /// Reads one record; gives where the next begins.
+    /// Parses one record; returns the offset of the next.
     private mutating func readRecord(at start: Int) throws(Fault) -> Int {
         let offset = try skipName(at: start)
         let (type, kind) = (try number(at: offset), try number(at: offset + 2))
@@ -93,7 +93,7 @@ struct DNSReply: Sendable, Hashable {
 
     private func skipName(at start: Int) throws(Fault) -> Int { try name(at: start).end }
 
-    /// A name and where it ends in the reply; nil for the name where it is none that a host has. The root is empty.
+    /// A name and its end in the reply; nil if it is not a valid host name. The root is empty.
     private func name(at start: Int) throws(Fault) -> (name: String?, end: Int) {
         var name: [UInt8] = []
         var isHost = true

@@ -8,7 +8,7 @@ public enum DomainReport {
     /// - Parameters:
     ///   - domain: Whose servers are looked for.
     ///   - resolver: The name server that is asked; nil is those of this machine.
-    /// - Returns: Nothing in `fault` where there is an address to connect to.
+    /// - Returns: `fault` is nil if there is a usable address.
     public static func look(
         at domain: Upstream.Domain,
         resolver endpoint: Endpoint?
@@ -18,7 +18,7 @@ public enum DomainReport {
             server =
                 (try? SocketAddress(ipAddress: endpoint.host, port: endpoint.port))
                 ?? ListenerAddresses.resolve(endpoint).first
-            guard server != nil else { return ([], "the name server \(endpoint) is not known") }
+            guard server != nil else { return ([], "cannot resolve the DNS server \(endpoint)") }
         }
         return look(at: domain, ServiceResolver(server: server))
     }
@@ -41,7 +41,7 @@ public enum DomainReport {
         switch choice {
         case .servers(let found): (servers, isFromRecord) = (found, true)
         case .fallback: (servers, isFromRecord) = ([.fallback(of: domain.ascii)], false)
-        case .refused: return (steps, "the domain says that it has no service for clients")
+        case .refused: return (steps, "its SRV record says that it has no service for clients")
         case .failed(let fault): return (steps, fault.words)
         }
         var hasAddress = false
@@ -57,19 +57,19 @@ public enum DomainReport {
                         .addresses,
                         found.usable.isEmpty ? .none : .ok,
                         place,
-                        words.isEmpty ? "the name is not known" : words.joined(separator: ", ")
+                        words.isEmpty ? "no such name" : words.joined(separator: ", ")
                     )
                 )
             } catch {
                 steps.append(DiscoveryStep(.addresses, .failed, place, error.words))
             }
         }
-        return (steps, hasAddress ? nil : "no server of the domain has an address to connect to")
+        return (steps, hasAddress ? nil : "no server of the domain has a usable address")
     }
 }
 
 extension DiscoveryStep {
-    /// What the answer to a question for records is told as.
+    /// The text for the answer to an SRV query.
     static func records(
         _ service: ServiceRecord.Service,
         of domain: String,

@@ -3,9 +3,9 @@ internal import NIOCore
 
 /// Who is asked for names. Its methods block.
 protocol NameSource: Sendable {
-    /// The SRV records of a name; none where there is no such name, or it has no such records.
+    /// The SRV records of a name; empty if there is no such name or record.
     func servers(_ name: String) throws(LookupFault) -> [DNSReply.Server]
-    /// The addresses of a host in the order in which to try them, with this port; none where the name is not known.
+    /// The addresses of a host with this port, in the order to try them; empty if there is no such name.
     func addresses(_ host: String, port: Int) throws(LookupFault) -> [SocketAddress]
 }
 
@@ -47,7 +47,7 @@ struct NameServers: NameSource {
         return found
     }
 
-    /// The reply; nil where there is no such name, or no such record of it.
+    /// The reply; nil if there is no such name or record.
     private func ask(_ name: String, _ type: DNSReply.RecordType) throws(LookupFault) -> DNSReply? {
         var answer = [UInt8](repeating: 0, count: Self.mostReplyBytes)
         var fault: Int32 = 0
@@ -65,13 +65,13 @@ struct NameServers: NameSource {
         guard length >= 0 else {
             // h_errno: no such name, and no such record.
             if fault == 1 || fault == 4 { return nil }
-            let who = server?.endpoint.map { "the name server \($0)" } ?? "the name server"
-            throw LookupFault(words: fault == 2 ? "\(who) does not answer" : "\(who) answers with an error")
+            let who = server?.endpoint.map { "the DNS server \($0)" } ?? "the DNS server"
+            throw LookupFault(words: fault == 2 ? "\(who) does not answer" : "\(who) answered with an error")
         }
         do {
             return try DNSReply(Array(answer.prefix(Int(length))))
         } catch {
-            throw LookupFault(words: "the name server's reply cannot be read (\(error))")
+            throw LookupFault(words: "malformed reply from the DNS server (\(error))")
         }
     }
 }

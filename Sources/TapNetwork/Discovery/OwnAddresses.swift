@@ -1,7 +1,7 @@
 internal import NIOCore
 internal import Synchronization
 
-/// The addresses on which a proxy listens, once it does: where none of its own connections must go.
+/// The addresses on which the proxy listens: it must not connect to itself.
 final class OwnAddresses: Sendable {
     private let addresses = Mutex<[SocketAddress]>([])
 

@@ -13,8 +13,8 @@ struct DomainDialer: Sendable {
     /// The addresses on which this proxy listens.
     let own: OwnAddresses
 
-    /// The domain that a client has named; nil where it is none of those allowed. A client that names none can mean
-    /// only one where there is but one.
+    /// The domain that a client named; nil if it is not allowed. Without a name it is
+    /// the only domain, if there is only one.
     func domain(named name: String?) -> Upstream.Domain? {
         guard let name else { return domains.count == 1 ? domains[0] : nil }
         return domains.first { $0.matches(name) }
@@ -43,13 +43,13 @@ final class ServiceDiscovery {
         /// Any.
         case any
 
-        /// Why a server is of no use, as a clause for people; nil where it is.
+        /// Why a server is skipped, as a clause for people; nil if it is usable.
         func objection(to service: ServiceRecord.Service) -> String? {
             switch (self, service) {
-            case (.mirroring(true), .clear): "the client has begun with TLS, this server begins without"
-            case (.mirroring(false), .tls): "the client has begun without TLS, this server begins with it"
-            case (.chosen(true), .clear): "--server-tls direct wants a server that begins with TLS"
-            case (.chosen(false), .tls): "--server-tls off wants a server that begins without TLS"
+            case (.mirroring(true), .clear): "the client uses direct TLS, this server does not"
+            case (.mirroring(false), .tls): "the client does not use direct TLS, this server does"
+            case (.chosen(true), .clear): "--server-tls direct needs a server with direct TLS"
+            case (.chosen(false), .tls): "--server-tls off needs a server without direct TLS"
             default: nil
             }
         }
@@ -95,7 +95,7 @@ final class ServiceDiscovery {
         EventLoopFuture.whenAllSucceed(answers, on: eventLoop).assumeIsolated().whenComplete { [self] result in
             switch result {
             case .success(let answers) where answers.count == 2: choose(clear: answers[0], tls: answers[1])
-            case .success, .failure: fail("its records cannot be looked up")
+            case .success, .failure: fail("DNS look-up failed")
             }
         }
     }
@@ -119,7 +119,7 @@ final class ServiceDiscovery {
         case .servers(let servers):
             self.servers = servers.prefix(Self.mostServers)
             next()
-        case .refused: fail("it says that it has no service for clients", .notOffered)
+        case .refused: fail("its SRV record says that it has no service for clients", .notOffered)
         case .fallback: fallBack()
         case .failed(let fault): fail(fault.words, .lookupFailed)
         }
@@ -142,7 +142,7 @@ final class ServiceDiscovery {
     private func next() {
         guard !isCancelled else { return }
         guard let server = servers.popFirst() else {
-            let words = troubles.isEmpty ? "it has no server" : troubles.joined(separator: "; ")
+            let words = troubles.isEmpty ? "no server found" : troubles.joined(separator: "; ")
             return fail(words, Dialer.fault(among: faults))
         }
         let place = "\(server.target):\(server.port)"
@@ -178,7 +178,7 @@ final class ServiceDiscovery {
                 .addresses,
                 all.isEmpty ? .none : .ok,
                 server.target,
-                all.isEmpty ? "the name is not known" : all.compactMap(\.ipAddress).joined(separator: ", "),
+                all.isEmpty ? "no such name" : all.compactMap(\.ipAddress).joined(separator: ", "),
                 duration: duration,
                 isDetail: !all.isEmpty
             )
@@ -190,7 +190,7 @@ final class ServiceDiscovery {
         for (address, why) in found.refused { refuse(address, why) }
         let usable = found.usable.filter { address in
             guard dialer.own.accept(address) else { return true }
-            refuse(address, "this proxy listens there itself")
+            refuse(address, "this proxy itself listens there")
             return false
         }
         AddressRace(usable, on: eventLoop, timeout: dialer.timeout) { [self] attempt in

@@ -14,7 +14,7 @@ struct ServiceRecord: Sendable, Hashable {
     /// Among those of one priority: how much of the load is its share.
     var weight: UInt16
     var port: UInt16
-    /// The host's name without the last dot; empty where the record says that there is no such service (`.`).
+    /// The host's name without the last dot; empty if the record says that there is no such service (`.`).
     var target: String
 
     /// What stands for the records of a domain that has none: its own address and the usual port (RFC 6120 §3.2.2), where

@@ -20,7 +20,7 @@ struct TargetPolicy: Sendable {
         return (try? SocketAddress(ipAddress: literal, port: 0))?.isLoopback ?? false
     }
 
-    /// Why no connection is made to an address; nil where it may be.
+    /// Why connecting to an address is not allowed; nil if it is.
     func refusal(of address: SocketAddress, domain: String, isFromRecord: Bool) -> String? {
         var bytes = address.packedAddress
         // IPv4 in IPv6: mapped, and through the gateways of RFC 6052.
@@ -30,22 +30,23 @@ struct TargetPolicy: Sendable {
             bytes.removeFirst(12)
         }
         switch (bytes.count, bytes.first ?? 0) {
-        case (4, 0), (4, 224...): return "it is no address of a host"
-        case (4, 169) where bytes[1] == 254: return "it is an address of the link"
+        case (4, 0), (4, 224...): return "not a unicast address"
+        case (4, 169) where bytes[1] == 254: return "a link-local address"
         case (4, 127): return loopback(domain, isFromRecord)
         case (4, _): return nil
-        case (16, 0xFF): return "it is no address of a host"
-        case (16, 0xFE) where bytes[1] & 0xC0 == 0x80: return "it is an address of the link"
-        case (16, 0xFD) where bytes.starts(with: [0xFD, 0x00, 0x0E, 0xC2]): return "it is a metadata service's"
+        case (16, 0xFF): return "not a unicast address"
+        case (16, 0xFE) where bytes[1] & 0xC0 == 0x80: return "a link-local address"
+        case (16, 0xFD) where bytes.starts(with: [0xFD, 0x00, 0x0E, 0xC2]):
+            return "the address of a cloud metadata service"
         case (16, 0) where bytes.dropLast().allSatisfy { $0 == 0 }:
-            return bytes.last == 1 ? loopback(domain, isFromRecord) : "it is no address of a host"
+            return bytes.last == 1 ? loopback(domain, isFromRecord) : "not a unicast address"
         case (16, _): return nil
-        default: return "it is no IP address"
+        default: return "not an IP address"
         }
     }
 
     private func loopback(_ domain: String, _ isFromRecord: Bool) -> String? {
         guard isFromRecord, !allowsLoopback, !Self.isLocal(domain) else { return nil }
-        return "it is an address of this machine, to which records of \(domain) must not lead"
+        return "a loopback address, which DNS records of \(domain) must not contain"
     }
 }

@@ -59,14 +59,14 @@ struct IdentityFailure: Error {
 }
 
 extension Interception {
-    /// The folder of the authorities that sign; nil where none do, or they are in memory alone.
+    /// The folder of the CAs that sign; nil if there are none, or only in memory.
     var authorities: AuthorityFolder? {
         if case .minted(let minter) = identities { minter.folder } else { nil }
     }
 
     /// The certificate for a client, whose server has shown another one.
     ///
-    /// Given at once where it is at hand; a certificate that has to be made is made on NIO's thread pool.
+    /// Returned immediately if cached; otherwise issued on NIO's thread pool.
     ///
     /// - Parameters:
     ///   - name: What the server was verified for.
@@ -87,7 +87,7 @@ extension Interception {
             return eventLoop.makeFailedFuture(
                 IdentityFailure(
                     code: "certificate-differs",
-                    words: "--certificate is not the certificate that the server shows: the server's has SHA-256 "
+                    words: "--certificate is not the certificate that the server presents: the server's has SHA-256 "
                         + "\(server.fingerprintText), the file's \(own.fingerprintText)"
                 )
             )

@@ -67,7 +67,7 @@ extension SessionDriver {
                 leg,
                 .verbose,
                 code: "tls-truncated",
-                "the \(leg.name)'s connection ends without close_notify: what it sent last may be missing",
+                "the \(leg.name)'s connection ended without close_notify: its last data may be missing",
                 at: now
             )
         case .failed(let fault):
@@ -131,7 +131,7 @@ extension SessionDriver {
             if !sendsName { target.serverName = nil }
             try server.secure(observed(TLSEngine(interception.serverLeg, to: target)))
         } catch let error as JIDError {
-            let words = "no certificate can stand for the domain: \(error)"
+            let words = "cannot issue a certificate for the domain: \(error)"
             return negotiate(.notStarted(TLSFailure(code: "tls-failed", words, alert: .unrecognizedName)))
         } catch {
             return negotiate(.notStarted(TLSFailure(code: "tls-failed", "\(error)")))
@@ -213,7 +213,7 @@ extension SessionDriver {
                 .warn,
                 code: "tls-version-skew",
                 "\(ClientHello.name(ofVersion: client)) with the client and \(ClientHello.name(ofVersion: server)) with the "
-                    + "server: where the server signs the version (XEP-0515), the client has to abort the login",
+                    + "server: if the server signs the version (XEP-0515), the client must abort the login",
                 at: now
             )
         }

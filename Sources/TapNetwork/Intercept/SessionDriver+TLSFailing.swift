@@ -8,7 +8,7 @@ extension SessionDriver {
     /// Why there is no certificate for the client.
     func failure(for error: any Error) -> TLSFailure {
         guard let failure = error as? IdentityFailure else {
-            return TLSFailure(code: "no-certificate", "the client cannot be shown a certificate: \(error)")
+            return TLSFailure(code: "no-certificate", "no certificate for the client: \(error)")
         }
         if failure.isLimit, interception?.limitWarning.isFirst() == true {
             session.remarkTLS(
@@ -22,7 +22,7 @@ extension SessionDriver {
         }
         return TLSFailure(
             code: failure.code,
-            "the client cannot be shown a certificate: \(failure.words)",
+            "no certificate for the client: \(failure.words)",
             alert: failure.isForName ? .unrecognizedName : .internalError
         )
     }
@@ -59,12 +59,12 @@ extension SessionDriver {
         return failure
     }
 
-    /// How the upstream is named so that its certificate fits, as a further clause.
+    /// How to name the upstream so that its certificate matches, as a further clause.
     private func upstreamAdvice(_ names: CertificateNames) -> String {
         guard case .endpoint(let dialer) = route else { return "" }
         guard let host = names.hosts.lazy.filter({ !$0.hasPrefix("*") }).compactMap({ try? CertificateName($0) }).first
         else { return ", or use --upstream-domain DOMAIN instead of --upstream" }
-        return ", or name the upstream as its certificate does: --upstream \(host):\(dialer.endpoint.port)"
+        return ", or use the name in the upstream's certificate: --upstream \(host):\(dialer.endpoint.port)"
     }
 
     /// A client has refused what it was shown, or left when it saw that.
@@ -84,7 +84,7 @@ extension SessionDriver {
         }
         guard let authority = shown.authority else {
             failure.advice =
-                "that is the server's own certificate (--certificate): check the client's log for the reason"
+                "this is the server's own certificate (--certificate); check the client's log for the reason"
             failure.cause = fault.alertReceived == nil ? .clientGaveUp : .tlsAlertByClient
             failure.side = .client
             return
@@ -92,7 +92,7 @@ extension SessionDriver {
         let flag = interception?.authorities?.flag ?? ""
         var advice =
             "let the client trust the certificate authority for \(authority): 'xmpptap ca export --domain "
-            + "\(authority)\(flag)' prints it and says how for each client"
+            + "\(authority)\(flag)' prints it with instructions for each client"
         if !isNamed {
             advice +=
                 "; if it expects a name that the certificate lacks, let it \(negotiation.naming), or use a --ca-dir with an "
@@ -109,8 +109,8 @@ extension SessionDriver {
             failure.advice =
                 advice
                 + "; Android apps accept a user-installed authority only if they opt in; on iOS, enable full trust for it; a "
-                + "client that pins certificates, or asks DANE or POSH, needs the server's own by --certificate and --key, or "
-                + "--tls passthrough"
+                + "client with certificate pinning, DANE or POSH needs the server's own certificate (--certificate, --key) "
+                + "or --tls passthrough"
         }
     }
 }

@@ -9,7 +9,7 @@ struct Dialer: Sendable {
     let endpoint: Endpoint
     /// How long a connection may take.
     let timeout: TimeAmount
-    /// The address, where the endpoint names one; else names are looked up each time.
+    /// The address, if the endpoint has one; otherwise the name is resolved for each connection.
     private let address: SocketAddress?
 
     init(_ endpoint: Endpoint, timeout: TimeAmount) {
@@ -38,7 +38,7 @@ struct Dialer: Sendable {
     private func reason(_ error: NIOConnectionError) -> String {
         guard !error.connectionErrors.isEmpty else {
             guard error.dnsAError == nil, error.dnsAAAAError == nil else {
-                return "the name \"\(endpoint.host)\" is not known"
+                return "cannot resolve \"\(endpoint.host)\""
             }
             return Self.reason(ChannelError.connectTimeout(timeout), timeout: timeout)
         }
@@ -48,7 +48,7 @@ struct Dialer: Sendable {
             .joined(separator: ", ")
     }
 
-    /// The same for whoever judges the failure: of several addresses the one that tells most.
+    /// The error for the diagnosis: with several addresses the most specific one.
     static func fault(of error: any Error) -> ConnectionFault {
         switch error {
         case let error as NIOConnectionError:

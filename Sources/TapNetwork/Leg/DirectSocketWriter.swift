@@ -8,7 +8,7 @@ internal import NIOCore
 struct DirectSocketWriter {
     private let descriptor: NIOBSDSocket.Handle
 
-    /// The socket of a channel; nil where it has none, or is closed.
+    /// The socket of a channel; nil if it has none, or is closed.
     init?(_ channel: any Channel) {
         let found = try? channel.pipeline.syncOperations
             .withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) { $0 }

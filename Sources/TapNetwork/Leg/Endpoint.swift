@@ -5,7 +5,7 @@ internal import TapRecord
 public struct Endpoint: Sendable, Hashable {
     /// A name or an IP address; an IPv6 address without its brackets.
     public var host: String
-    /// The TCP port. 0 where the system is to choose.
+    /// The TCP port; 0 lets the system choose.
     public var port: Int
 
     /// An endpoint of these parts, which are not checked.
@@ -55,7 +55,7 @@ public struct Endpoint: Sendable, Hashable {
         host.lowercased() == "localhost" || (try? SocketAddress(ipAddress: host, port: port))?.isLoopback == true
     }
 
-    /// A port in digits alone; nil where it is none.
+    /// A port in digits alone; nil if it is none.
     static func port(_ text: Substring, allowsZero: Bool) -> Int? {
         guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let port = UInt16(text),
             allowsZero || port > 0
@@ -103,7 +103,7 @@ public struct EndpointError: Error, Sendable, Hashable {
         case openBracket
         /// A URL.
         case url
-        /// A domain whose server is to be looked up, where one server is asked for.
+        /// A `domain:` where a server's address is expected.
         case domain
         /// What stands for a domain is none; words for people.
         case badDomain(String)
@@ -123,20 +123,21 @@ extension EndpointError: CustomStringConvertible {
         case .empty: "the address is empty; write HOST:PORT, as in localhost:5222"
         case .missingUpstream: "\(shown) has no address after \"=\"; write PORT=HOST:PORT, as in 15222=localhost:5222"
         case .missingPort: "\(shown) has no port; write HOST:PORT, as in localhost:5222"
-        case .missingListenPort: "\(shown) is no port; write a port, as in 15222, or HOST:PORT, as in 127.0.0.1:15222"
+        case .missingListenPort:
+            "\(shown) is not a port; write a port, as in 15222, or HOST:PORT, as in 127.0.0.1:15222"
         case .badPort(let port, let allowsZero):
             "\(shown) has the port \"\(Self.escape(port))\"; a port is a number from \(allowsZero ? 0 : 1) to 65535"
         case .missingHost: "\(shown) has no host; write HOST:PORT, as in localhost:5222"
         case .badHost(let host):
-            "\(shown) has the host \"\(Self.escape(host))\", which is neither a name nor an address; write HOST:PORT"
-        case .bareIPv6: "\(shown) holds an IPv6 address; write it in brackets, as in [::1]:5222"
+            "\(shown) has the host \"\(Self.escape(host))\", which is neither a host name nor an address; write HOST:PORT"
+        case .bareIPv6: "\(shown) is an IPv6 address; write it in brackets, as in [::1]:5222"
         case .badIPv6(let host):
-            "\(shown) has \"\(Self.escape(host))\" in brackets, which is no IPv6 address; write [v6]:PORT, as in [::1]:5222"
-        case .openBracket: "\(shown) opens a bracket and does not close it; write [v6]:PORT, as in [::1]:5222"
+            "\(shown) has \"\(Self.escape(host))\" in brackets, which is not an IPv6 address; write [v6]:PORT, as in [::1]:5222"
+        case .openBracket: "\(shown) has no closing bracket; write [v6]:PORT, as in [::1]:5222"
         case .url: "\(shown) is a URL; write HOST:PORT, as in localhost:5222"
         case .domain: "\(shown) names a domain; write HOST:PORT, or the domain alone with --upstream-domain"
         case .badDomain(let reason):
-            "\(shown) is no domain: \(Self.escape(reason)); write the part of a JID behind \"@\", as in example.org"
+            "\(shown) is not a domain: \(Self.escape(reason)); write the part of a JID after \"@\", as in example.org"
         }
     }
 

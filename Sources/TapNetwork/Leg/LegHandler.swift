@@ -4,7 +4,7 @@ internal import TapCore
 internal import TapRecord
 internal import TapSecurity
 
-/// One connection of a session: what NIO tells of it goes to the session's driver, what the driver wants goes out.
+/// One connection of a session: passes NIO's events to the session's driver, and the driver's output to NIO.
 ///
 /// The only handler of its channel, but for one of TLS. Holds the driver while it is in the channel's pipeline, that is
 /// until the channel is closed. All methods may be called in any state and from inside any of the driver's; what makes
@@ -40,14 +40,14 @@ final class LegHandler: ChannelInboundHandler {
     /// All has been written, and the peer knows by a FIN that no more will come.
     private(set) var isOutputOver = false
 
-    /// TLS on this connection, where it is ended here.
+    /// TLS on this connection, if it is intercepted.
     private(set) var tls: TLSHandler?
 
     private var driver: SessionDriver?
     private var context: ChannelHandlerContext?
     private var closeMode = CloseMode.none
     private var isReading = false
-    /// The way past the channel, where there is one.
+    /// Writes past the channel, if possible.
     private var socket: DirectSocketWriter?
     /// What is to be sent past the channel with the next flush; only while nothing is in its queue.
     private var unflushed: ByteBuffer?
@@ -68,10 +68,10 @@ final class LegHandler: ChannelInboundHandler {
 
     /// Whether there is a connection.
     var isOpen: Bool { context != nil }
-    /// Whether more may be written without waiting; so too where there is no connection that could make anyone wait.
+    /// Whether more may be written without waiting; true without a connection.
     private(set) var isWritable = true
 
-    /// Adds this handler to a channel, on its event loop, and tells the driver from then on.
+    /// Adds this handler to a channel, on its event loop.
     func join(_ channel: any Channel, _ driver: SessionDriver) throws {
         try channel.pipeline.syncOperations.addHandler(self)
         socket = DirectSocketWriter(channel)
@@ -221,7 +221,7 @@ final class LegHandler: ChannelInboundHandler {
         guard let context, !isClosing else { return }
         if closeMode == .reset { return close() }
         isOutputOver = true
-        // NIO closes the whole where the peer's FIN has come.
+        // NIO closes both directions if the peer's FIN has arrived.
         context.close(mode: .output, promise: nil)
     }
 

@@ -6,7 +6,7 @@ internal import NIOPosix
 struct LocalName: Sendable {
     private static let hosts = (v4: "127.0.0.1", v6: "::1")
 
-    /// Nil where the name is not one of this machine. A dot at the end makes no difference.
+    /// Nil if the name is not local. A dot at the end makes no difference.
     init?(_ name: String) {
         var name = name.lowercased()[...]
         if name.hasSuffix(".") { name = name.dropLast() }

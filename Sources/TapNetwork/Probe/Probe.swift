@@ -5,7 +5,7 @@ internal import TapSecurity
 internal import XMPPCore
 
 /// Asks a server itself, as a client would: finds it, begins TLS, looks at its certificate and at what it offers, logs in
-/// and binds, enables stream management and pings. It sends no presence and writes to nobody.
+/// and binds, enables stream management and pings. It sends no presence and no messages.
 public struct Probe: Sendable {
     /// What is probed, and how.
     public let plan: ProbePlan
@@ -41,7 +41,7 @@ public struct Probe: Sendable {
     /// - Parameters:
     ///   - group: It runs on one of its loops.
     ///   - tell: Told each step as soon as it is made, on that loop.
-    /// - Throws: ``TLSContextError`` where the trusted certificates cannot be read, ``EndpointError`` and ``JIDError``
+    /// - Throws: ``TLSContextError`` if the trusted certificates cannot be read, ``EndpointError`` and ``JIDError``
     ///   where the account's domain is none, ``ProbeError`` where the name server to be asked is not known, and what the
     ///   cryptographic library reports.
     public func report(
@@ -59,7 +59,7 @@ public struct Probe: Sendable {
             let address =
                 (try? SocketAddress(ipAddress: endpoint.host, port: endpoint.port))
                 ?? ListenerAddresses.resolve(endpoint).first
-            guard let address else { throw ProbeError(description: "the name server \(endpoint) is not known") }
+            guard let address else { throw ProbeError(description: "cannot resolve the DNS server \(endpoint)") }
             return address
         }
         let loop = group.next()

@@ -22,17 +22,17 @@ extension ProbeDriver {
             return leave()
         }
         if report.tls?.overlooked.isEmpty == false {
-            report.add(.login, .skipped, ["the password is not sent to a server whose certificate is refused"])
+            report.add(.login, .skipped, ["password not sent: the server's certificate is not trusted"])
             return leave()
         }
         let choice = LoginChoice.strongest(of: features, on: channel)
         guard report.tls != nil || isLoopback else {
-            report.add(.login, .skipped, ["nothing of the password is sent without TLS"])
+            report.add(.login, .skipped, ["password not sent: no TLS"])
             blameMissingTLS()
             return leave()
         }
         guard let choice else {
-            let words = "none of the mechanisms offered can be used: \(features.allMechanisms.joined(separator: ", "))"
+            let words = "no supported mechanism offered: \(features.allMechanisms.joined(separator: ", "))"
             report.add(.login, .failed, [words])
             watch.blame(.noCommonMechanism, at: .mechanism, words, side: .server)
             return leave()
@@ -43,7 +43,7 @@ extension ProbeDriver {
     }
 
     private func blameMissingTLS() {
-        watch.blame(.tlsNotOffered, at: .startTLS, "the server offers no TLS")
+        watch.blame(.tlsNotOffered, at: .startTLS, "the server does not offer TLS")
     }
 
     func authenticated() {

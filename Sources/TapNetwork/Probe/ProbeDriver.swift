@@ -154,7 +154,7 @@ final class ProbeDriver: ClientOwner {
             try channel.pipeline.syncOperations.addHandler(connection)
             try channel.syncOptions?.setOption(.autoRead, value: true)
         } catch {
-            fail(.stream, "the connection was closed at once")
+            fail(.stream, "the connection was closed immediately")
             settle(by: .server)
         }
     }
@@ -175,7 +175,7 @@ final class ProbeDriver: ClientOwner {
         report.tls = parameters
         var words = "\(parameters.version), \(parameters.suite)"
         if let name = parameters.applicationProtocol { words += ", ALPN \(name)" }
-        if report.isDirect { words += ", from the first byte on" }
+        if report.isDirect { words += ", direct TLS" }
         report.add(.tls, .ok, [words], took: elapsed(), parameters.details)
         report.noteCertificate(parameters, at: watch.now.time)
         if let fault = parameters.overlooked.first {
@@ -183,7 +183,7 @@ final class ProbeDriver: ClientOwner {
             watch.blame(
                 LoginCause(certificateFault: fault.name),
                 at: .tls,
-                "the server's certificate is refused: \(words)"
+                "the server's certificate is not trusted: \(words)"
             )
         }
         stepBegan = watch.now

@@ -32,7 +32,7 @@ public struct ProbeGrade: Sendable, Hashable {
 
     /// What is graded.
     public let subject: Subject
-    /// The grade; nil where it cannot be told from what was seen.
+    /// The grade; nil if unknown.
     public let letter: Letter?
     /// Why, as a clause for people.
     public let reason: String
@@ -48,7 +48,7 @@ public struct ProbeGrade: Sendable, Hashable {
 }
 
 extension ProbeReport {
-    /// The grades of what was reached, in the order of the subjects; none where the server was not.
+    /// The grades, in the order of the subjects; empty if no server was reached.
     public var grades: [ProbeGrade] {
         guard isOfferSeen else { return [] }
         return ProbeGrade.Subject.allCases.compactMap { subject in
@@ -65,7 +65,7 @@ extension ProbeReport {
         }
     }
 
-    /// The worst of the grades: a chain is as strong as its weakest link. Nil where there are none.
+    /// The worst of the grades: a chain is as strong as its weakest link. Nil if there are none.
     public var grade: ProbeGrade.Letter? { grades.compactMap(\.letter).max() }
 
     // MARK: TLS
@@ -75,7 +75,7 @@ extension ProbeReport {
             ProbeGrade(.tlsVersion, letter, reason, rule)
         }
         guard let tls, let version = tls.versionNumber else {
-            return grade(.f, "there is no TLS: everybody on the way reads along", "RFC 6120 §13.8.1")
+            return grade(.f, "no TLS: anyone on the path can read the session", "RFC 6120 §13.8.1")
         }
         switch version {
         case .tls13: return grade(.a, "TLS 1.3", "RFC 8446")
@@ -84,7 +84,7 @@ extension ProbeReport {
             guard !tls.suite.hasPrefix("TLS_RSA_") else {
                 return grade(.c, "TLS 1.2 with \(tls.suite): no forward secrecy", "RFC 9325 §4.1")
             }
-            return grade(.b, "TLS 1.2; TLS 1.3 is not spoken", "RFC 9325 §3.1.1")
+            return grade(.b, "TLS 1.2; TLS 1.3 is not supported", "RFC 9325 §3.1.1")
         case .tls10, .tls11: return grade(.f, "\(version) is obsolete and must not be used", "RFC 8996")
         }
     }
@@ -102,27 +102,27 @@ extension ProbeReport {
             let words = days < 1 ? "today" : "in \(days) day\(days == 1 ? "" : "s")"
             return grade(.c, "expires \(words): renew it now", "RFC 5280 §4.1.2.5")
         }
-        return grade(.a, "for \(account.domain), from an issuer that is trusted, \(days) days left", "RFC 6120 §13.7.2")
+        return grade(.a, "for \(account.domain), issuer trusted, \(days) days left", "RFC 6120 §13.7.2")
     }
 
     private var requiredTLSGrade: ProbeGrade {
         func grade(_ letter: ProbeGrade.Letter, _ reason: String) -> ProbeGrade {
             ProbeGrade(.requiredTLS, letter, reason, "RFC 6120 §5.3.1")
         }
-        guard let clearFeatures else { return grade(.a, "TLS begins with the first byte") }
+        guard let clearFeatures else { return grade(.a, "direct TLS") }
         let mechanisms = clearFeatures.allMechanisms
         switch clearFeatures.startTLS {
         case .absent:
-            let shows = mechanisms.contains("PLAIN") ? ", and takes passwords in clear" : ""
+            let shows = mechanisms.contains("PLAIN") ? ", and PLAIN is offered without TLS" : ""
             return grade(.f, "STARTTLS is not offered\(shows)")
         case .required where mechanisms.isEmpty:
-            return grade(.a, "STARTTLS is required, nothing goes before it")
-        case .required: return grade(.b, "STARTTLS is required, yet mechanisms stand beside it")
+            return grade(.a, "STARTTLS is required before any other feature")
+        case .required: return grade(.b, "STARTTLS is required, but mechanisms are offered beside it")
         case .optional where mechanisms.contains("PLAIN"):
-            return grade(.f, "STARTTLS is optional, and PLAIN is offered in clear")
+            return grade(.f, "STARTTLS is optional, and PLAIN is offered without TLS")
         case .optional where mechanisms.isEmpty:
-            return grade(.b, "STARTTLS is not marked as required, though it is")
-        case .optional: return grade(.c, "STARTTLS is optional: a login in clear is possible")
+            return grade(.b, "STARTTLS is required but not marked as required")
+        case .optional: return grade(.c, "STARTTLS is optional: a login without TLS is possible")
         }
     }
 
@@ -130,14 +130,16 @@ extension ProbeReport {
         func grade(_ letter: ProbeGrade.Letter?, _ reason: String) -> ProbeGrade {
             ProbeGrade(.directTLS, letter, reason, "XEP-0368 §3")
         }
-        if isDirect { return grade(.a, "spoken here\(tls?.applicationProtocol.map { ", with ALPN \($0)" } ?? "")") }
+        if isDirect {
+            return grade(.a, "supported on this port\(tls?.applicationProtocol.map { ", with ALPN \($0)" } ?? "")")
+        }
         switch directService {
         case .announced where isAlternativeSound == false:
-            return grade(.f, "announced, and broken: clients that take it are locked out")
-        case .announced(let servers): return grade(.a, "announced: \(servers)")
+            return grade(.f, "announced in DNS, but broken: clients that use it cannot connect")
+        case .announced(let servers): return grade(.a, "announced in DNS: \(servers)")
         case .none, .refused:
-            return grade(.b, "no _xmpps-client records: every login begins in clear")
-        case .unasked, .unknown: return grade(nil, "not known: no records were asked for")
+            return grade(.b, "no _xmpps-client records: every login starts without TLS")
+        case .unasked, .unknown: return grade(nil, "unknown: no DNS records were queried")
         }
     }
 
@@ -152,26 +154,26 @@ extension ProbeReport {
         let strong = mechanisms.filter { $0.hasPrefix("SCRAM-SHA-256") || $0.hasPrefix("SCRAM-SHA-512") }
         let obsolete = mechanisms.filter { $0 == "DIGEST-MD5" || $0 == "CRAM-MD5" }
         if !obsolete.isEmpty, !mechanisms.contains(where: { $0.hasPrefix("SCRAM-") }) {
-            return grade(.c, "\(obsolete.joined(separator: ", ")) is obsolete, and SCRAM is not offered", "RFC 6331")
+            return grade(.c, "\(obsolete.joined(separator: ", ")) is obsolete; SCRAM is not offered", "RFC 6331")
         }
         if !strong.isEmpty {
             guard obsolete.isEmpty else {
                 return grade(.b, "SCRAM with SHA-2, and the obsolete \(obsolete.joined(separator: ", "))", "RFC 6331")
             }
-            return grade(.a, "SCRAM with SHA-2: the password is never shown", "RFC 7677")
+            return grade(.a, "SCRAM with SHA-2: the password is never revealed", "RFC 7677")
         }
         if mechanisms.contains(where: { $0.hasPrefix("SCRAM-SHA-1") }) {
-            return grade(.b, "SCRAM, but with SHA-1 alone", "RFC 7677")
+            return grade(.b, "SCRAM, but only with SHA-1", "RFC 7677")
         }
         if mechanisms.contains("PLAIN") {
             let place = tls == nil ? "without TLS" : "inside TLS"
             return grade(
                 tls == nil ? .f : .c,
-                "PLAIN alone: the server is shown the password, \(place)",
+                "only PLAIN: the server receives the password, \(place)",
                 "RFC 6120 §13.8.1"
             )
         }
-        return grade(.f, "no mechanism for a password is offered", "RFC 6120 §13.8.1")
+        return grade(.f, "no password mechanism is offered", "RFC 6120 §13.8.1")
     }
 
     private var channelBindingGrade: ProbeGrade? {
@@ -185,16 +187,19 @@ extension ProbeReport {
             let common = types.filter(bindings.contains)
             guard !common.isEmpty else {
                 let list = types.joined(separator: ", ")
-                return grade(.c, "offered as \(list.isEmpty ? "nothing" : list), none of which \(tls.version) has here")
+                return grade(
+                    .c,
+                    "offered as \(list.isEmpty ? "nothing" : list), none of which is available on \(tls.version)"
+                )
             }
-            return grade(.a, "\(common.joined(separator: ", ")): whoever stands between is found out")
+            return grade(.a, "\(common.joined(separator: ", ")): detects a man in the middle")
         case (true, nil) where tls.versionNumber == .tls13:
-            return grade(.c, "-PLUS is offered and no list of types: on TLS 1.3 clients have to guess, or leave it")
-        case (true, nil): return grade(.b, "-PLUS is offered without a list of types: tls-unique, by custom")
+            return grade(.c, "-PLUS without a list of types: on TLS 1.3 clients must guess, or do without")
+        case (true, nil): return grade(.b, "-PLUS without a list of types: tls-unique by convention")
         case (false, .some(let types)) where !types.isEmpty:
-            return grade(.c, "types are listed, and no -PLUS mechanism to use them")
+            return grade(.c, "types are listed, but no -PLUS mechanism is offered")
         case (false, _):
-            return grade(.b, "not offered: who has a certificate for the domain can stand between unseen")
+            return grade(.b, "not offered: a man in the middle with a certificate for the domain is not detected")
         }
     }
 
@@ -205,11 +210,11 @@ extension ProbeReport {
         }
         switch mechanismSignature {
         case .genuine:
-            let version = versionSignature == .genuine ? ", and so is the version of TLS (XEP-0515)" : ""
+            let version = versionSignature == .genuine ? ", and so is the TLS version (XEP-0515)" : ""
             return grade(.a, "mechanisms are signed\(version)")
-        case .altered: return grade(.f, "the list of mechanisms is not the one that the server signs")
-        case .absent: return grade(.b, "mechanisms are not signed: they can be cut short unseen")
-        case nil: return grade(nil, "not known before a login")
+        case .altered: return grade(.f, "the list of mechanisms differs from the signed one")
+        case .absent: return grade(.b, "mechanisms are not signed: removed mechanisms are not detected")
+        case nil: return grade(nil, "unknown without a login")
         }
     }
 
@@ -219,9 +224,10 @@ extension ProbeReport {
         }
         switch streamManagement {
         case .enabled(isResumable: true, _): return grade(.a, "sessions survive a lost connection")
-        case .enabled(isResumable: false, _): return grade(.b, "stanzas are acknowledged, sessions cannot be resumed")
-        case .refused(let condition): return grade(.c, "offered and refused (\(condition))")
-        case .notOffered: return grade(.c, "not offered: what is sent into a dead connection is lost")
+        case .enabled(isResumable: false, _):
+            return grade(.b, "stanzas are acknowledged, but sessions cannot be resumed")
+        case .refused(let condition): return grade(.c, "offered, but refused (\(condition))")
+        case .notOffered: return grade(.c, "not offered: stanzas sent on a dead connection are lost")
         case nil: return nil
         }
     }

@@ -5,7 +5,7 @@ public import XMPPCore
 
 /// What is to be probed, and how.
 public struct ProbePlan: Sendable {
-    /// Whose server it is, a bare address; logged in to where there is a ``password``.
+    /// The account to check, a bare JID; the probe logs in if there is a ``password``.
     public var account: JID
     /// Its password in clear; nil looks at what the server offers, and goes no further.
     public var password: String?
@@ -15,7 +15,7 @@ public struct ProbePlan: Sendable {
     public var resolver: Endpoint?
     /// TLS from the first byte on, and no STARTTLS. Default: what the domain's records say; STARTTLS with ``via``.
     public var isDirect = false
-    /// Whether the login is bound to the connection where both ends can; default yes.
+    /// Whether to use channel binding if both sides support it; default yes.
     public var bindsChannel = true
     /// How TLS is spoken. A certificate that is refused never gets the password, but is looked at all the same.
     public var tls = ServerLegTLS()

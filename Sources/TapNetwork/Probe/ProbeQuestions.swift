@@ -15,7 +15,7 @@ struct ProbeQuestions {
     var isManaged = false
     /// What the server calls itself.
     var name = ""
-    /// How many features it tells of.
+    /// The number of its features.
     var features: Int?
 }
 
@@ -83,19 +83,19 @@ extension ProbeDriver {
             let isResumable = ["true", "1"].contains(element.attribute("resume") ?? "")
             let seconds = element.attribute("max").flatMap { Int($0) }
             report.streamManagement = .enabled(isResumable: isResumable, seconds: seconds)
-            var words = isResumable ? "resumable" : "enabled, and a session cannot be resumed"
+            var words = isResumable ? "resumable" : "enabled, not resumable"
             if isResumable, let seconds { words += " for \(Self.span(seconds))" }
             var details: Attributes = ["resumable": .boolean(isResumable)]
             if let seconds { details["max"] = .integer(Int64(seconds)) }
             if let location = element.attribute("location") {
-                words += ", best at \(location)"
+                words += ", preferred address \(location)"
                 details["location"] = .string(location)
             }
             report.add(.streamManagement, isResumable ? .ok : .note, [words], took: elapsed(), details)
         } else {
             let condition = element.firstChild { $0.namespace == .stanzaErrors }?.name ?? "no reason"
             report.streamManagement = .refused(condition)
-            report.add(.streamManagement, .note, ["offered, and refused: \(condition)"], took: elapsed())
+            report.add(.streamManagement, .note, ["offered, but refused: \(condition)"], took: elapsed())
         }
         next(.ping)
     }
@@ -103,7 +103,7 @@ extension ProbeDriver {
     private func takePing(_ isResult: Bool) {
         let duration = elapsed()
         // An error comes back as quickly.
-        let words = isResult ? "answered" : "answered by an error: XEP-0199 is not supported"
+        let words = isResult ? "answered" : "answered with an error: XEP-0199 is not supported"
         report.add(.ping, isResult ? .ok : .note, [words], took: duration, ["answered": .boolean(isResult)])
         next(.disco)
     }

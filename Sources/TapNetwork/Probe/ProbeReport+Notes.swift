@@ -16,12 +16,12 @@ extension ProbeReport {
         let print = certificate.fingerprintText
         let middle = print.index(print.startIndex, offsetBy: min(48, print.count))
         var lines = [
-            "for \(names.isEmpty ? "nobody" : shown + rest)", "issued by \(issuer)",
+            "for \(names.isEmpty ? "no name" : shown + rest)", "issued by \(issuer)",
             "\(certificate.key), valid until \(certificate.notAfter.text.prefix(10)), \(Self.left(days))",
             "SHA-256 \(print[..<middle])", "        \(print[middle...])",
         ]
         let faults = parameters.overlooked.map(\.words)
-        if !faults.isEmpty { lines = ["refused: \(faults.joined(separator: "; "))"] + lines }
+        if !faults.isEmpty { lines = ["not trusted: \(faults.joined(separator: "; "))"] + lines }
         var details = certificate.details
         details["days_left"] = .integer(Int64(days))
         if !faults.isEmpty { details["faults"] = .strings(parameters.overlooked.map(\.name)) }
@@ -45,7 +45,7 @@ extension ProbeReport {
     mutating func noteOffer(_ features: StreamFeatures, took duration: Int64) {
         isOfferSeen = true
         if tls == nil {
-            add(.startTLS, .failed, ["the server offers no TLS: what follows is in clear"])
+            add(.startTLS, .failed, ["the server does not offer TLS: the session continues in clear text"])
         }
         var lines: [String] = []
         var details: Attributes = [:]
@@ -64,7 +64,7 @@ extension ProbeReport {
             lines.append("channel binding: \(types.isEmpty ? "none" : types.joined(separator: " "))")
             details["bindings"] = .strings(types)
         }
-        if features.offersRegistration { lines.append("registration of accounts is offered") }
+        if features.offersRegistration { lines.append("offers account registration") }
         details["own_bindings"] = .strings(bindings)
         if lines.isEmpty { lines = ["no mechanism"] }
         add(.offer, features.allMechanisms.isEmpty ? .failed : .ok, lines, took: duration, details)
@@ -76,18 +76,18 @@ extension ProbeReport {
         let place = sight.address.map { "\(kind) at \($0)" } ?? kind
         guard let parameters = sight.parameters else {
             isAlternativeSound = false
-            let why = sight.trouble ?? "TLS does not begin"
+            let why = sight.trouble ?? "TLS failed"
             return add(.alternative, .failed, ["\(place): \(why)"], took: sight.duration)
         }
         var words = "\(place): \(parameters.version)"
         let isSame = parameters.certificate?.fingerprint == tls?.certificate?.fingerprint
-        words += isSame ? ", the same certificate" : ", another certificate"
+        words += isSame ? ", same certificate" : ", different certificate"
         if !isSame, let certificate = parameters.certificate {
             words +=
                 ", valid until \(certificate.notAfter.text.prefix(10)), \(Self.left(certificate.daysLeft(at: began)))"
         }
         let faults = parameters.overlooked.map(\.words)
-        if !faults.isEmpty, !isSame { words += "; refused: \(faults.joined(separator: "; "))" }
+        if !faults.isEmpty, !isSame { words += "; not trusted: \(faults.joined(separator: "; "))" }
         isAlternativeSound = faults.isEmpty
         add(.alternative, faults.isEmpty ? .ok : .failed, [words], took: sight.duration, parameters.details)
     }
@@ -99,7 +99,7 @@ extension ProbeReport {
     ) {
         let isSCRAM = choice.mechanism.hasPrefix("SCRAM")
         var lines = [
-            "\(choice.words)\(isSCRAM ? "; both sides have proven that they know the password" : "; the server was shown the password")"
+            "\(choice.words)\(isSCRAM ? "; both sides proved that they know the password" : "; the server received the password")"
         ]
         if let remark = choice.remark { lines.append(remark) }
         var details: Attributes = ["mechanism": .string(choice.mechanism)]
@@ -109,9 +109,9 @@ extension ProbeReport {
         guard let signatures, isSCRAM else { return }
         var signed: [String] = []
         if signatures.mechanisms == .genuine { signed.append("the list of mechanisms (XEP-0474)") }
-        if signatures.version == .genuine { signed.append("the version of TLS (XEP-0515)") }
+        if signatures.version == .genuine { signed.append("the TLS version (XEP-0515)") }
         guard !signed.isEmpty else { return }
-        add(.downgrade, .ok, ["the server signs \(signed.joined(separator: " and ")), as it was seen here"])
+        add(.downgrade, .ok, ["the server signs \(signed.joined(separator: " and ")), and it matches"])
     }
 }
 
@@ -120,12 +120,12 @@ extension LoginChoice {
     var words: String {
         let profile = profile == .sasl ? "" : " by SASL2"
         guard case .bound(let binding) = binding else { return mechanism + profile }
-        return "\(mechanism)\(profile), bound by \(binding.type)"
+        return "\(mechanism)\(profile), channel binding \(binding.type)"
     }
 }
 
 extension CertificateInfo {
-    /// Whole days until it expires; negative where it has.
+    /// Whole days until it expires; negative if it has expired.
     func daysLeft(at now: Timestamp) -> Int {
         let seconds = notAfter.seconds - now.nanoseconds / 1_000_000_000
         return Int((Double(seconds) / 86_400).rounded(.down))

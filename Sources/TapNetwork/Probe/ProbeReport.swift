@@ -55,7 +55,7 @@ public struct ProbeReport: Sendable {
         public let outcome: Outcome
         /// What was found, a line each, without a secret.
         public let lines: [String]
-        /// Nanoseconds it took; nil where that says nothing.
+        /// Nanoseconds it took; nil if that is meaningless.
         public let duration: Int64?
         /// The same for programs.
         public let details: Attributes
@@ -91,7 +91,7 @@ public struct ProbeReport: Sendable {
     public internal(set) var steps: [Step] = []
     /// How far it came.
     public internal(set) var outcome = Outcome.failed
-    /// Why not further; nil where it failed at nothing.
+    /// Why it failed; nil if it did not.
     public internal(set) var diagnosis: LoginDiagnosis?
     /// The records for a stream that can turn to TLS.
     public internal(set) var clearService = Service.unasked
@@ -101,9 +101,9 @@ public struct ProbeReport: Sendable {
     public internal(set) var isDirect = false
     /// What the handshake agreed on; nil without TLS.
     public internal(set) var tls: TLSParameters?
-    /// What was offered in clear; nil where nothing was said in clear.
+    /// The features before TLS; nil with direct TLS.
     public internal(set) var clearFeatures: StreamFeatures?
-    /// What was offered where the login is due: inside TLS, where there is any.
+    /// The features for the login: inside TLS, if there is TLS.
     public internal(set) var features: StreamFeatures?
     /// Types of channel binding that this connection has.
     public internal(set) var bindings: [String] = []
@@ -121,7 +121,7 @@ public struct ProbeReport: Sendable {
     public internal(set) var began = Timestamp(nanoseconds: 0)
     /// What the login may be done by has been seen.
     var isOfferSeen = false
-    /// Whether the other service, where there is one, was found in order; nil where it was not looked at.
+    /// Whether the other service works, if there is one; nil if it was not checked.
     public internal(set) var isAlternativeSound: Bool?
     /// The timeline of the probe's session, as its records tell it.
     public internal(set) var timeline: [Record] = []
@@ -130,7 +130,7 @@ public struct ProbeReport: Sendable {
     public enum StreamManagement: Sendable, Hashable {
         case notOffered
         case refused(String)
-        /// Enabled; whether the session can be resumed, and within how many seconds where the server says.
+        /// Enabled; whether the session can be resumed, and within how many seconds if the server says so.
         case enabled(isResumable: Bool, seconds: Int?)
     }
 
@@ -146,7 +146,7 @@ public struct ProbeReport: Sendable {
         took duration: Int64? = nil,
         _ details: Attributes = [:]
     ) {
-        // A server can say more than anybody wants to read.
+        // Limit the server's text.
         let shown = lines.prefix(Self.mostLines).map { line in
             line.count > Self.longestLine ? "\(line.prefix(Self.longestLine))…" : line
         }

@@ -18,7 +18,7 @@ final class ProbeWatch {
     init(run: Run, clock: RunClock, dispatcher: RecordDispatcher, redaction: RedactionPolicy, upstream: String) {
         self.clock = clock
         records = RecordDispatcher.Producer(dispatcher)
-        // The timeline is told at verbose, whatever the logs want.
+        // The report needs the steps at verbose, whatever the logs' levels.
         var options = SessionOptions(level: max(dispatcher.level.current, .verbose), redaction: redaction)
         options.holdsProceed = true
         options.isOwnClient = true
@@ -80,7 +80,7 @@ final class ProbeWatch {
         drain()
     }
 
-    /// Why the probe goes no further, where the streams do not show it.
+    /// Why the probe stopped, if the streams do not show it.
     func blame(_ cause: LoginCause, at loginStep: LoginStep.Name, _ finding: String, side: LoginCause.Side? = nil) {
         session.blame(cause, at: loginStep, finding, side: side)
     }

@@ -10,7 +10,7 @@ internal import XMPPCore
 final class QuickCheck: ClientOwner {
     /// What was seen.
     struct Sight {
-        /// Where it was; nil where there was nobody.
+        /// The address that answered; nil if there was none.
         var address: String?
         /// What the handshake agreed on.
         var parameters: TLSParameters?
@@ -69,12 +69,12 @@ final class QuickCheck: ClientOwner {
         let tls = ClientConnection.TLS(context: tools.tls, target: tools.target(isDirect: isDirect))
         let connection = ClientConnection(session, security, tls: tls, owner: self)
         self.connection = connection
-        expiry = loop.assumeIsolated().scheduleTask(in: plan.timeout) { [self] in settle("no answer came") }
+        expiry = loop.assumeIsolated().scheduleTask(in: plan.timeout) { [self] in settle("no answer") }
         do {
             try channel.pipeline.syncOperations.addHandler(connection)
             try channel.syncOptions?.setOption(.autoRead, value: true)
         } catch {
-            settle("the connection was closed at once")
+            settle("the connection was closed immediately")
         }
     }
 
@@ -91,7 +91,7 @@ final class QuickCheck: ClientOwner {
     func passes(_ direction: Direction, _ bytes: Span<UInt8>) {}
     func tlsBegins(directly: Bool) {}
     func tlsFailed(_ fault: TLSFault) { settle(fault.words(peer: "the server")) }
-    func closed() { settle("the server has closed the connection") }
+    func closed() { settle("the server closed the connection") }
 
     private func settle(_ trouble: String?) {
         guard !isOver else { return }

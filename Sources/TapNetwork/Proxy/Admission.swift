@@ -10,7 +10,7 @@ final class Admission: Sendable {
         var byAddress: [String: Int] = [:]
     }
 
-    /// What is reckoned with where the number of connections has no limit.
+    /// The assumed number of connections if there is no limit.
     private static let mostUnknown = 8192
 
     private let limits: ProxyLimits
@@ -18,7 +18,7 @@ final class Admission: Sendable {
 
     init(_ limits: ProxyLimits) { self.limits = limits }
 
-    /// Counts a connection from an IP address in, unless that would be too many: then tells the client why not.
+    /// Counts a connection from an IP address, or returns why it exceeds a limit.
     func admit(_ address: String?) -> RelayLoop.Refusal? {
         state.withLock { state in
             if let limit = limits.connections, state.total >= limit {

@@ -28,7 +28,7 @@ struct FreedMemory {
         return Self.delay
     }
 
-    /// Gives back what is free, on a thread that nobody waits for; while sessions still become fewer, gives the time
+    /// Returns free memory to the system, on a background thread; while sessions still become fewer, gives the time
     /// after which to look again.
     mutating func look(_ count: Int) -> TimeAmount? {
         if let seen, count < seen {

@@ -59,7 +59,7 @@ extension ListenSpec {
         }
     }
 
-    /// Where it listens; nil where that has to be looked up.
+    /// Its address; nil if it must be resolved.
     private var addresses: [SocketAddress]? {
         guard let name = LocalName(host ?? "localhost") else {
             return host.flatMap { try? SocketAddress(ipAddress: $0, port: port) }.map { [$0] }

@@ -20,14 +20,14 @@ struct ListenerAddresses {
         let found = await Self.lookUp(Endpoint(host: host, port: spec.port))
         guard let first = found.first else {
             throw ProxyError(
-                code: .cannotListen("the name \"\(host)\" is not known"),
+                code: .cannotListen("cannot resolve \"\(host)\""),
                 address: Endpoint(host: host, port: spec.port).description
             )
         }
         addresses = [first]
     }
 
-    /// All addresses of a name, or the address itself; none where the name is not known. Blocks a thread of NIO's pool.
+    /// All addresses of a name, or the address itself; empty if it cannot be resolved. Blocks a thread of NIO's pool.
     static func lookUp(_ endpoint: Endpoint) async -> [SocketAddress] {
         if let address = try? SocketAddress(ipAddress: endpoint.host, port: endpoint.port) { return [address] }
         let found = try? await NIOThreadPool.singleton.runIfActive { resolve(endpoint) }

@@ -13,7 +13,7 @@ struct Listener: Sendable {
 
 /// Opens the listeners of a proxy: all, or none and an error.
 struct Listeners {
-    /// How often another port is tried where the one the system chose for IPv4 is taken for IPv6.
+    /// How often another port is tried if the one that the system chose for IPv4 is in use for IPv6.
     private static let attempts = 16
 
     let group: any EventLoopGroup
@@ -157,7 +157,7 @@ struct Listeners {
     }
 }
 
-/// Pauses a listener that cannot accept, for want of descriptors or memory, instead of giving it up or trying all the
+/// Pauses a listener that cannot accept without free descriptors or memory, instead of closing it or retrying all the
 /// time.
 private final class AcceptPause: ChannelInboundHandler {
     typealias InboundIn = any Channel

@@ -3,11 +3,11 @@ public import TapCore
 
 /// What a proxy listens on, what it relays to, and how.
 public struct ProxyConfiguration: Sendable {
-    /// Where to listen; each may name a server of its own. Default: port 15222 on both loopback addresses.
+    /// Where to listen; each may have its own server. Default: port 15222 on both loopback addresses.
     public var listeners: [ListenSpec]
     /// The server for clients of listeners that name none.
     public var upstream: Upstream
-    /// The name server, by name or address, that tells where the servers of domains are. Default: those of the system.
+    /// The DNS server for domains, by name or address. Default: the system's.
     public var resolver: Endpoint?
     /// What is done of the PROXY protocol. Default: nothing.
     public var proxyProtocol: ProxyProtocol
@@ -15,14 +15,14 @@ public struct ProxyConfiguration: Sendable {
     public var session: SessionOptions
     /// How TLS is ended here. Default: it is passed through.
     public var interception: Interception?
-    /// The same for clients of ``upstream`` alone, where that is vouched for otherwise than the servers of listeners.
+    /// The same for clients of ``upstream`` only, if its CA differs from that of the listeners' servers.
     /// Default: as for all others.
     public var upstreamInterception: Interception?
     /// How many clients are served, and how long they may take.
     public var limits: ProxyLimits
     /// Listen on addresses that other machines reach. Default false.
     public var allowRemote: Bool
-    /// How long sessions may take to end when the proxy stops. Default 10 s.
+    /// Time that open sessions get at shutdown. Default 10 s.
     public var grace: TimeAmount
     /// How long connecting to a server may take. Default 10 s.
     public var connectTimeout: TimeAmount

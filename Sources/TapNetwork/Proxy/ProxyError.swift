@@ -47,21 +47,21 @@ extension ProxyError: CustomStringConvertible {
     public var description: String {
         switch code {
         case .remoteNotAllowed:
-            "listening on \(address) would let other machines in, who could log in through this proxy and whose "
-                + "traffic would be recorded; use --allow-remote if that is meant, or listen on 127.0.0.1"
+            "other machines can reach \(address), log in through this proxy and be recorded; use --allow-remote to allow "
+                + "this, or listen on 127.0.0.1"
         case .relaysToItself(let upstream):
-            "the upstream \(upstream) is this proxy itself, which listens on \(address); name the XMPP server's address"
+            "the upstream \(upstream) is this proxy itself, listening on \(address); use the XMPP server's address"
         case .portInUse:
-            "cannot listen on \(address): another program uses the port; stop it, or choose another port with --listen "
+            "cannot listen on \(address): the port is already in use; stop that program, or choose another port with --listen "
                 + "(0 lets the system choose)"
         case .portNotAllowed:
-            "cannot listen on \(address): ports below 1024 need special rights; choose another port with --listen"
+            "cannot listen on \(address): ports below 1024 need root permissions; choose another port with --listen"
         case .noLoopback:
             "cannot listen on \(address): this machine has neither 127.0.0.1 nor ::1; use --listen HOST:PORT"
         case .cannotListen(let reason):
-            "cannot listen on \(address): \(reason); name an address of this machine with --listen HOST:PORT"
-        case .unknownResolver: "the name server \(address) is not known; give its IP address with --resolver"
-        case .listenerLost: "the listener on \(address) has failed; start the proxy again"
+            "cannot listen on \(address): \(reason); use an address of this machine with --listen HOST:PORT"
+        case .unknownResolver: "cannot resolve the DNS server \(address); use its IP address with --resolver"
+        case .listenerLost: "the listener on \(address) failed; restart the proxy"
         }
     }
 }

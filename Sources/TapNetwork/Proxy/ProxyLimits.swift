@@ -29,7 +29,7 @@ public struct ProxyLimits: Sendable, Hashable {
         self.idle = idle
     }
 
-    /// How often sessions have to be looked at; nil where time does not matter.
+    /// How often sessions have to be looked at; nil if time does not matter.
     var interval: TimeAmount? {
         guard let least = [login, idle].compactMap({ $0 }).min() else { return nil }
         return min(.seconds(1), max(.milliseconds(10), .nanoseconds(least.nanoseconds / 4)))

@@ -9,7 +9,7 @@ public import XMPPCore
 
 /// Listens, and relays each client to its server as a tapped ``Session``.
 ///
-/// ``run()`` returns when it was told to stop and the last session has handed over its last record: sinks may be closed
+/// ``run()`` returns after a shutdown, when the last session has delivered its last record: sinks may be closed
 /// then, and not before.
 public final class ProxyService: Service {
     /// What it does.
@@ -66,7 +66,7 @@ public final class ProxyService: Service {
     /// Serves until graceful shutdown, which gives open sessions ``ProxyConfiguration/grace`` to have all written that
     /// was read, or until the task is cancelled, which ends them at once; also during the former.
     ///
-    /// - Throws: ``ProxyError`` where a listener cannot be opened, or fails later.
+    /// - Throws: ``ProxyError`` if a listener cannot be opened, or fails later.
     public func run() async throws {
         try await makeLoops()
         let listeners = try await open()
@@ -149,7 +149,7 @@ public final class ProxyService: Service {
         return listeners
     }
 
-    /// Begins a session with a client; where one is expected, after its PROXY header.
+    /// Begins a session with a client, after its PROXY header if one is expected.
     private static func accept(
         _ channel: any Channel,
         _ loop: RelayLoop,
@@ -203,7 +203,7 @@ public final class ProxyService: Service {
                     if let greeting { channel.writeAndFlush(ByteBuffer(bytes: greeting), promise: nil) }
                     channel.close(promise: nil)
                 case .failure(let error):
-                    logger.warning("\(dialer.words(for: error)); until it is up, clients are told that it is not")
+                    logger.warning("\(dialer.words(for: error)); clients get a stream error until it can be reached")
                 }
             }
         }
@@ -231,7 +231,7 @@ public final class ProxyService: Service {
     private func end(within grace: TimeAmount) async {
         let loops = state.withLock { $0.loops }
         let count = metrics.sessionsOpen
-        if count > 0 { logger.info("stopping; open sessions: \(count)") }
+        if count > 0 { logger.info("shutting down; open sessions: \(count)") }
         let ended = loops.map { loop in loop.eventLoop.flatSubmit { loop.value.stop() } }
         @Sendable func abandon() {
             for loop in loops { loop.eventLoop.execute { loop.value.abandon() } }

@@ -9,7 +9,7 @@ struct RelayContext: Sendable {
     let clock: RunClock
     let options: SessionOptions
     let limits: ProxyLimits
-    /// How TLS is ended here; nil where it is passed through.
+    /// The TLS interception; nil if TLS is passed through.
     let interception: Interception?
     let admission: Admission
     let dispatcher: RecordDispatcher
@@ -38,7 +38,7 @@ final class RelayLoop {
     private var isWatching = false
     private var whenEmpty: EventLoopPromise<Void>?
     private(set) var isStopping = false
-    /// Why no session is served any more, where that is so.
+    /// Why sessions are refused, if they are.
     private(set) var refusal: Refusal?
 
     /// A stream error for every session, open or new.
@@ -64,7 +64,7 @@ final class RelayLoop {
         if drivers.count == 1 { watch() }
     }
 
-    /// Looks after the sessions' time as long as there are any: one timer for all of them, which is never set anew for a
+    /// Checks the sessions' deadlines while there are sessions: one timer for all, which is never reset for a
     /// stanza.
     private func watch() {
         guard let interval = context.limits.interval, !isWatching else { return }

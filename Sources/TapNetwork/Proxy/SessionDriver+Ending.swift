@@ -4,7 +4,7 @@ internal import TapRecord
 
 // How a session ends: by a stream error, because the proxy stops, or because both connections are closed.
 extension SessionDriver {
-    /// How long a client whose server cannot be reached may take to begin the stream in which it is told.
+    /// How long a client may take to open its stream, if its server cannot be reached.
     private static let answerTimeout = TimeAmount.seconds(10)
 
     /// Ends the session with a stream error.
@@ -74,7 +74,7 @@ extension SessionDriver {
         loop.remove(self)
     }
 
-    /// A client is told in its own stream that it is not served; one that never begins a stream is not waited for.
+    /// The stream error needs the client's own stream; a client that never opens one is closed.
     func awaitHeader() {
         loop.eventLoop.assumeIsolated().scheduleTask(in: Self.answerTimeout) { [weak self] in
             self?.beginClosing(reset: false)

@@ -22,17 +22,19 @@ extension SessionDriver {
         case .needMore: return
         case .header(let to): (name, isTLS) = (to, false)
         case .hello(let serverName): (name, isTLS) = (serverName, true)
-        case .neither(let condition, let words): return turnAway(condition, "The client names no domain: \(words).")
+        case .neither(let condition, let words):
+            return turnAway(condition, "The client did not name a domain: \(words).")
         }
         guard let domain = dialer.domain(named: name) else {
-            let words = name.map { "\($0) is not served here." } ?? "No domain was named, and several are served here."
+            let words =
+                name.map { "This proxy does not serve \($0)." } ?? "No domain named, and this proxy serves several."
             return turnAway(.hostUnknown, words)
         }
         opening = nil
         stage = .connecting
         updateReading()
         session.chose(domain: domain.name)
-        // Without TLS ended here, a client has what it begins with.
+        // Without interception, the server leg is like the client leg.
         let wish = interception == nil ? .mirroring(isTLS: isTLS) : loop.context.options.wish(for: isTLS)
         search = ServiceDiscovery(dialer, domain: domain, wish, on: loop.eventLoop) { [self] loginStep in
             session.made(loginStep, at: now)

@@ -10,10 +10,10 @@ extension SessionDriver {
         let limits = loop.context.limits
         let began = session.info.began.monotonic
         if let limit = limits.login, !session.isPastLogin, now.monotonic - began > limit.nanoseconds {
-            return refuse(.tooLong("No session within \(limit.words) (limit login)."))
+            return refuse(.tooLong("No login within \(limit.words) (limit login)."))
         }
         if let limit = limits.idle, now.monotonic - max(began, lastRead) > limit.nanoseconds {
-            refuse(.tooLong("No byte for \(limit.words) (limit idle)."))
+            refuse(.tooLong("No data for \(limit.words) (limit idle)."))
         }
     }
 }

@@ -17,12 +17,12 @@ final class SessionDriver {
     enum Stage {
         /// The client has yet to name the domain whose server it wants.
         case opening
-        /// The connection to the server is being made; what comes from the client waits.
+        /// Connecting to the server; data from the client waits.
         case connecting
-        /// TLS begins on both legs; what comes besides waits.
+        /// TLS handshakes on both legs; other data waits.
         case negotiatingTLS
         case relaying
-        /// The session is over; what is written goes out, what comes is thrown away.
+        /// The session is over; output is flushed, input is discarded.
         case closing
         case over
     }
@@ -35,16 +35,16 @@ final class SessionDriver {
 
     let loop: RelayLoop
     let accepted: AcceptedConnection
-    /// How TLS is ended here; nil where it is passed through.
+    /// The TLS interception; nil if TLS is passed through.
     let interception: Interception?
     let route: Route
-    /// What the server is told of the client before anything else.
+    /// The PROXY header for the server.
     private let sends: ProxyProtocol.Sending?
     var session: Session
     var stage = Stage.connecting
     let client = LegHandler(.client)
     let server = LegHandler(.server)
-    /// What the client says first, where that decides about its server.
+    /// The client's first data, if that selects its server.
     var opening: Opening?
     var search: ServiceDiscovery?
     var deferred = DeferredEvents()
@@ -131,7 +131,7 @@ final class SessionDriver {
             channel.close(promise: nil)
             return failed("cannot use the connection to \(route.words): \(error)")
         }
-        guard channel.isActive else { return failed("the connection to \(route.words) was closed at once") }
+        guard channel.isActive else { return failed("the connection to \(route.words) was closed immediately") }
         stage = .relaying
         if let sends { server.write(accepted.header(session: session.number).bytes(sends.version).span) }
         session.serverConnected(channel.remoteAddress?.endpoint?.description ?? route.words, at: now)
@@ -166,7 +166,7 @@ final class SessionDriver {
         loop.schedule(self)
     }
 
-    /// Sends what goes on as it came.
+    /// Relays bytes unchanged.
     func pass() {
         guard stage == .relaying else { return }
         client.flush()
@@ -182,11 +182,11 @@ final class SessionDriver {
 
     /// A connection brings no more; how it ended.
     func ended(_ leg: Leg, _ end: LegEnd) {
-        // Who broke off has told nothing of an end by close_notify.
+        // An aborted connection sent no close_notify.
         if end != .finished { handler(leg.other).tls?.sendsCloseNotify = false }
         if stage == .opening, leg == .client {
             postpone(.ended(leg, end))
-            return turnAway(.hostUnknown, "The client has left and named no domain.")
+            return turnAway(.hostUnknown, "The client disconnected before it named a domain.")
         }
         if stage == .negotiatingTLS, !isPerforming {
             negotiate(.ended(leg, failure(leg, TLSFault(.endedInHandshake))))

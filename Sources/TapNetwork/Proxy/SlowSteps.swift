@@ -50,7 +50,7 @@ final class SlowSteps: Sendable {
         while var work = next {
             work.step.perform()
             let (step, promise) = (work.step, work.promise)
-            // Never at once: the caller may be in the middle of its own work.
+            // Never synchronously: the caller may be in the middle of its own work.
             promise.futureResult.eventLoop.execute { promise.succeed(step) }
             next = state.withLock { state in
                 if let next = state.waiting.popFirst() { return next }

@@ -48,7 +48,7 @@ public enum Upstream: Sendable, Hashable {
         }
     }
 
-    /// The one server, where there is one.
+    /// The single server, if there is one.
     public var endpoint: Endpoint? { if case .endpoint(let endpoint) = self { endpoint } else { nil } }
 }
 

@@ -5,7 +5,7 @@ public struct AddressRange: Sendable, Hashable {
     private let bytes: [UInt8]
     private let bits: Int
 
-    /// Reads an address, with or without the number of bits that count behind `/`; nil where it is none.
+    /// Parses an address, with or without `/BITS`; nil if it is invalid.
     public init?(_ text: String) {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         guard let first = parts.first, !first.contains("%"),

@@ -91,7 +91,7 @@ extension ProxyHeader {
         [UInt8(truncatingIfNeeded: value >> 8), UInt8(truncatingIfNeeded: value)]
     }
 
-    /// A header has one family: where one address is of each, that of IPv4 is written as IPv6 has it (RFC 4291 §2.5.5.2).
+    /// A header has one family: with one address of each, the IPv4 address is mapped to IPv6 (RFC 4291 §2.5.5.2).
     private static func areMixed(_ one: SocketAddress, _ other: SocketAddress) -> Bool {
         one.packedAddress.count != other.packedAddress.count
     }

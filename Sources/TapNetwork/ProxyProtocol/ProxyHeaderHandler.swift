@@ -43,11 +43,11 @@ final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
         }
         let channel = context.channel
         guard options.senders.isEmpty || channel.remoteAddress.map(isSender) ?? true else {
-            return refuse(channel, "it is none of those whose PROXY header is taken")
+            return refuse(channel, "its address is not in --proxy-protocol-from")
         }
         timer = loop.eventLoop.assumeIsolated().scheduleTask(in: options.timeout) { [self] in
             let milliseconds = options.timeout.nanoseconds / 1_000_000
-            refuse(channel, "no PROXY header has come within \(milliseconds) ms")
+            refuse(channel, "no PROXY header within \(milliseconds) ms")
         }
         try? channel.syncOptions?.setOption(.autoRead, value: true)
     }
@@ -78,13 +78,13 @@ final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
         switch stage {
         case .over: context.fireUserInboundEventTriggered(event)
         case .idle: refuse(context.channel, nil)
-        case .reading: refuse(context.channel, "the connection has ended before a whole PROXY header has come")
+        case .reading: refuse(context.channel, "the connection ended before a complete PROXY header")
         }
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         guard isWaiting else { return context.fireErrorCaught(error) }
-        refuse(context.channel, "the connection has failed before a whole PROXY header has come")
+        refuse(context.channel, "the connection failed before a complete PROXY header")
     }
 
     func channelInactive(context: ChannelHandlerContext) {
@@ -92,7 +92,7 @@ final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
         leave()
     }
 
-    /// Whether nothing is known of a client: in version 1 a proxy gives its own address for a connection of its own.
+    /// Whether the header has no client: in version 1 a proxy sends its own address for its own connections.
     private func isOfProxy(_ header: ProxyHeader, _ channel: any Channel) -> Bool {
         // Without an address the connection has been reset already: so do looks end.
         guard case .client(let source, _) = header.origin, let peer = channel.remoteAddress else { return true }
@@ -103,7 +103,7 @@ final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
 
     private var isWaiting: Bool { if case .over = stage { false } else { true } }
 
-    /// The connection becomes a session, with what has come behind the header.
+    /// The connection becomes a session, with the data after the header.
     private func handOver(_ context: ChannelHandlerContext, _ header: ProxyHeader, _ rest: ByteBuffer) {
         leave()
         do {
@@ -146,7 +146,7 @@ final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
         record.remote = channel.remoteAddress?.endpoint?.description
         record.leg = .client
         record.code = "bad-proxy-header"
-        record.message = "\(record.remote ?? "a client") is turned away: \(words)"
+        record.message = "refused \(record.remote ?? "a client"): \(words)"
         let empty: [UInt8] = []
         loop.records.write(record, content: empty.span)
     }

@@ -26,7 +26,7 @@ struct ProxyHeaderReader {
     /// Nothing has come yet.
     var isEmpty: Bool { bytes.isEmpty }
 
-    /// Takes the bytes of one read and says what is known now.
+    /// Parses the bytes of one read.
     mutating func append(_ input: some Collection<UInt8>) -> Result {
         guard result == .needMore, !input.isEmpty else { return result }
         bytes += input
@@ -39,7 +39,7 @@ struct ProxyHeaderReader {
 
     private func readLine() -> Result {
         guard bytes.starts(with: Self.lineStart.prefix(bytes.count)) else {
-            return .fault("it begins without a PROXY header")
+            return .fault("no PROXY header")
         }
         guard let end = bytes.prefix(Self.mostLineBytes).firstIndex(of: 0x0A) else {
             return bytes.count < Self.mostLineBytes ? .needMore : .fault("the PROXY line has no end")
@@ -53,10 +53,10 @@ struct ProxyHeaderReader {
         guard let family = words.first, family == "TCP4" || family == "TCP6" else {
             return .fault("the PROXY line has an unknown protocol")
         }
-        guard words.count == 5 else { return .fault("the PROXY line has \(words.count) words in place of 5") }
+        guard words.count == 5 else { return .fault("the PROXY line has \(words.count) words instead of 5") }
         guard let source = Self.address(words[1], family, port: words[3]),
             let destination = Self.address(words[2], family, port: words[4])
-        else { return .fault("the PROXY line has an address or a port that is none") }
+        else { return .fault("the PROXY line has an invalid address or port") }
         return .header(ProxyHeader(.client(source: source, destination: destination)), rest: rest)
     }
 
@@ -75,10 +75,10 @@ struct ProxyHeaderReader {
 
     private func readBlock() -> Result {
         guard bytes.starts(with: ProxyHeader.signature.prefix(bytes.count)) else {
-            return .fault("it begins without a PROXY header")
+            return .fault("no PROXY header")
         }
         guard bytes.count >= Self.fixedBytes else { return .needMore }
-        guard bytes[12] >> 4 == 2 else { return .fault("the PROXY header is of version \(bytes[12] >> 4)") }
+        guard bytes[12] >> 4 == 2 else { return .fault("the PROXY header has the unknown version \(bytes[12] >> 4)") }
         let end = Self.fixedBytes + number(at: 14)
         guard bytes.count >= end else { return .needMore }
         let rest = bytes.count - end
@@ -98,7 +98,7 @@ struct ProxyHeaderReader {
         case 0x11: length = 12
         case 0x21: length = 36
         case 0x31: length = 216
-        default: return .fault("the PROXY header is of a protocol that is no stream: \(bytes[13])")
+        default: return .fault("the PROXY header has a protocol other than TCP: \(bytes[13])")
         }
         guard start + length <= end else { return .fault("the PROXY header is too short for its addresses") }
         var header = ProxyHeader(.unknown)
@@ -107,7 +107,7 @@ struct ProxyHeaderReader {
             let ports = start + 2 * size
             guard let source = address(at: start, size, port: number(at: ports)),
                 let destination = address(at: start + size, size, port: number(at: ports + 2))
-            else { return .fault("the PROXY header has an address that is none") }
+            else { return .fault("the PROXY header has an invalid address") }
             header.origin = .client(source: source, destination: destination)
         }
         if let fault = readFields(from: start + length, to: end, &header) { return .fault(fault) }

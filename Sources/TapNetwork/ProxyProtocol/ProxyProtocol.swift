@@ -2,7 +2,7 @@ public import NIOCore
 
 /// What a proxy does of the PROXY protocol: to learn from one before it whose a connection is, and to tell the server.
 public struct ProxyProtocol: Sendable, Hashable {
-    /// In which form a server is told.
+    /// The version of the header for servers; nil for none.
     public enum Sending: Sendable, Hashable {
         /// As a line of text.
         case v1
@@ -41,11 +41,11 @@ extension ProxyProtocol.Sending {
 
 /// Who a session's client is, and by which way it has come.
 struct AcceptedConnection: Sendable {
-    /// The client's address; what the log, limits and the server are told.
+    /// The client's address, for the log, limits and the server.
     var remote: SocketAddress?
     /// The address it has connected to.
     var destination: SocketAddress?
-    /// The proxy that has told both; nil where the client has connected itself.
+    /// The proxy that sent the header; nil if the client connected directly.
     var relay: SocketAddress?
     /// What that proxy calls the connection.
     var identifier: [UInt8]?
@@ -56,7 +56,7 @@ struct AcceptedConnection: Sendable {
         destination = channel.localAddress
     }
 
-    /// What a header says of a channel: the channel's own addresses where the header has none.
+    /// The addresses in a header, or the channel's own if the header has none.
     init(_ channel: any Channel, _ header: ProxyHeader) {
         self.init(channel)
         identifier = header.identifier
@@ -66,7 +66,7 @@ struct AcceptedConnection: Sendable {
         self.destination = destination
     }
 
-    /// What a server is told of the session with this number.
+    /// The header for the server of the session with this number.
     func header(session number: UInt64) -> ProxyHeader {
         ProxyHeader(
             source: remote,

@@ -32,7 +32,7 @@ public final class BuiltInServer: Sendable {
     ///   - identity: The certificate shown to clients that begin TLS by STARTTLS; nil offers none, the default.
     ///   - cryptography: Digests and random bytes.
     ///   - group: One event loop of it is used.
-    /// - Throws: `IOError` where the port cannot be had; ``BuiltInServerError`` where the address is not the loopback's;
+    /// - Throws: `IOError` if the port cannot be had; ``BuiltInServerError`` where the address is not the loopback's;
     ///   ``JIDError`` where an account's name is no local part; ``TLSContextError`` where OpenSSL cannot do TLS.
     public static func start(
         host: String = "127.0.0.1",
@@ -88,7 +88,7 @@ public struct BuiltInServerError: Error, Sendable, CustomStringConvertible {
     public let host: String
 
     /// One line that says what is wrong.
-    public var description: String { "the built-in server listens on loopback addresses only, and \(host) is none" }
+    public var description: String { "the built-in server listens on loopback addresses only; \(host) is not one" }
 }
 
 private func isLoopback(_ address: SocketAddress) -> Bool {

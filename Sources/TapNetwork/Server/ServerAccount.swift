@@ -3,7 +3,7 @@ internal import TapDiagnosis
 internal import TapSecurity
 internal import XMPPCore
 
-/// One account: what proves its owner, whom it knows, and where it is connected.
+/// One account: its credentials, its roster, and its connections.
 struct ServerAccount: Sendable {
     /// Bare address.
     let jid: JID

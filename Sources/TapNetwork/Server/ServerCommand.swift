@@ -34,7 +34,7 @@ struct StanzaError: Error, Hashable, Sendable {
     static let resourceConstraint = StanzaError(condition: "resource-constraint", type: "wait")
     static let serviceUnavailable = StanzaError(condition: "service-unavailable", type: "cancel")
 
-    /// The error stanza that answers `stanza`, or `nil` where errors must not be answered (RFC 6120 §8.3.1).
+    /// The error stanza that answers `stanza`, or `nil` if errors must not be answered (RFC 6120 §8.3.1).
     ///
     /// - Parameter recipient: Who sent `stanza`; `nil` before a resource is bound.
     func answer(to stanza: Element, from recipient: JID?) -> [UInt8]? {

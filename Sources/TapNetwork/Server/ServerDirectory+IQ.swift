@@ -18,7 +18,7 @@ extension ServerDirectory {
             return refuse(iq, .badRequest, sender, &output)
         }
         guard type == "get" || type == "set" else {
-            // An answer to nobody, or to the server, which asks nothing that needs one, ends here.
+            // Drop answers without recipient, or to the server, which expects none.
             if let jid, let resource = resource(jid) { forward(iq, to: [resource], sender, &output) }
             return
         }

@@ -24,7 +24,7 @@ extension ServerDirectory {
         }
     }
 
-    /// §4.2, §4.4: everybody who may see it learns of it; the first time its sender learns who is there.
+    /// §4.2, §4.4: sent to all subscribers; initial presence is answered with the contacts' presence.
     private mutating func goOnline(_ presence: Element, _ sender: ServerSender, _ output: inout [ServerCommand]) {
         let account = sender.jid.bare
         guard let index = index(of: sender.connection, sender.jid) else { return }
@@ -91,7 +91,7 @@ extension ServerDirectory {
         }
     }
 
-    /// §4.3: who may see an account's presence is told of it again.
+    /// §4.3: answers a presence probe of a subscriber.
     private func answerProbe(of account: JID, _ sender: ServerSender, _ output: inout [ServerCommand]) {
         guard account == sender.jid.bare || sees(sender.jid.bare, account) else { return }
         tellPresence(of: account, to: sender, &output)

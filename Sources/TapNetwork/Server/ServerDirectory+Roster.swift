@@ -59,7 +59,7 @@ extension ServerDirectory {
         }
     }
 
-    /// Changes a contact, made where there is none, and pushes the change to the account's clients.
+    /// Changes or adds a contact, and pushes the change to the account's clients.
     mutating func changeItem(
         _ contact: JID,
         of account: JID,
@@ -81,7 +81,7 @@ extension ServerDirectory {
         _ item: (inout XMLWriter) -> Void
     ) {
         for resource in accounts[account]?.resources ?? [] where resource.wantsPushes {
-            // The answer to a push is nobody's business, so every push may have the same id.
+            // Answers to pushes are ignored, so every push can have the same id.
             let attributes: KeyValuePairs<String, String?> = [
                 "type": "set", "id": "push", "to": resource.jid.description,
             ]

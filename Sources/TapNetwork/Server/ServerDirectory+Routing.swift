@@ -7,7 +7,7 @@ struct ServerSender {
 }
 
 extension ServerDirectory {
-    /// Takes a stanza of a bound connection and says what follows from it.
+    /// Handles a stanza of a bound connection and returns the resulting commands.
     ///
     /// The `from` was checked by the session; here the stanza gets the sender's full address.
     mutating func handle(_ stanza: Element, from sender: ServerSender, _ output: inout [ServerCommand]) {
@@ -20,7 +20,7 @@ extension ServerDirectory {
         }
     }
 
-    /// RFC 6121 §8.5: what becomes of a message depends on its type and on who is there.
+    /// RFC 6121 §8.5: the delivery of a message depends on its type and on the connected resources.
     private func route(message: Element, to jid: JID, _ sender: ServerSender, _ output: inout [ServerCommand]) {
         guard isOurs(jid) else { return refuse(message, .remoteServerNotFound, sender, &output) }
         if jid.isFull, let resource = resource(jid) {

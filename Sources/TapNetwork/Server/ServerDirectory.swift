@@ -60,7 +60,7 @@ struct ServerDirectory: Sendable {
         credentials[jid] = nil
     }
 
-    /// The account's address a log-in name stands for; `nil` where it is no local part.
+    /// The address of a user name; `nil` if it is not a valid local part.
     func address(of name: String) -> JID? {
         try? JID(local: name, domain: settings.domain)
     }

@@ -26,14 +26,14 @@ extension ServerSession {
         case ("auth", .sasl):
             let name = element.attribute("mechanism") ?? ""
             guard let exchange = exchange(name, directory) else {
-                return refuse(.invalidMechanism, "there is no \(name) here", directory: &directory, &output)
+                return refuse(.invalidMechanism, "\(name) is not supported", directory: &directory, &output)
             }
             // No text is no initial response, and "=" an empty one (RFC 6120 §6.4.2).
             let text = element.text
             step(exchange, text.isEmpty ? nil : text, directory: &directory, &output)
         case ("response", .sasl):
             guard case .authenticating(let exchange) = state else {
-                return refuse(.malformedRequest, "nothing was asked", directory: &directory, &output)
+                return refuse(.malformedRequest, "unsolicited response", directory: &directory, &output)
             }
             step(exchange, element.text, directory: &directory, &output)
         case ("abort", .sasl):
@@ -45,7 +45,7 @@ extension ServerSession {
         case ("starttls", .tls):
             // Not offered; RFC 6120 §5.4.2.2 wants the stream to end.
             output.append(.write(connection, XMLWriter.bytes { $0.element("failure", .tls) }))
-            fail(.unsupportedFeature, "there is no TLS here", directory: &directory, &output)
+            fail(.unsupportedFeature, "TLS is not supported", directory: &directory, &output)
         case ("compress", .compression):
             let failure = XMLWriter.bytes {
                 $0.element("failure", .compression) { $0.element("setup-failed") }
@@ -90,7 +90,7 @@ extension ServerSession {
         var incoming: [UInt8]?
         if let text {
             guard let bytes = text == "=" ? [] : Base64.decode(text) else {
-                return refuse(.incorrectEncoding, "this is not base64", directory: &directory, &output)
+                return refuse(.incorrectEncoding, "not base64", directory: &directory, &output)
             }
             incoming = bytes
         }
@@ -134,7 +134,7 @@ extension ServerSession {
         }
         output.append(.write(connection, bytes))
         guard failures >= directory.settings.loginAttempts else { return }
-        fail(.policyViolation, "\(failures) log-ins have failed", directory: &directory, &output)
+        fail(.policyViolation, "\(failures) failed logins", directory: &directory, &output)
     }
 
     // MARK: Registration

@@ -4,7 +4,7 @@ internal import XMPPCore
 /// One client's stream, seen from the server: from the header to the end, sans-IO.
 ///
 /// Bytes go in, commands come out. Until a resource is bound the session speaks for itself; every stanza after that goes
-/// to the ``ServerDirectory``, which is handed in at each call because all sessions share it. A session is an object only
+/// to the ``ServerDirectory``, which is a parameter of each call because all sessions share it. A session is an object only
 /// because its decoder cannot be copied and the core keeps sessions in a dictionary; it belongs to the core alone.
 final class ServerSession {
     enum State {
@@ -12,7 +12,7 @@ final class ServerSession {
         case opening(account: JID?)
         /// TLS begins; what the client has said before it does not count.
         case negotiatingTLS
-        /// Features have been sent, and nobody has logged in.
+        /// Features have been sent; the client is not authenticated.
         case negotiating
         /// In a SASL exchange.
         case authenticating(any SASLExchange)
@@ -50,7 +50,7 @@ final class ServerSession {
         while !isClosed, let event = decoder.next() {
             take(event, parser: parser, directory: &directory, &output)
             guard case .negotiatingTLS = state else { continue }
-            // What came in clear behind the request is nobody's (CVE-2011-0411 and its kin).
+            // Discard plaintext after `<starttls/>` (CVE-2011-0411).
             decoder = StreamDecoder(limits: .unauthenticated)
             hasAnswered = false
             isSecure = true
@@ -75,7 +75,7 @@ final class ServerSession {
             }
         case .item(.end): close(directory: &directory, &output)
         case .fragment:
-            let text = "an item of more than \(decoder.limits.itemBytes) bytes"
+            let text = "element larger than \(decoder.limits.itemBytes) bytes"
             fail(.policyViolation, text, directory: &directory, &output)
         case .fault(let fault): fail(fault.condition, fault.explanation, directory: &directory, &output)
         }
@@ -89,18 +89,18 @@ final class ServerSession {
         _ output: inout [ServerCommand]
     ) {
         guard case .opening(let account) = state else {
-            return fail(.badFormat, "a new stream was not due", directory: &directory, &output)
+            return fail(.badFormat, "unexpected stream restart", directory: &directory, &output)
         }
         answerHeader(directory, &output)
         let version = decoder.text(of: head.version)?.split(separator: ".").first.flatMap { Int($0) } ?? 0
         guard decoder.contentNamespace == .client else {
-            return fail(.invalidNamespace, "this is a server for clients", directory: &directory, &output)
+            return fail(.invalidNamespace, "this server accepts only client streams", directory: &directory, &output)
         }
         guard version >= 1 else {
-            return fail(.unsupportedVersion, "version 1.0 is needed", directory: &directory, &output)
+            return fail(.unsupportedVersion, "version 1.0 is required", directory: &directory, &output)
         }
         guard let recipient = decoder.text(of: head.to) else {
-            return fail(.improperAddressing, "the header names no domain", directory: &directory, &output)
+            return fail(.improperAddressing, "the stream header has no 'to' domain", directory: &directory, &output)
         }
         guard Address(recipient).jid == directory.domain else {
             let text = "this server serves \(directory.domain)"
@@ -186,7 +186,7 @@ final class ServerSession {
         case .binding(let account): bind(element, account, directory: &directory, &output)
         case .negotiating, .authenticating: login(element, directory: &directory, &output)
         case .opening, .negotiatingTLS:
-            fail(.notAuthorized, "a new stream is due", directory: &directory, &output)
+            fail(.notAuthorized, "stream restart required", directory: &directory, &output)
         case .closed: break
         }
     }
@@ -198,7 +198,7 @@ final class ServerSession {
         _ output: inout [ServerCommand]
     ) {
         guard stanza.namespace == .client, ["iq", "message", "presence"].contains(stanza.name) else {
-            return fail(.unsupportedStanzaType, "<\(stanza.name)/> is no stanza", directory: &directory, &output)
+            return fail(.unsupportedStanzaType, "<\(stanza.name)/> is not a stanza", directory: &directory, &output)
         }
         if let from = stanza.attribute("from") {
             // RFC 6120 §8.1.2.1: the client's own address, full or bare, and no other.
@@ -217,7 +217,7 @@ final class ServerSession {
         _ output: inout [ServerCommand]
     ) {
         guard iq.matches("iq", .client), iq.attribute("type") == "set", let payload = iq.child("bind", .bind) else {
-            return fail(.notAuthorized, "a resource has to be bound first", directory: &directory, &output)
+            return fail(.notAuthorized, "bind a resource first", directory: &directory, &output)
         }
         do throws(StanzaError) {
             guard iq.attribute("id") != nil else { throw .badRequest }
@@ -235,7 +235,7 @@ final class ServerSession {
 }
 
 extension StreamDecoder {
-    /// What an attribute of the last event's head means; `nil` where it is absent.
+    /// The value of an attribute of the last event's head; `nil` if it is absent.
     fileprivate func text(of attribute: StanzaHead.Attribute?) -> String? {
         guard let attribute else { return nil }
         var value: [UInt8] = []

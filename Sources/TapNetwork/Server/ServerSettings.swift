@@ -19,7 +19,7 @@ public struct ServerSettings: Sendable {
 
     /// The domain of all accounts. Default `localhost`.
     public var domain = "localhost"
-    /// The accounts that exist at the start. They know each other, and one contact more, who is never there.
+    /// The accounts at the start. They are each other's contacts, and have one more contact, who is never online.
     public var accounts: [Account]
     /// Whether clients may make accounts of their own (XEP-0077). Default yes.
     public var allowsRegistration = true

@@ -76,7 +76,7 @@ public final class AccountStore: Authenticator {
         }
         let settings = SCRAMServer.Settings(
             nonce: nonce,
-            // A client may deny that there is channel binding where it was not offered any.
+            // A client may send the gs2 flag y if it was offered no channel binding.
             channelBindings: leg.offer.mechanisms.contains { $0.hasSuffix("-PLUS") } ? leg.bindings : [],
             decoyKey: decoyKey,
             decoyIterations: Self.iterations,
@@ -105,7 +105,7 @@ public final class AccountStore: Authenticator {
             return PlainClient(identity: identity, password: password)
         case "EXTERNAL":
             guard hasCertificate else { return nil }
-            // A certificate may stand for several accounts: it acts for the one that was proven, whoever else is named.
+            // A certificate can be for several accounts: the login is for the authenticated one.
             let name = account.normalized.description
             return ExternalClient(identity: .init(authentication: identity.authentication, authorization: name))
         default:

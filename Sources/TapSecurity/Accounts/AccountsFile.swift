@@ -29,7 +29,7 @@ public struct AccountsFile: Sendable {
         public let jid: JID
         /// Its password, or keys.
         public let secret: Secret
-        /// The bare address by which a capture knows it; nil where that is the same.
+        /// Its bare address in a capture; nil if that is the same.
         public let recorded: JID?
 
         /// Puts an account together.
@@ -62,7 +62,7 @@ public struct AccountsFile: Sendable {
             let secret = try Self.secret(in: text, of: file, fault)
             accounts.append(Account(jid: line.jid, secret: secret, recorded: line.recorded))
         }
-        guard !accounts.isEmpty else { throw AccountsError(path, nil, "there is no account in it; \(Self.form)") }
+        guard !accounts.isEmpty else { throw AccountsError(path, nil, "no accounts in the file; \(Self.form)") }
         self.accounts = accounts
     }
 
@@ -78,10 +78,10 @@ public struct AccountsFile: Sendable {
         }
         let password = text.passwordLine
         guard !password.isEmpty else {
-            throw fault("\(file) has nothing in its first line; write the password there")
+            throw fault("the first line of \(file) is empty; write the password there")
         }
         guard SASLprep.prepare(password)?.isEmpty == false else {
-            throw fault("the password in \(file) holds characters that no password may (RFC 4013)")
+            throw fault("the password in \(file) has characters that passwords must not have (RFC 4013)")
         }
         return .password(password)
     }
@@ -95,7 +95,7 @@ public struct AccountsFile: Sendable {
         var recorded: JID?
     }
 
-    private static let form = "write an address, the file that holds its password, and, if need be, as=ADDRESS"
+    private static let form = "write an address, its password file and, if needed, as=ADDRESS"
 
     /// The lines of a file at `path` that say something, with their numbers from 1.
     static func lines(of text: String, _ path: String) throws(AccountsError) -> [(number: Int, Line)] {
@@ -114,13 +114,13 @@ public struct AccountsFile: Sendable {
                 rest = trim(rest[..<last.startIndex])
             }
             let jid = try account(address, fault)
-            guard !rest.isEmpty else { throw fault("\(address) lacks the file with its password; \(form)") }
+            guard !rest.isEmpty else { throw fault("\(address) has no password file; \(form)") }
             if let other = lines.first(where: { $0.1.jid == jid }) {
-                throw fault("\(address) stands in line \(other.number) already; leave one out")
+                throw fault("\(address) is already in line \(other.number); leave one out")
             }
             let meant = recorded ?? jid
             if let other = lines.first(where: { ($0.1.recorded ?? $0.1.jid) == meant }) {
-                throw fault("line \(other.number) stands for \(meant) already; leave one out")
+                throw fault("\(meant) is already in line \(other.number); leave one out")
             }
             lines.append((number, Line(jid: jid, file: String(rest), recorded: recorded)))
         }
@@ -137,7 +137,7 @@ public struct AccountsFile: Sendable {
 
     private static func account(_ text: String, _ fault: (String) -> AccountsError) throws(AccountsError) -> JID {
         guard let jid = JID(text), !jid.isServer, jid.isBare else {
-            throw fault("\"\(text)\" is no address of an account, as juliet@example.org is; \(form)")
+            throw fault("\"\(text)\" is not an account such as juliet@example.org; \(form)")
         }
         return jid
     }
@@ -159,18 +159,18 @@ public struct AccountsFile: Sendable {
         _ fault: (String) -> AccountsError
     ) throws(AccountsError) -> String {
         func unreadable() -> AccountsError { fault("cannot read \(path): \(String(cString: strerror(errno)))") }
-        // A pipe that nobody writes to would be waited for.
+        // Do not wait for a pipe without a writer.
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { throw unreadable() }
         defer { close(descriptor) }
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw unreadable() }
-        guard status.st_mode & S_IFMT == S_IFREG else { throw fault("\(path) is no file") }
+        guard status.st_mode & S_IFMT == S_IFREG else { throw fault("\(path) is not a regular file") }
         guard !isSecret || status.st_mode & 0o077 == 0 else {
-            throw fault("others can read \(path), and with it the password; take that away: chmod 600 \(path)")
+            throw fault("other users can read the password in \(path); run 'chmod 600 \(path)'")
         }
         guard status.st_size <= limit else {
-            throw fault("\(path) is larger than \(limit) bytes, which no such file is")
+            throw fault("\(path) is larger than \(limit) bytes, the limit for such a file")
         }
         var bytes = [UInt8](repeating: 0, count: limit + 1)
         var count = 0
@@ -184,7 +184,7 @@ public struct AccountsFile: Sendable {
             count += read
         }
         guard count <= limit, let text = String(validating: bytes[..<count], as: UTF8.self) else {
-            throw fault("\(path) is no UTF-8 text of at most \(limit) bytes")
+            throw fault("\(path) is not UTF-8 text of at most \(limit) bytes")
         }
         return text
     }
@@ -199,7 +199,7 @@ extension String {
 public struct AccountsError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The file of accounts.
     public let path: String
-    /// The line, from 1; nil where it is the file as a whole.
+    /// The line, from 1; nil if it is the file as a whole.
     public let line: Int?
     private let words: String
 

@@ -19,7 +19,7 @@ enum AlternativeName: Hashable {
         }
     }
 
-    /// Whom an authority has to cover to vouch for this name; `nil` where it is no name that can be vouched for.
+    /// The name that a CA must cover to sign this name; `nil` if the name is not supported.
     var owner: CertificateName? {
         switch self {
         case .domain(let text):
@@ -49,7 +49,7 @@ enum AlternativeName: Hashable {
 
     // MARK: Reading
 
-    /// The names of a certificate in DER, those of each kind in its order, at most `limit` of them; none where it cannot be
+    /// The names of a certificate in DER, those of each kind in its order, at most `limit` of them; empty if it cannot be
     /// read or has none of these kinds.
     static func names(ofCertificate certificate: [UInt8], limit: Int) -> [AlternativeName] {
         defer { ERR_clear_error() }
@@ -88,7 +88,7 @@ enum AlternativeName: Hashable {
     }
 }
 
-/// What an extension of a certificate holds, in DER; `nil` where the certificate has none of the kind.
+/// What an extension of a certificate holds, in DER; `nil` if the certificate has none of the kind.
 func extensionValue(of certificate: OpaquePointer, _ kind: Int32) -> [UInt8]? {
     let position = X509_get_ext_by_NID(certificate, kind, -1)
     guard position >= 0, let found = X509_get_ext(certificate, position), let value = X509_EXTENSION_get_data(found),

@@ -48,7 +48,7 @@ public struct AuthorityError: Error, Sendable, Hashable {
         self.subject = subject
     }
 
-    /// The name is a public suffix, and nobody has confirmed that it is meant.
+    /// The name is a public suffix, and `--allow-public-suffix` is missing.
     public static func publicSuffix(_ name: CertificateName) -> AuthorityError {
         AuthorityError(.publicSuffix, "\(name)")
     }
@@ -70,7 +70,7 @@ extension AuthorityError: CustomStringConvertible {
     /// One line for people, as ``message(in:)`` of the usual folder.
     public var description: String { message(in: nil) }
 
-    /// One line for people; what came from the wire is escaped in it.
+    /// One line for people; text from the wire is escaped.
     ///
     /// - Parameter folder: The authorities' folder, for `--ca-dir` in the commands that the message names. Nil is the
     ///   default folder.
@@ -79,50 +79,50 @@ extension AuthorityError: CustomStringConvertible {
         let flag = folder.map { Self.escape($0.flag) } ?? ""
         let name = domain(in: folder)
         let anew =
-            "create it anew with 'xmpptap ca remove --domain \(name)\(flag)' and "
+            "recreate it with 'xmpptap ca remove --domain \(name)\(flag)' and "
             + "'xmpptap ca create --domain \(name)\(flag)', and trust the new one"
         let create = "'xmpptap ca create --domain \(shown)\(flag)'"
         return switch code {
         case .badName(let reason):
-            "\"\(shown)\" cannot stand in a certificate: \(Self.escape(reason)); write a domain, as in example.org, or an "
+            "no certificate can name \"\(shown)\": \(Self.escape(reason)); write a domain, as in example.org, or an "
                 + "address"
         case .outside(let names) where names.isEmpty:
-            "there is no certificate authority that may vouch for \(shown); create one with \(create)"
+            "no certificate authority for \(shown); create one with \(create)"
         case .outside(let names):
-            "no certificate for \(shown): the certificate authority may only vouch for "
-                + "\(names.map(\.description).joined(separator: ", ")) and what is below; create another with \(create)"
+            "no certificate for \(shown): the certificate authority is only for "
+                + "\(names.map(\.description).joined(separator: ", ")) and subdomains; create another with \(create)"
         case .publicSuffix:
-            "\(shown) is a public suffix: an authority for it could sign for other people's domains; use your own "
+            "\(shown) is a public suffix: its authority could sign for other people's domains; use your own "
                 + "domain, or confirm with 'xmpptap ca create --domain \(shown) --allow-public-suffix\(flag)'"
         case .tooMany(let limit):
             "no certificate authority created for \(shown): the folder already holds \(limit) or more, the limit for "
                 + "authorities created on demand (--limit authorities=\(limit)); create it with \(create), remove others, "
                 + "or raise the limit"
         case .expired(let time):
-            "the certificate authority for \(shown) is no longer valid since \(Self.day(time)); create it anew with "
+            "the certificate authority for \(shown) expired on \(Self.day(time)); recreate it with "
                 + "'xmpptap ca remove --domain \(shown)\(flag)' and \(create), and trust the new one"
         case .notYetValid(let time):
             "the certificate authority for \(shown) is not valid before \(Self.day(time)); set the clock of this machine"
         case .missing(let folder):
-            "there is no certificate authority for \(shown) in \(Self.escape(folder)); create one with \(create)"
+            "no certificate authority for \(shown) in \(Self.escape(folder)); create one with \(create)"
         case .inaccessible(let reason): "\(shown): \(reason)"
         case .exposed(let rights, let proper):
-            "\(shown) is open to others (mode \(Self.octal(rights))), who may have taken the key; if nobody has, close it "
-                + "with 'chmod \(Self.octal(proper)) \(shown)', else \(anew)"
+            "other users can access \(shown) (mode \(Self.octal(rights))) and may have copied the key; if nobody has, run "
+                + "'chmod \(Self.octal(proper)) \(shown)', otherwise \(anew)"
         case .foreign(let owner):
-            "\(shown) belongs to user \(owner), not to who runs this program; name a folder of your own with --ca-dir"
-        case .wrongKind: "\(shown) is a link, or otherwise not the file or folder that belongs there; move it away"
-        case .damagedKey: "\(shown) holds no private key that can be read: it is cut off, damaged or encrypted; \(anew)"
-        case .damagedCertificate: "\(shown) holds no certificate that can be read: it is cut off or damaged; \(anew)"
-        case .keyOfAnother: "\(shown) is not the key of the certificate beside it; \(anew)"
+            "\(shown) belongs to user \(owner), not to you; use your own folder with --ca-dir"
+        case .wrongKind: "\(shown) is a link, or not the expected file or folder; move it away"
+        case .damagedKey: "\(shown) has no readable private key: it is truncated, damaged or encrypted; \(anew)"
+        case .damagedCertificate: "\(shown) has no readable certificate: it is truncated or damaged; \(anew)"
+        case .keyOfAnother: "\(shown) is not the key of the certificate in the same folder; \(anew)"
         case .strange:
-            "\(shown) is no certificate authority of xmpptap for the name of its folder; move the folder away, and "
-                + "create it anew with 'xmpptap ca create --domain \(name)\(flag)'"
+            "\(shown) is not an xmpptap certificate authority for the name of its folder; move the folder away, and "
+                + "recreate it with 'xmpptap ca create --domain \(name)\(flag)'"
         case .library(let reason): "no certificate for \(shown): \(Self.escape(reason)); see 'xmpptap doctor'"
         }
     }
 
-    /// The domain whose folder a path is of, to stand in a command; `DOMAIN` where it is of none.
+    /// The domain of a path's folder, for a command; `DOMAIN` if there is none.
     private func domain(in folder: AuthorityFolder?) -> String {
         var parts = subject.split(separator: "/", omittingEmptySubsequences: false)
         if let last = parts.last, [AuthorityFolder.certificateFile, AuthorityFolder.keyFile].contains(String(last)) {

@@ -6,7 +6,7 @@ public import TapRecord
 ///
 /// ```
 /// ca/example.org/certificate.pem    what clients have to trust
-/// ca/example.org/key.pem            what nobody else may read
+/// ca/example.org/key.pem            readable by the owner only
 /// ```
 ///
 /// Folders are made with mode 0700 and files with 0600. What others can read, or what belongs to someone else, is refused:
@@ -34,7 +34,7 @@ public struct AuthorityFolder: Sendable, Hashable {
     /// Where the folder is unless somebody says otherwise, by the XDG base directory specification.
     ///
     /// - Parameters:
-    ///   - dataHome: `$XDG_DATA_HOME`; counts where it begins with `/`.
+    ///   - dataHome: `$XDG_DATA_HOME`; ignored unless it begins with `/`.
     ///   - home: The user's home.
     public static func usual(dataHome: String?, home: String) -> AuthorityFolder {
         let data = dataHome.flatMap { $0.hasPrefix("/") ? $0 : nil } ?? "\(home)/.local/share"
@@ -45,7 +45,7 @@ public struct AuthorityFolder: Sendable, Hashable {
     /// usual one.
     public var flag: String { isUsual ? "" : " --ca-dir \(Self.word(path))" }
 
-    /// A word as a shell takes it, in quotation marks where it has to be.
+    /// A word for a shell, quoted if necessary.
     private static func word(_ text: String) -> String {
         let isPlain = text.utf8.allSatisfy { byte in
             switch byte {
@@ -63,13 +63,13 @@ public struct AuthorityFolder: Sendable, Hashable {
     static let certificateFile = "certificate.pem"
     static let keyFile = "key.pem"
 
-    /// What an authority is called while it is made, and after how many seconds nobody is making it any more.
+    /// The temporary name of a CA that is being created, and its lifetime in seconds.
     static let draftPrefix = ".new-"
     private static let draftAge = 60
 
     // MARK: Reading
 
-    /// The authority for exactly this name, whether it is valid now or not; `nil` where there is none.
+    /// The authority for exactly this name, whether it is valid now or not; `nil` if there is none.
     public func authority(for name: CertificateName) throws(AuthorityError) -> CertificateAuthority? {
         guard let folder = try PrivateFolder(path) else { return nil }
         return try load(name, in: folder)
@@ -93,7 +93,7 @@ public struct AuthorityFolder: Sendable, Hashable {
         return nil
     }
 
-    /// The names of all authorities, sorted; whether they can be read is another question. None where there is no folder.
+    /// The sorted names of all CAs, readable or not. Empty if there is no folder.
     public func names() throws(AuthorityError) -> [CertificateName] {
         guard let folder = try PrivateFolder(path) else { return [] }
         return try folder.entries()
@@ -152,21 +152,21 @@ public struct AuthorityFolder: Sendable, Hashable {
             try own.write(Array(authority.pem.utf8), to: Self.certificateFile)
             isNew = try folder.rename(draft, to: "\(name)")
         } catch {
-            // What failed first is what is told.
+            // Report the first error.
             _ = try? folder.remove(draft, holding: [Self.keyFile, Self.certificateFile])
             throw error
         }
         if isNew { return (authority, true) }
         try folder.remove(draft, holding: [Self.keyFile, Self.certificateFile])
         guard let found = try load(name, in: folder) else {
-            throw AuthorityError(.inaccessible("it has been removed while it was made; try again"), "\(path)/\(name)")
+            throw AuthorityError(.inaccessible("it was removed while it was created; try again"), "\(path)/\(name)")
         }
         return (found, false)
     }
 
     /// Removes an authority, also one that cannot be read; clients that trust it are not told.
     ///
-    /// - Throws: ``AuthorityError/Code/missing(folder:)`` where there is none.
+    /// - Throws: ``AuthorityError/Code/missing(folder:)`` if there is none.
     public func remove(_ name: CertificateName) throws(AuthorityError) {
         guard let folder = try PrivateFolder(path, isChecked: false),
             try folder.remove("\(name)", holding: [Self.keyFile, Self.certificateFile])

@@ -12,7 +12,7 @@ public final class AuthorityProvider: AuthoritySource {
         public var domains: [CertificateName] = []
         /// Any other name may have one too, as long as that is no name of one label: the caller has verified the server.
         public var mayMakeAny = false
-        /// Authorities in the folder, whoever made them, from which on none is made on demand; default 64.
+        /// Number of CAs in the folder at which none is created on demand; default 64.
         public var limit = AuthorityProvider.usualLimit
         /// Names for which none is made on demand: public suffixes.
         public var suffixes = PublicSuffixes()

@@ -4,15 +4,15 @@ public import TapRecord
 ///
 /// Called without a lock held, from several threads at once; each call may wait for the file system.
 public protocol AuthoritySource: Sendable {
-    /// The folder in which the authorities are, for words that tell people what to do; nil where they are in memory alone.
+    /// The folder in which the authorities are, for words that tell people what to do; nil if they are in memory alone.
     var folder: AuthorityFolder? { get }
 
-    /// The authority with the longest name that may vouch for this one, be it valid now or not; nil where there is none.
+    /// The CA with the longest name that may sign this name, valid now or not; nil if there is none.
     func authority(covering name: CertificateName, at now: Timestamp) throws(AuthorityError) -> CertificateAuthority?
 
     /// Makes an authority that may vouch for a name, for which there is none.
     ///
-    /// - Parameter wildcard: The domain for all of whose subdomains the server's certificate stands, where the name is one.
+    /// - Parameter wildcard: The domain of the wildcard name in the server's certificate that covers the name, if any.
     /// - Returns: The authority, and whether it was made just now: another thread or program may have been quicker.
     /// - Throws: ``AuthorityError`` that says why none is made.
     func makeAuthority(

@@ -117,7 +117,7 @@ public final class CertificateAuthority: Sendable {
         guard now >= begin else { throw AuthorityError(.notYetValid(begin), "\(name)") }
     }
 
-    /// Signs a leaf with a key of its own: the identity to show in handshakes, without the authority's certificate,
+    /// Signs a leaf with a new key: the identity for handshakes, without the CA's certificate,
     /// which clients have.
     ///
     /// - Parameters:
@@ -161,7 +161,7 @@ public final class CertificateAuthority: Sendable {
     /// RFC 5280 §A.1: no common name is longer.
     private static let longestCommonName = 64
 
-    /// What people see in lists of authorities. The end tells one that was made anew from the one before.
+    /// Its name in lists of CAs. The suffix distinguishes a recreated CA from the one before.
     private static func commonName(_ name: CertificateName, _ identifier: [UInt8]) -> String {
         let (begin, end) = ("xmpptap CA for ", " \(identifier.prefix(4).hexadecimal)")
         let room = longestCommonName - begin.utf8.count - end.utf8.count

@@ -7,7 +7,7 @@ public import TapRecord
 /// certificates, some 0.3 ms, and one that has to open an authority waits for the file system: call it from a thread pool,
 /// not from an event loop. ``remembered(for:mirroring:at:)`` never waits and may be tried first.
 public final class CertificateMinter: Sendable {
-    /// Whom a client wants to reach.
+    /// The name that a client requested.
     public enum Subject: Sendable, Hashable {
         /// It has named it: in the server name of its TLS, or in the `to` of its stream.
         case named(CertificateName)
@@ -85,17 +85,17 @@ public final class CertificateMinter: Sendable {
     /// How many leaves are remembered.
     public var count: Int { state.withLock { $0.leaves.count } }
 
-    /// The folder in which the authorities are; nil where they are in memory alone.
+    /// The folder in which the authorities are; nil if they are in memory alone.
     public var folder: AuthorityFolder? { source.folder }
 
-    /// The certificate to show to a client, made where none is remembered.
+    /// The certificate to present to a client; issued if none is cached.
     ///
     /// For a client that names its server it is for that name, by the authority with the longest name that covers it; where
     /// there is none, one is made for the name, or for the domain whose subdomains a wildcard of the real leaf stands for.
     /// For a client that names none it is for names of the real leaf, by the first authority that covers one of them:
-    /// domains before addresses. Only where there is none, one is made.
+    /// domains before addresses. If there is none, one is created.
     ///
-    /// It has those names of the real leaf that its authority may vouch for: domains, addresses, and, where the real leaf
+    /// It has those names of the real leaf that its CA may sign: domains, addresses, and, if the real leaf
     /// has them, services (SRV-ID) and addresses of XMPP. Other names of the real leaf are left out, as is what lies beyond
     /// the hundredth.
     ///
@@ -104,7 +104,7 @@ public final class CertificateMinter: Sendable {
     ///   - leaf: The server's own certificate in DER, which was verified. Without it, or where it cannot be read, the leaf
     ///     has one name.
     ///   - now: The time.
-    /// - Throws: ``AuthorityError`` where no authority may vouch for the name, or the one that may is not valid now.
+    /// - Throws: ``AuthorityError`` if no authority may vouch for the name, or the one that may is not valid now.
     public func certificate(
         for subject: Subject,
         mirroring leaf: [UInt8] = [],

@@ -1,6 +1,6 @@
 internal import XMPPCore
 
-/// What a certificate, or a whole authority, is for: a domain, or an IP address that stands where a domain would.
+/// The name of a certificate or CA: a domain, or an IP address used as one.
 public enum CertificateName: Hashable, Sendable {
     /// A domain as the DNS has it: in lower case, labels of other scripts as A-labels (RFC 5890), no dot at the end.
     case domain(String)
@@ -25,10 +25,10 @@ public enum CertificateName: Hashable, Sendable {
         }
         guard jid.isServer, jid.isBare else { throw refusal("it has more parts than a domain") }
         let domain = jid.asciiDomain
-        guard !domain.hasPrefix("[") else { throw refusal("a certificate names no address with a zone") }
+        guard !domain.hasPrefix("[") else { throw refusal("an address with a zone is not allowed") }
         let labels = domain.utf8.split(separator: UInt8(ascii: "."))
         guard domain.utf8.count <= Self.longestDomain, labels.allSatisfy({ $0.count <= Self.longestLabel }) else {
-            throw refusal("it is longer than a name of the DNS can be")
+            throw refusal("it is longer than a DNS name can be")
         }
         self = .domain(domain)
     }

@@ -1,7 +1,7 @@
 internal import COpenSSL
 internal import Glibc
 
-/// An open folder that belongs to who runs the program, and that nobody else can enter.
+/// An open folder that belongs to this user and is inaccessible to others.
 ///
 /// Everything in it is reached by way of its descriptor, so that nothing can be put in its place between a check and a
 /// use.
@@ -15,9 +15,9 @@ struct PrivateFolder: ~Copyable {
     /// More than a key or a certificate of this program's can have.
     private static let largestFile = 64 << 10
 
-    /// Opens a folder; `nil` where there is none.
+    /// Opens a folder; `nil` if there is none.
     ///
-    /// - Parameter isChecked: Whether rights and owner are looked at: not where it is only emptied.
+    /// - Parameter isChecked: Whether to check permissions and owner; not needed to empty it.
     init?(_ path: String, isChecked: Bool = true) throws(AuthorityError) {
         let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else {
@@ -27,7 +27,7 @@ struct PrivateFolder: ~Copyable {
         try self.init(owning: descriptor, path, isChecked: isChecked)
     }
 
-    /// Opens a folder, which is made where there is none, with those above it.
+    /// Opens a folder, and creates it and its parents if necessary.
     init(making path: String) throws(AuthorityError) {
         var end = path.startIndex
         while end < path.endIndex {
@@ -51,7 +51,7 @@ struct PrivateFolder: ~Copyable {
 
     // MARK: Reading
 
-    /// Opens a folder in it; `nil` where there is none.
+    /// Opens a folder in it; `nil` if there is none.
     func folder(_ name: String) throws(AuthorityError) -> PrivateFolder? {
         let path = "\(path)/\(name)"
         let inner = openat(descriptor, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)

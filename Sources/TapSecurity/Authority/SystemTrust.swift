@@ -4,7 +4,7 @@ internal import COpenSSL
 public final class SystemTrust {
     private let store: OpaquePointer
 
-    /// Opens them; nil where there are none.
+    /// Opens them; nil if there are none.
     public init?() {
         defer { ERR_clear_error() }
         guard let store = X509_STORE_new() else { return nil }

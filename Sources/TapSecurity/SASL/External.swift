@@ -7,7 +7,7 @@ public struct ExternalClient: SASLExchange {
     private let names: SASLIdentity
     private var state = State.initial
 
-    /// Takes the names; the one to act as is sent, and nothing where there is none.
+    /// Sends the authorization identity, or nothing if there is none.
     public init(identity: SASLIdentity) { names = identity }
 
     /// `EXTERNAL`.
@@ -30,6 +30,6 @@ public struct ExternalClient: SASLExchange {
         case .initial, .sent, .finished: break
         }
         state = .finished
-        return .failed(.malformedRequest, text: "the server's message does not belong to EXTERNAL")
+        return .failed(.malformedRequest, text: "unexpected message from the server: EXTERNAL has none")
     }
 }

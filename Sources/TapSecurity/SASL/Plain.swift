@@ -30,7 +30,7 @@ public struct PlainClient: SASLExchange {
                 !name.isEmpty, !word.isEmpty
             else {
                 state = .finished
-                return .failed(.malformedRequest, text: "the name or the password cannot be sent with PLAIN")
+                return .failed(.malformedRequest, text: "the user name or the password cannot be sent with PLAIN")
             }
             state = .sent
             return .send(Array("\(fields[0])\0\(name)\0\(word)".utf8))
@@ -39,7 +39,7 @@ public struct PlainClient: SASLExchange {
             return .done(nil)
         case .initial, .sent, .finished:
             state = .finished
-            return .failed(.malformedRequest, text: "the server's message does not belong to PLAIN")
+            return .failed(.malformedRequest, text: "unexpected message from the server: PLAIN has none")
         }
     }
 }
@@ -69,7 +69,7 @@ public struct PlainServer: SASLExchange {
     /// To check the password may be to hash it.
     public var mayTakeLong: Bool { state == .waiting }
 
-    /// Asks for the message where it did not come with the request, and checks it.
+    /// Requests the message if there was no initial response, and checks it.
     public mutating func step(_ incoming: [UInt8]?) -> SASLStep {
         guard state == .waiting else {
             return .failed(.malformedRequest, text: "the exchange is over")
@@ -84,7 +84,7 @@ public struct PlainServer: SASLExchange {
         guard let authorization = texts[0], let name = texts[1].flatMap(SASLprep.prepare), !name.isEmpty,
             let password = texts[2].flatMap(SASLprep.prepare), !password.isEmpty
         else {
-            return .failed(.malformedRequest, text: "a field of the message is empty or no text PLAIN allows")
+            return .failed(.malformedRequest, text: "a field of the message is empty or not allowed in PLAIN")
         }
         let names = SASLIdentity(
             authentication: name,

@@ -2,7 +2,7 @@ internal import Foundation
 
 /// SASLprep (RFC 4013): the form in which user names and passwords are compared and hashed.
 public enum SASLprep {
-    /// The prepared form of `text`, or `nil` where it holds what RFC 4013 §2.3 or §2.4 prohibits.
+    /// The prepared form of `text`, or `nil` if RFC 4013 §2.3 or §2.4 prohibits it.
     ///
     /// ASCII without controls comes back as it is. Other text loses what is mapped to nothing, gets plain spaces, and is
     /// normalised by NFKC. Code points that Unicode has assigned since RFC 3454 are let pass, as in a query.

@@ -125,7 +125,7 @@ public struct SCRAMClient: SASLExchange {
                 self.state = .waitingForServerFirst(opening)
                 return .send(Array((opening.header + opening.bare).utf8))
             case .waitingForServerFirst(let opening):
-                guard let incoming else { throw .denied("success before the server has proven itself") }
+                guard let incoming else { throw .denied("success without the server's signature") }
                 let (verifier, answer) = try final(incoming, opening)
                 self.state = .waitingForVerifier(verifier)
                 return .send(answer)
@@ -154,7 +154,7 @@ public struct SCRAMClient: SASLExchange {
         guard let name = SASLprep.prepare(names.authentication), !name.isEmpty,
             isUsable,
             !(names.authorization ?? "").utf8.contains(0), isNonce(nonce.utf8)
-        else { throw .malformed("the name, the password or the nonce cannot be used with SCRAM") }
+        else { throw .malformed("the user name, the password or the nonce cannot be used with SCRAM") }
         let authorization = names.authorization.map { "a=\(encodeName($0))" } ?? ""
         return Opening(header: "\(flag),\(authorization),", bare: "n=\(encodeName(name)),r=\(nonce)")
     }
@@ -164,7 +164,7 @@ public struct SCRAMClient: SASLExchange {
         _ opening: Opening
     ) throws(Refusal) -> (verifier: [UInt8], answer: [UInt8]) {
         guard let attributes = SCRAMAttributes(serverFirst[...]) else {
-            throw .malformed("the server's challenge is no list of attributes")
+            throw .malformed("the server's challenge is not a list of attributes")
         }
         try throwServerError(attributes)
         guard !attributes.hasMandatoryExtension else { throw .malformed("extensions-not-supported") }
@@ -199,7 +199,7 @@ public struct SCRAMClient: SASLExchange {
         }
     }
 
-    /// Whether the password, where there is one, can be sent at all.
+    /// Whether the password, if there is one, is valid.
     private var isUsable: Bool {
         guard case .password(let password) = secret else { return true }
         return SASLprep.prepare(password)?.isEmpty == false
@@ -217,17 +217,17 @@ public struct SCRAMClient: SASLExchange {
                 throw iterations < allowed.lowerBound ? .denied(words) : .own(words)
             }
         case .key(_, let stored):
-            let remedy = "take the account's record from the server again, or give its password instead"
+            let remedy = "copy the account's stored key from the server again, or use its password"
             guard iterations == stored.iterations else {
                 throw .own(
-                    "the server has hashed the password \(iterations) times, and the stored keys are of "
+                    "the server's iteration count is \(iterations), that of the stored keys is "
                         + "\(stored.iterations); \(remedy)"
                 )
             }
             guard salt == stored.salt else {
                 throw .own(
-                    "the server has another salt than the stored keys, of \(iterations) iterations both: the password may "
-                        + "have been set anew; \(remedy)"
+                    "the server's salt differs from that of the stored keys (both \(iterations) iterations): the password may "
+                        + "have been changed; \(remedy)"
                 )
             }
         }
@@ -266,13 +266,13 @@ public struct SCRAMClient: SASLExchange {
     }
 
     private static let alteredOffer =
-        "the mechanisms or channel bindings that the server signs are not those it was seen to offer"
-    private static let alteredVersion = "the version of TLS that the server signs is not that of this connection"
+        "the signed mechanisms or channel bindings differ from those that the server offered"
+    private static let alteredVersion = "the signed TLS version differs from that of this connection"
 
     private func check(_ serverFinal: [UInt8], _ verifier: [UInt8]) throws(Refusal) {
-        guard !serverFinal.isEmpty else { throw .denied("success before the server has proven itself") }
+        guard !serverFinal.isEmpty else { throw .denied("success without the server's signature") }
         guard let attributes = SCRAMAttributes(serverFinal[...]) else {
-            throw .malformed("the server's last message is no list of attributes")
+            throw .malformed("the server's last message is not a list of attributes")
         }
         try throwServerError(attributes)
         guard let value = attributes.values("v")?.first, let signature = decodeBase64(value) else {
@@ -287,6 +287,6 @@ public struct SCRAMClient: SASLExchange {
         guard let value = attributes.values("e")?.first else { return }
         // It goes to logs: a name of RFC 5802 §7 or one like it, nothing that a server makes up for its readers.
         let isCode = 1...64 ~= value.count && value.allSatisfy { 0x61...0x7A ~= $0 || $0 == 0x2D }
-        throw .own("the server says \(isCode ? String(decoding: value, as: UTF8.self) : "other-error")")
+        throw .own("the server answered \(isCode ? String(decoding: value, as: UTF8.self) : "other-error")")
     }
 }

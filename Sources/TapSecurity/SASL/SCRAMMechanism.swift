@@ -18,7 +18,7 @@ public struct SCRAMMechanism: Hashable, Sendable, CustomStringConvertible {
         self.isPlus = isPlus
     }
 
-    /// Finds the member by its registered name, or `nil` where this is none of them.
+    /// Finds the member by its registered name, or `nil` if this is none of them.
     public init?(name: String) {
         let plus = "-PLUS"
         let isPlus = name.hasSuffix(plus)

@@ -7,7 +7,7 @@ internal import TapRecord
 struct SCRAMAttributes {
     private let attributes: [(name: UInt8, value: ArraySlice<UInt8>)]
 
-    /// Splits a message; `nil` where a piece has not the form of an attribute, or the text is no UTF-8 or holds a NUL.
+    /// Splits a message; `nil` if a part is not an attribute, or the text is not UTF-8 or has a NUL.
     init?(_ message: ArraySlice<UInt8>) {
         guard !message.contains(0), String(validating: message, as: UTF8.self) != nil else { return nil }
         var attributes: [(UInt8, ArraySlice<UInt8>)] = []
@@ -20,7 +20,7 @@ struct SCRAMAttributes {
         self.attributes = attributes
     }
 
-    /// Whether the message begins with `m=`: an extension that must be understood, and nobody has defined one.
+    /// Whether the message begins with `m=`: a mandatory extension, of which none is defined.
     var hasMandatoryExtension: Bool { self.attributes.first?.name == UInt8(ascii: "m") }
 
     /// The values, when the message begins with attributes of these names in this order; what follows is extensions.
@@ -54,7 +54,7 @@ struct SCRAMHeader {
     /// The header's bytes with its second comma, which `c=` repeats.
     let bytes: ArraySlice<UInt8>
 
-    /// Takes the header off the front of a message; `nil` where it has not the form of one.
+    /// Removes the GS2 header from a message; `nil` if it is malformed.
     init?(takingFrom message: inout ArraySlice<UInt8>) {
         let comma = UInt8(ascii: ",")
         guard let first = message.firstIndex(of: comma),
@@ -106,7 +106,7 @@ func encodeName(_ name: String) -> String {
     }
 }
 
-/// The name a message holds; `nil` where a `=` stands before anything but `2C` and `3D`, or there is no name.
+/// The name a message holds; `nil` if a `=` stands before anything but `2C` and `3D`, or there is no name.
 func decodeName(_ value: ArraySlice<UInt8>) -> String? {
     var name: [UInt8] = []
     var rest = value

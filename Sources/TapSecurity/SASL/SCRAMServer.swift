@@ -5,7 +5,7 @@ internal import TapRecord
 public struct SCRAMServer: SASLExchange {
     /// What the server knows and was given, fixed for the exchange.
     public struct Settings: Sendable {
-        /// Finds what is kept of the account's password; `nil` where there is no such account.
+        /// Finds the account's stored keys; `nil` if there is no such account.
         public var credentials: @Sendable (_ name: String) -> SCRAMCredentials?
         /// The server's part of the nonce: printable ASCII without a comma, never used before.
         public var nonce: String
@@ -114,7 +114,9 @@ public struct SCRAMServer: SASLExchange {
             throw .malformed("the message does not begin with a GS2 header")
         }
         let bindingData = try self.bindingData(for: header.flag)
-        guard let attributes = SCRAMAttributes(bare) else { throw .malformed("this is no list of attributes") }
+        guard let attributes = SCRAMAttributes(bare) else {
+            throw .malformed("the message is not a list of attributes")
+        }
         guard !attributes.hasMandatoryExtension else { throw .malformed("extensions-not-supported") }
         guard let values = attributes.values("nr") else { throw .malformed("n= and r= are not the first attributes") }
         guard let written = decodeName(values[0]), let name = SASLprep.prepare(written), !name.isEmpty else {
@@ -181,7 +183,7 @@ public struct SCRAMServer: SASLExchange {
         // The proof is the last attribute, and everything before it is what it proves.
         guard let comma = incoming.lastIndex(of: UInt8(ascii: ",")), incoming[comma...].starts(with: ",p=".utf8),
             let attributes = SCRAMAttributes(incoming[..<comma])
-        else { throw .malformed("the message has no proof, or is no list of attributes") }
+        else { throw .malformed("the message has no proof, or is not a list of attributes") }
         guard !attributes.hasMandatoryExtension else { throw .malformed("extensions-not-supported") }
         guard let values = attributes.values("cr") else { throw .malformed("c= and r= are not the first attributes") }
         guard let binding = decodeBase64(values[0]) else { throw .encoding("c= is not base64") }
@@ -189,7 +191,9 @@ public struct SCRAMServer: SASLExchange {
         guard cryptography.areEqual(binding, agreement.binding) else {
             throw .malformed("channel-bindings-dont-match")
         }
-        guard values[1].elementsEqual(agreement.nonce) else { throw .malformed("the nonce is another one") }
+        guard values[1].elementsEqual(agreement.nonce) else {
+            throw .malformed("the nonce differs from the agreed one")
+        }
         guard proof.count == family.algorithm.byteCount else { throw .denied("invalid-proof") }
 
         let message = agreement.transcript + Array(",".utf8) + Array(incoming[..<comma])

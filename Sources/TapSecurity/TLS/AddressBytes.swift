@@ -2,7 +2,7 @@ internal import Glibc
 
 /// IP addresses between their text and the bytes that a certificate holds.
 enum AddressBytes {
-    /// The 4 or 16 bytes of an address, also of an IPv6 address in brackets; nil where it is none.
+    /// The 4 or 16 bytes of an address, also of an IPv6 address in brackets; nil if it is not an address.
     static func parse(_ text: String) -> [UInt8]? {
         var text = Substring(text)
         if text.hasPrefix("["), text.hasSuffix("]") { text = text.dropFirst().dropLast() }

@@ -56,15 +56,15 @@ public struct CertificateFault: Sendable, Hashable {
         return switch code {
         case .expired(let time, let age): "\(subject) expired on \(time.text), \(Self.span(age)) ago"
         case .notYetValid(let time, let wait):
-            "\(subject) is valid from \(time.text) on, which by this machine's clock is \(Self.span(wait)) ahead"
+            "\(subject) is not valid before \(time.text), \(Self.span(wait)) from now by this machine's clock"
         case .wrongName(let wanted, let names): "it is \(Self.list(names)), not for \(wanted)"
-        case .selfSigned: "\(subject) signed itself, and nobody trusted vouches for it"
-        case .unknownIssuer(let name): "its issuer is not trusted, or the server left out a certificate: \(name)"
-        case .badSignature: "the signature of \(subject) is not its issuer's"
-        case .wrongPurpose: "\(subject) was not made for a server"
-        case .badIssuer(let reason): "an issuer in its chain may not issue it: \(reason)"
+        case .selfSigned: "\(subject) is self-signed and not trusted"
+        case .unknownIssuer(let name): "its issuer is not trusted, or missing from the server's chain: \(name)"
+        case .badSignature: "the signature of \(subject) does not match its issuer's key"
+        case .wrongPurpose: "\(subject) is not a server certificate"
+        case .badIssuer(let reason): "an issuer in its chain may not sign it: \(reason)"
         case .tooWeak(let reason): "\(subject) is too weak: \(reason)"
-        case .chainTooLong: "its chain is longer than is followed"
+        case .chainTooLong: "its chain is too long"
         case .other(let reason): "\(reason)"
         }
     }
@@ -72,7 +72,7 @@ public struct CertificateFault: Sendable, Hashable {
     /// The names it has, the first of them, as a clause.
     private static func list(_ names: CertificateNames) -> String {
         let all = names.all
-        guard !all.isEmpty else { return "for nobody (it has no subject alternative name)" }
+        guard !all.isEmpty else { return "for no name (no subject alternative name)" }
         let shown = all.prefix(6).joined(separator: ", ")
         return all.count > 6 ? "for \(shown) and \(all.count - 6) more" : "for \(shown)"
     }

@@ -7,7 +7,7 @@ public import TapRecord
 public struct CertificateInfo: Sendable, Hashable {
     /// Whom it names in its subject alternative names.
     public let names: CertificateNames
-    /// Subject in one line, `CN=example.org,O=Example` (RFC 2253, the last part first); empty where it has none.
+    /// Subject in one line, `CN=example.org,O=Example` (RFC 2253, the last part first); empty if it has none.
     public let subject: String
     /// Issuer, written likewise.
     public let issuer: String
@@ -110,7 +110,7 @@ public struct CertificateInfo: Sendable, Hashable {
 public struct CertificateTime: Sendable, Hashable, Comparable {
     /// Seconds since 1970 in UTC.
     public let seconds: Int64
-    /// RFC 3339 in UTC, `2026-11-21T17:22:42Z`; `unreadable` where the certificate holds no time.
+    /// RFC 3339 in UTC, `2026-11-21T17:22:42Z`; `unreadable` if the certificate has no valid time.
     public let text: String
 
     /// Earlier is less.

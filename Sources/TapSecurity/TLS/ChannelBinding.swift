@@ -13,7 +13,7 @@ public enum ChannelBindingType: String, Sendable, Hashable, CaseIterable {
 }
 
 extension TLSEngine {
-    /// The data that binds to this connection; nil where the type is undefined on it, or the handshake has not ended.
+    /// The channel-binding data of this connection; nil if the type is not defined for it, or before the end of the handshake.
     public func channelBinding(_ type: ChannelBindingType) -> [UInt8]? {
         guard isEstablished else { return nil }
         defer { ERR_clear_error() }
@@ -64,7 +64,7 @@ extension TLSEngine {
 
 /// The hash of a server's certificate by RFC 5929 §4.1.
 enum ServerEndPoint {
-    /// Nil where the signature has no hash function, or more than one: then the type is undefined, and nothing is guessed.
+    /// Nil if the signature has no hash function, or more than one: then the type is undefined.
     static func hash(of certificate: OpaquePointer) -> [UInt8]? {
         var digest: Int32 = NID_undef
         var algorithm: Int32 = NID_undef

@@ -29,7 +29,7 @@ public struct ServerReference: Sendable, Hashable {
     /// - Parameters:
     ///   - domain: As in the stream's `to`; nothing that has not been prepared needs to be.
     ///   - service: Whom the server serves; clients by default.
-    /// - Throws: ``XMPPCore/JIDError`` where it is no domain.
+    /// - Throws: ``XMPPCore/JIDError`` if it is not a domain.
     public init(domain: String, service: Service = .client) throws(JIDError) {
         let jid = try JID(local: nil, domain: domain, resource: nil)
         self.domain = domain

@@ -27,7 +27,7 @@ public final class TLSContext: @unchecked Sendable {
 
     /// The server leg's context.
     ///
-    /// - Throws: ``TLSContextError`` where the trusted certificates cannot be read, or OpenSSL fails.
+    /// - Throws: ``TLSContextError`` if the trusted certificates cannot be read, or OpenSSL fails.
     public convenience init(_ options: ServerLegTLS) throws(TLSContextError) {
         try self.init(
             role: .client,
@@ -51,9 +51,9 @@ public final class TLSContext: @unchecked Sendable {
         }
     }
 
-    /// The client leg's context, with keys for session tickets of its own.
+    /// The client leg's context, with its own keys for session tickets.
     ///
-    /// - Throws: ``TLSContextError`` where OpenSSL fails.
+    /// - Throws: ``TLSContextError`` if OpenSSL fails.
     public convenience init(_ options: ClientLegTLS) throws(TLSContextError) {
         try self.init(
             role: .server,
@@ -130,5 +130,5 @@ public struct TLSContextError: Error, Sendable, Hashable, CustomStringConvertibl
 
     init(description: String) { self.description = description }
 
-    init(_ error: OpenSSLError) { description = "TLS cannot be set up: \(error)" }
+    init(_ error: OpenSSLError) { description = "cannot set up TLS: \(error)" }
 }

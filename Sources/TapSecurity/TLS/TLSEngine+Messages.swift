@@ -47,7 +47,7 @@ extension TLSEngine {
         switch message.first ?? 255 {
         case 0: "HelloRequest"
         case 1: "ClientHello"
-        // A server that wants another hello says so by a random of its own.
+        // A HelloRetryRequest is recognised by its fixed random.
         case 2: message.dropFirst(6).starts(with: [0xCF, 0x21, 0xAD, 0x74]) ? "HelloRetryRequest" : "ServerHello"
         case 4: "NewSessionTicket"
         case 5: "EndOfEarlyData"

@@ -21,7 +21,7 @@ public final class TLSEngine {
     }
 
     let context: TLSContext
-    /// Whom the peer's certificate must stand for; nil where we are the server.
+    /// Whom the peer's certificate must stand for; nil if we are the server.
     let reference: ServerReference?
     let offer: ClientLegOffer?
     let observed = TLSObservations()
@@ -229,7 +229,7 @@ public final class TLSEngine {
         return hasShownIdentity
     }
 
-    /// ALPN's form of a list of names; nil where there is nothing to send. Names that do not fit are left out.
+    /// ALPN's form of a list of names; nil if there is nothing to send. Names that do not fit are left out.
     static func protocolList(_ names: [String]) -> [UInt8]? {
         let list = names.filter { 1...255 ~= $0.utf8.count }.flatMap { [UInt8($0.utf8.count)] + Array($0.utf8) }
         return list.isEmpty || list.count > 0xFFFF ? nil : list

@@ -28,7 +28,7 @@ public struct TLSFault: Error, Sendable, Hashable {
 
     /// What happened.
     public let code: Code
-    /// The fatal alert that was sent to the peer, where one was.
+    /// The fatal alert that was sent to the peer, if any.
     public let alertSent: TLSAlert?
 
     /// A fault of these parts.
@@ -42,7 +42,7 @@ public struct TLSFault: Error, Sendable, Hashable {
         if case .alertReceived(let alert) = code { alert.isAboutCertificate } else { false }
     }
 
-    /// The fatal alert by which the peer ended it, where it did.
+    /// The fatal alert that the peer sent, if any.
     public var alertReceived: TLSAlert? {
         if case .alertReceived(let alert) = code { alert } else { nil }
     }
@@ -71,15 +71,15 @@ public struct TLSFault: Error, Sendable, Hashable {
         switch code {
         case .alertReceived(let alert): "\(peer) \(alert.words) (alert \(alert.name))"
         case .untrusted(let faults):
-            "the certificate of \(peer) is refused: " + faults.map(\.words).joined(separator: "; ")
-        case .notTLS: "\(peer) sent something that is no TLS"
-        case .version: "\(peer) offers no version of TLS that is allowed here"
-        case .noSharedCipher: "\(peer) offers no cipher suite, group or signature algorithm that is allowed here"
-        case .noSharedProtocol: "\(peer) offers no protocol by ALPN that is spoken here"
-        case .recordTooLong: "\(peer) sent a record that is longer than TLS allows, or something that is no TLS"
-        case .badRecord: "\(peer) sent a record that cannot be decrypted, or it was changed on its way"
-        case .endedInHandshake: "\(peer) ended the connection in the middle of the handshake, without an alert"
-        case .protocolError(let reason): "\(peer) broke the rules of TLS: \(reason)"
+            "the certificate of \(peer) is not trusted: " + faults.map(\.words).joined(separator: "; ")
+        case .notTLS: "\(peer) sent data that is not TLS"
+        case .version: "\(peer) offers no allowed TLS version"
+        case .noSharedCipher: "\(peer) offers no allowed cipher suite, group or signature algorithm"
+        case .noSharedProtocol: "\(peer) offers no supported ALPN protocol"
+        case .recordTooLong: "\(peer) sent a record longer than TLS allows, or data that is not TLS"
+        case .badRecord: "\(peer) sent a record that cannot be decrypted, or it was modified in transit"
+        case .endedInHandshake: "\(peer) closed the connection during the handshake, without an alert"
+        case .protocolError(let reason): "\(peer) violated the TLS protocol: \(reason)"
         case .failed(let reason): "TLS with \(peer) failed: \(reason)"
         }
     }

@@ -24,7 +24,7 @@ public final class TLSHandler: ChannelDuplexHandler {
         case messages([TLSMessage])
         /// The client's hello has come, and ``TLSHandler/use(_:)`` is waited for.
         case needsIdentity
-        /// The peer's connection is over, and it did not say so by close_notify: what came may be cut off. The end of the
+        /// The peer's connection ended without close_notify: its data may be truncated. The end of the
         /// input follows.
         case truncated
         /// TLS is over; the alert, if any, has been sent.
@@ -33,7 +33,7 @@ public final class TLSHandler: ChannelDuplexHandler {
 
     /// The connection's TLS, for its facts and its bindings; its bytes are the handler's.
     public let engine: TLSEngine
-    /// Whether the output's end is told by close_notify; default yes. No passes on the end of a peer that told nothing.
+    /// Whether closing the output sends close_notify; default yes. False mirrors a peer that sent none.
     public var sendsCloseNotify = true
     /// Sends ciphertext another way than through the channel, and removes from the buffer what it has sent; the channel
     /// gets the rest. Default: there is none. To be set to nil when the channel is closed, if it holds the handler.
@@ -164,7 +164,7 @@ public final class TLSHandler: ChannelDuplexHandler {
     // MARK: Steps
 
     private func write(_ plaintext: ByteBuffer, promise: EventLoopPromise<Void>?) {
-        // An empty write only wants to know when all before it is on its way.
+        // An empty write completes when all writes before it are done.
         guard plaintext.readableBytes > 0 else { return settle(promise) }
         switch engine.state {
         case .handshaking, .needsIdentity: early.append((plaintext, promise))
@@ -177,7 +177,7 @@ public final class TLSHandler: ChannelDuplexHandler {
         var plaintext = ByteBuffer()
         engine.advance(into: &plaintext)
         tellMessages()
-        // An alert is on its way before anybody can close.
+        // The alert is sent before the channel can be closed.
         if !isReading || engine.state.isFailed { sendOutput() }
         if told == .handshaking || told == .needsIdentity { tellOpening() }
         if plaintext.readableBytes > 0 { context.fireChannelRead(wrapInboundOut(plaintext)) }

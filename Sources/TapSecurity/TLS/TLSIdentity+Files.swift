@@ -50,7 +50,7 @@ struct PEMFile {
                     found.append(certificate)
                     continue
                 }
-                // The end of the file is told as "no start line".
+                // OpenSSL reports the end of the file as "no start line".
                 let isEnd = xmpptap_error_is_no_start_line(ERR_peek_last_error()) == 1
                 fault = isEnd ? (found.isEmpty ? .noCertificate : nil) : .badCertificate
                 break

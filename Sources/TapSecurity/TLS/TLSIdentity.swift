@@ -15,12 +15,12 @@ public final class TLSIdentity: @unchecked Sendable {
     let key: OpaquePointer
     /// What the certificate says.
     public let certificate: CertificateInfo
-    /// ``chain`` as a `STACK_OF(X509) *`, which holds no references of its own; nil for an empty one.
+    /// ``chain`` as a `STACK_OF(X509) *` without its own references; nil if empty.
     let chainStack: OpaquePointer?
 
     /// Takes over one reference of each object, also where it throws.
     ///
-    /// - Throws: ``TLSIdentityError`` where the key is not the leaf's.
+    /// - Throws: ``TLSIdentityError`` if the key is not the leaf's.
     init(leaf: OpaquePointer, chain: [OpaquePointer], key: OpaquePointer) throws(TLSIdentityError) {
         self.leaf = leaf
         self.chain = chain
@@ -67,7 +67,7 @@ public struct TLSIdentityError: Error, Sendable, Hashable {
 
     /// What is wrong.
     public let code: Code
-    /// The file it is wrong with; nil where there is none.
+    /// The file with the error, if any.
     public var file: String?
     /// The file of the certificate that a key does not belong to.
     public var certificateFile: String?
@@ -85,13 +85,13 @@ extension TLSIdentityError: CustomStringConvertible {
         let name = file ?? "the private key"
         return switch code {
         case .unreadable(let reason): "cannot read \(name): \(reason)"
-        case .tooLarge: "\(name) is larger than any certificate or key; name a file in PEM"
-        case .noCertificate: "\(name) holds no certificate in PEM (a block labelled CERTIFICATE)"
-        case .badCertificate: "\(name) holds a certificate that cannot be read: it is cut off or damaged"
-        case .noKey: "\(name) holds no private key in PEM (a block labelled PRIVATE KEY)"
-        case .badKey: "\(name) holds a private key that cannot be read: it is cut off or damaged"
+        case .tooLarge: "\(name) is too large for a certificate or key; use a PEM file"
+        case .noCertificate: "\(name) has no PEM certificate (a block labelled CERTIFICATE)"
+        case .badCertificate: "\(name) has an unreadable certificate: it is truncated or damaged"
+        case .noKey: "\(name) has no PEM private key (a block labelled PRIVATE KEY)"
+        case .badKey: "\(name) has an unreadable private key: it is truncated or damaged"
         case .encryptedKey:
-            "the private key in \(name) is encrypted; write it without its password: "
+            "the private key in \(name) is encrypted; decrypt it: "
                 + "openssl pkey -in KEY -out PLAIN-KEY"
         case .keyOfAnother: "\(name) is not the key of the certificate\(certificateFile.map { " in \($0)" } ?? "")"
         }

@@ -1,10 +1,10 @@
-/// What OpenSSL told by its callbacks about one connection. An object of its own, so that a callback inside a call never
+/// The results of OpenSSL's callbacks for one connection. A separate object, so that a callback inside a call never
 /// touches what that call is changing.
 final class TLSObservations {
     /// Alerts that are kept each way.
     private static let limit = 8
 
-    /// What is wrong with the peer's certificate, also where that was let pass.
+    /// The faults of the peer's certificate, also if they were ignored.
     var faults: [CertificateFault] = []
     /// See ``TLSEngine/keepMessages()``.
     var messages: [TLSMessage] = []

@@ -13,7 +13,7 @@ public struct ServerLegTLS: Sendable {
     public var minimumVersion = TLSVersion.tls12
     /// Whose signature is trusted; default the system's roots.
     public var trust = Trust.system
-    /// Goes on with a certificate that is refused, and tells what was wrong with it; default no.
+    /// Accepts an untrusted certificate, and reports its faults; default no.
     public var isInsecure = false
     /// Shown to a server that asks for a client certificate; none by default.
     public var identity: TLSIdentity?

@@ -11,37 +11,37 @@ extension TLSParameters {
         return words
     }
 
-    /// What is wrong with the server's certificate and was let pass, as a clause; nil where nothing is.
+    /// The ignored faults of the server's certificate, as a clause; nil if there are none.
     public var overlookedWords: String? {
         overlooked.isEmpty ? nil : overlooked.map(\.words).joined(separator: "; ")
     }
 }
 
 extension TLSFault {
-    /// What can be done about a failure on the client's leg that is not about the certificate; nil where nothing is known.
+    /// Advice for a failure on the client leg that is not about the certificate, if there is any.
     public var adviceForClient: String? {
         switch code {
-        case .notTLS: "what came in place of TLS was sent too early, or is not meant for this port"
-        case .version: "lower the least version by --tls-min, if the client cannot do better"
+        case .notTLS: "the client sent plaintext too early, or uses the wrong port"
+        case .version: "lower the minimum version with --tls-min, if the client has no newer one"
         default: nil
         }
     }
 
-    /// What can be done about a failure on the server's leg; nil where nothing is known.
+    /// Advice for a failure on the server leg, if there is any.
     public var adviceForServer: String? {
         switch code {
         case .untrusted(let faults):
             switch faults.first?.code {
             case .selfSigned, .unknownIssuer:
-                "name its authority, or the certificate itself, by --upstream-ca FILE"
-            case .expired, .notYetValid: "renew it on the server, and look at the clocks of both machines"
-            case .wrongName: "the certificate must name the domain of the JID, whatever host the server runs on"
-            default: "for a test alone: --upstream-insecure"
+                "trust its issuer, or the certificate itself, with --upstream-ca FILE"
+            case .expired, .notYetValid: "renew it on the server, and check the clocks of both machines"
+            case .wrongName: "the certificate must name the domain of the JID, not the server's host name"
+            default: "for tests only: --upstream-insecure"
             }
         case .version, .alertReceived(.protocolVersion):
             "an old server may need --tls-min 1.0"
         case .noSharedCipher: "an old server may need --tls-min 1.0"
-        case .notTLS: "the server does not speak TLS here; look at the port"
+        case .notTLS: "the server does not use TLS on this port; check the port"
         default: nil
         }
     }

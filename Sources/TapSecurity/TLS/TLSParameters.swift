@@ -10,13 +10,13 @@ public struct TLSParameters: Sendable, Hashable {
     public var versionNumber: TLSVersion?
     /// Cipher suite by its IANA name, `TLS_AES_128_GCM_SHA256`.
     public var suite: String
-    /// Protocol chosen by ALPN; nil where there is none.
+    /// Protocol chosen by ALPN; nil if there is none.
     public var applicationProtocol: String?
-    /// Name sent in SNI, or asked for; nil where there is none.
+    /// Name sent in SNI, or asked for; nil if there is none.
     public var serverName: String?
     /// An earlier session was resumed, so that no certificate was shown.
     public var isResumed: Bool
-    /// The server's certificate: the one we got, or the one that we showed; nil where none was shown.
+    /// The server's certificate: the received one, or the one that xmpptap presented; nil if there was none.
     public var certificate: CertificateInfo?
     /// What is wrong with the server's certificate and was let pass; see ``ServerLegTLS/isInsecure``.
     public var overlooked: [CertificateFault]
@@ -62,7 +62,7 @@ extension TLSEngine {
         )
     }
 
-    /// The name in SNI: what we sent, or what the client asked for; nil where there is none, or its hello has not come.
+    /// The name in SNI: sent, or received from the client; nil if there is none, or before the ClientHello.
     public var serverName: String? {
         SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name).map { String(cString: $0) }
     }

@@ -40,7 +40,7 @@ final class TransportBIO {
         return output
     }
 
-    /// Forgets what came, which nobody will read.
+    /// Discards the input, which is no longer read.
     func dropInput() { input = ByteBuffer() }
 
     // MARK: What OpenSSL calls

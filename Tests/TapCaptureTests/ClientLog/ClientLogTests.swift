@@ -101,10 +101,10 @@ struct ClientLogTests {
 
             """
         )
-        #expect(header.tool == "a client's log" && header.redaction == .secrets && !header.isComplete)
+        #expect(header.tool == "client log" && header.redaction == .secrets && !header.isComplete)
         #expect(
             Self.steps(told) == [
-                "connect: skipped, not told in a client's log", "stream-open: ok", "features: ok", "mechanism: ok",
+                "connect: skipped, not in a client log", "stream-open: ok", "features: ok", "mechanism: ok",
                 "sasl: ok", "stream-open: ok", "features: ok", "bind: ok", "ready: ok",
             ]
         )
@@ -137,7 +137,7 @@ struct ClientLogTests {
         )
         #expect(loginStep.roundTrip == 1_009_218_000)
         #expect(loginStep.time == Timestamp(rfc3339: "2026-11-21T18:18:31.969781Z"))
-        #expect(told.last?.record.message == "its end is not recorded")
+        #expect(told.last?.record.message == "the recording ends before the session")
     }
 
     @Test func `Gajim, whose items stand on lines of their own, and TLS in the midst`() throws {
@@ -173,9 +173,9 @@ struct ClientLogTests {
         )
         #expect(
             Self.steps(told) == [
-                "connect: skipped, not told in a client's log", "stream-open: ok", "features: ok", "starttls: ok",
-                "tls: skipped, not told; the streams that follow are those inside", "stream-open: ok", "features: ok",
-                "mechanism: failed, the client did not go on from here",
+                "connect: skipped, not in a client log", "stream-open: ok", "features: ok", "starttls: ok",
+                "tls: skipped, not recorded; the log contains the decrypted streams", "stream-open: ok", "features: ok",
+                "mechanism: failed, the client did not continue",
             ]
         )
         #expect(told.compactMap { LoginDiagnosis($0.record)?.cause } == [.noCommonMechanism])

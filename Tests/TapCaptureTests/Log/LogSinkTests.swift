@@ -164,7 +164,7 @@ struct LogSinkTests {
         #expect(text.count == 2)
         #expect(
             text.first?.hasPrefix(
-                "17:22:42.102 warn capture: 7 records (900 bytes) were dropped here, because they could not be written"
+                "17:22:42.102 warn capture: 7 records (900 bytes) lost here: they could not be written"
             ) == true
         )
         #expect(text.last == "# 2026-11-21T17:22:42.102000000Z xmpptap 1.2.3 log verbose, incomplete")

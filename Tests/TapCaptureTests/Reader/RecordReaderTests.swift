@@ -100,7 +100,7 @@ import Testing
             #expect(
                 try read([path]) == [
                     "h", "1",
-                    "line 3 of \(path) is torn: the program was stopped, or the disk was full, while it was written",
+                    "line 3 of \(path) is incomplete: xmpptap was stopped, or the disk was full, while it was written",
                 ]
             )
             // The same after another run has added to it.
@@ -108,7 +108,7 @@ import Testing
             try (torn + Data(("\n" + header() + record(3)).utf8)).write(to: URL(fileURLWithPath: path))
             let entries = try read([path])
             #expect(entries.count == 5)
-            #expect(entries[2].hasPrefix("line 3 of \(path) is torn"))
+            #expect(entries[2].hasPrefix("line 3 of \(path) is incomplete"))
             #expect(entries[3...] == ["h", "3"])
         }
     }
@@ -120,9 +120,9 @@ import Testing
         #expect(
             try read([path]) == [
                 "h", "1",
-                "line 3 of \(path) is skipped: not JSON at byte 0: a byte that cannot stand there",
-                "line 4 of \(path) is skipped: a record without \"sequence\"",
-                "line 5 of \(path) is skipped: not JSON at byte 0: a byte that cannot stand there",
+                "line 3 of \(path) skipped: not JSON at byte 0: a byte that cannot stand there",
+                "line 4 of \(path) skipped: a record without \"sequence\"",
+                "line 5 of \(path) skipped: not JSON at byte 0: a byte that cannot stand there",
                 "2",
             ]
         )
@@ -138,7 +138,7 @@ import Testing
         #expect(try RecordReader(paths).firstHeader.time.nanoseconds == 10_000_000_000)
     }
 
-    private static let reason = "in a part of the run that was not named, or is gone"
+    private static let reason = "in a file of the run that was not named, or that no longer exists"
 
     @Test func partsThatAreMissingAreTold() throws {
         let folder = try Folder()
@@ -209,7 +209,7 @@ import Testing
         let folder = try Folder()
         let path = folder.file("x")
         let notOurs =
-            "\(path) is no JSON log or capture of xmpptap, and no log of a client with lines of SEND: and RECV:; "
+            "\(path) is neither a JSON log or capture of xmpptap nor a client log with SEND: and RECV: lines; "
             + "record one with --capture FILE or --log-to FILE,format=json"
         for text in [
             "17:22:42 [3] SEND: <a/>\n", "12:00:00.000 words\n", "{}\n", "{\"xtap\":\"x\"}\n", "x", "\n\n", "\u{0}",
@@ -219,7 +219,7 @@ import Testing
         }
         for text in ["", "{\"xtap\":1,\"tool"] {
             try folder.write(text, "x")
-            #expect(refusal(path) == "\(path) holds no records yet")
+            #expect(refusal(path) == "\(path) contains no records yet")
         }
         #expect(refusal(folder.file("no")) == "cannot open \(folder.file("no")): No such file or directory")
         #expect(refusal(folder.path) == "cannot read \(folder.path): Is a directory")
@@ -236,7 +236,7 @@ import Testing
             (text("17:22:42.102 [3 romeo@localhost/x] RECV: <a/>\n"), .textLog, "--capture FILE"),
             (text("17:22:42.102 info [3] net: 127.0.0.1:1 connected\n"), .textLog, "--capture FILE"),
             (text("listening\n17:22:42.102 warn [13 ~romeo] RECV: words\n"), .textLog, "--capture FILE"),
-            (text(record(1) + record(2)), .headerless, "keep the first line"),
+            (text(record(1) + record(2)), .headerless, "add the first line"),
             ([0x1F, 0x8B, 8] + zeros, .gzip, "gzip -dc FILE | xmpptap read -"),
             (text("BZh9") + zeros, .bzip2, "bzip2 -dc"),
             ([0xFD, 0x37, 0x7A, 0x58, 0x5A, 0] + zeros, .xz, "xz -dc"),
@@ -250,8 +250,8 @@ import Testing
             (text("GIF89a"), .image, "image"),
             ([0xFF, 0xD8, 0xFF, 0xE0], .image, "image"), (text("%PDF-1.7\n"), .pdf, "PDF"),
             (text("SQLite format 3\u{0}") + zeros, .sqlite, "SQLite"),
-            (text("<?xml version=\"1.0\"?>\n<svg xmlns=\"x\">\n</svg>\n"), .svg, "the log or capture itself"),
-            (text("<!DOCTYPE html>\n<html></html>\n"), .html, "the log or capture itself"),
+            (text("<?xml version=\"1.0\"?>\n<svg xmlns=\"x\">\n</svg>\n"), .svg, "the log or capture instead"),
+            (text("<!DOCTYPE html>\n<html></html>\n"), .html, "the log or capture instead"),
             ([0xFF, 0xFE] + text("S\u{0}E\u{0}"), .utf16, "iconv -f UTF-16 -t UTF-8"),
         ]
         for (bytes, format, advice) in cases {
@@ -276,7 +276,7 @@ import Testing
         let folder = try Folder()
         let path = folder.file("x")
         let newer =
-            "\(path) was written by a newer xmpptap (schema 2, this one reads up to 1); read it with that version"
+            "\(path) was written by a newer xmpptap (schema 2, this version reads up to 1); use that version"
         try folder.write("{\"xtap\":2,\"anything\":[{}]}\n", "x")
         #expect(refusal(path) == newer)
         try folder.write(header() + record(1) + header(version: 2), "x")

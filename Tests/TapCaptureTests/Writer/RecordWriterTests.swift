@@ -163,7 +163,7 @@ import Testing
         symlink(folder.file("nothing"), folder.file("dangling.log"))
         for name in ["link.log", "dangling.log"] {
             let path = folder.file(name)
-            #expect(message(path) == "\(path) is a symbolic link, which is not followed; name the file itself")
+            #expect(message(path) == "\(path) is a symbolic link, which logs do not follow; name the file itself")
         }
         #expect(try folder.text("target") == "precious\n")
         #expect(access(folder.file("nothing"), F_OK) != 0)
@@ -171,7 +171,7 @@ import Testing
 
     @Test func whatIsNoFileIsRefused() throws {
         let folder = try Folder()
-        #expect(message(folder.path) == "\(folder.path) is no file, pipe or terminal; choose another name")
+        #expect(message(folder.path) == "\(folder.path) is not a file, pipe or terminal; choose another name")
         let missing = folder.file("missing/x.log")
         #expect(message(missing) == "cannot open \(missing) for writing: No such file or directory")
         let below = folder.file("file/x.log")

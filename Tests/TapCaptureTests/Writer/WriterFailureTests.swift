@@ -225,7 +225,7 @@ private final class SmallDisk {
             #expect(loss.bytes == loss.records * 2)
             #expect(events.faults == [.brokenPipe])
             guard case .failed(let fault) = try #require(events.list.first) else { return }
-            #expect(fault.description == "cannot write /dev/fd/\(pipe.writer): its reader has gone")
+            #expect(fault.description == "cannot write /dev/fd/\(pipe.writer): its reader has closed the pipe")
         }
     }
 
@@ -336,7 +336,7 @@ private final class SmallDisk {
         let path = folder.file("fifo")
         mkfifo(path, 0o600)
         let refusal = #expect(throws: WriterFault.self) { try RecordWriter(path) }
-        #expect(refusal?.description == "nobody reads from \(path); start its reader first")
+        #expect(refusal?.description == "no process reads from \(path); start its reader first")
         let first = open(path, O_RDONLY | O_NONBLOCK)
         let events = Events()
         let writer = try RecordWriter(path, events: events) { $0.retryInterval = .milliseconds(20) }

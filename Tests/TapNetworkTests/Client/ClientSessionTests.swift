@@ -100,7 +100,7 @@ import XMPPCore
         #expect(rest == "</stream:stream>")
         let fault = try #require(client.fault)
         #expect(fault.step == .login && fault.code == .refused("not-authorized"))
-        #expect(fault.reason == "the server says not-authorized: Go away")
+        #expect(fault.reason == "the server answered not-authorized: Go away")
     }
 
     @Test func `Mechanisms that the server did not sign end the login before the proof`() throws {
@@ -128,7 +128,7 @@ import XMPPCore
     @Test func `TLS that is demanded and not offered is the end; else the offer stands in clear`() throws {
         let strict = try Client(.startTLS(isRequired: true))
         strict.hear(Client.header + Client.features(Client.mechanisms("PLAIN")))
-        #expect(strict.fault?.reason == "the server offers no TLS")
+        #expect(strict.fault?.reason == "the server does not offer TLS")
         let lenient = try Client(.startTLS(isRequired: false))
         lenient.hear(Client.header + Client.features(Client.mechanisms("PLAIN")))
         #expect(lenient.offered?.mechanisms == ["PLAIN"])

@@ -26,13 +26,13 @@ struct EndpointTests {
             ("localhost:65536", #""localhost:65536" has the port "65536"; a port is a number from 1 to 65535"#),
             ("localhost:+1", #""localhost:+1" has the port "+1"; a port is a number from 1 to 65535"#),
             (":5222", #"":5222" has no host; write HOST:PORT, as in localhost:5222"#),
-            ("::1", #""::1" holds an IPv6 address; write it in brackets, as in [::1]:5222"#),
-            ("::1:5222", #""::1:5222" holds an IPv6 address; write it in brackets, as in [::1]:5222"#),
-            ("[::1:5222", #""[::1:5222" opens a bracket and does not close it; write [v6]:PORT, as in [::1]:5222"#),
+            ("::1", #""::1" is an IPv6 address; write it in brackets, as in [::1]:5222"#),
+            ("::1:5222", #""::1:5222" is an IPv6 address; write it in brackets, as in [::1]:5222"#),
+            ("[::1:5222", #""[::1:5222" has no closing bracket; write [v6]:PORT, as in [::1]:5222"#),
             ("[::1]", #""[::1]" has no port; write HOST:PORT, as in localhost:5222"#),
             (
                 "[127.0.0.1]:1",
-                #""[127.0.0.1]:1" has "127.0.0.1" in brackets, which is no IPv6 address; write [v6]:PORT, as in [::1]:5222"#
+                #""[127.0.0.1]:1" has "127.0.0.1" in brackets, which is not an IPv6 address; write [v6]:PORT, as in [::1]:5222"#
             ),
             ("xmpp://localhost:5222", #""xmpp://localhost:5222" is a URL; write HOST:PORT, as in localhost:5222"#),
             (
@@ -41,11 +41,11 @@ struct EndpointTests {
             ),
             (
                 "a b:5222",
-                #""a b:5222" has the host "a b", which is neither a name nor an address; write HOST:PORT"#
+                #""a b:5222" has the host "a b", which is neither a host name nor an address; write HOST:PORT"#
             ),
             (
                 "a\u{1B}:5222",
-                #""a\u{1b}:5222" has the host "a\u{1b}", which is neither a name nor an address; write HOST:PORT"#
+                #""a\u{1b}:5222" has the host "a\u{1b}", which is neither a host name nor an address; write HOST:PORT"#
             ),
         ]
     )

@@ -103,7 +103,7 @@ struct LimitsTests {
             try await pair.server.wait("\(pair.name): more") { $0.text.hasSuffix("more") }
         }
         let told = proxy.sink.records(code: "aborted").map(\.record.message)
-        #expect(told == begins.map { _ in "No session within 8 s (limit login)." })
+        #expect(told == begins.map { _ in "No login within 8 s (limit login)." })
         try await proxy.stop()
     }
 
@@ -118,7 +118,7 @@ struct LimitsTests {
         }
         try await idle.wait("the end") { $0.text.contains("<connection-timeout") && $0.isFinished }
         #expect(!busy.now.isFinished)
-        #expect(proxy.sink.records(code: "aborted").map(\.record.message) == ["No byte for 1500 ms (limit idle)."])
+        #expect(proxy.sink.records(code: "aborted").map(\.record.message) == ["No data for 1500 ms (limit idle)."])
         try await proxy.stop()
     }
 }

@@ -5,7 +5,7 @@ struct ListenSpecTests {
     @Test(arguments: ["abc", "localhost", "abc=localhost:5222"])
     func `Where a port is meant the advice is a port`(text: String) {
         let error = #expect(throws: EndpointError.self) { try ListenSpec(text) }
-        let advice = "is no port; write a port, as in 15222, or HOST:PORT, as in 127.0.0.1:15222"
+        let advice = "is not a port; write a port, as in 15222, or HOST:PORT, as in 127.0.0.1:15222"
         #expect(error?.description == "\"\(text)\" \(advice)")
     }
 
@@ -67,7 +67,7 @@ struct ListenSpecTests {
             (":15222", #"":15222" has no host; write HOST:PORT, as in localhost:5222"#),
             (
                 "15222=domain:juliet@example.org",
-                #""juliet@example.org" is no domain: it has more parts; write the part of a JID behind "@", as in example.org"#
+                #""juliet@example.org" is not a domain: it has more parts; write the part of a JID after "@", as in example.org"#
             ),
         ]
     )

@@ -116,7 +116,7 @@ import Testing
                 timeout: .milliseconds(100)
             )
         }
-        #expect(error?.description == "stream: no answer came")
+        #expect(error?.description == "stream: no answer")
         try await listener.close()
     }
 

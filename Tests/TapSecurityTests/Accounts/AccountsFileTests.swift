@@ -39,13 +39,13 @@ struct AccountsFileTests {
     @Test func `a bad line is refused with its file, its number, and what is expected`() throws {
         try folder.write("r0m30", to: "a")
         for (text, words) in [
-            ("", ": there is no account in it"), ("# nobody\n", ": there is no account in it"),
-            ("\nexample.org a", ":2: \"example.org\" is no address of an account"),
-            ("a@b/c a", ":1: \"a@b/c\" is no address"), ("a@b", ":1: a@b lacks the file"),
-            ("a@b as=c@d", ":1: a@b lacks the file"), ("a@b a as=d", ":1: \"d\" is no address"),
-            ("a@b a\nA@b a", ":2: A@b stands in line 1 already"), ("a@b a\nc@d a as=a@b", ":2: line 1 stands for a@b"),
+            ("", ": no accounts in the file"), ("# nobody\n", ": no accounts in the file"),
+            ("\nexample.org a", ":2: \"example.org\" is not an account"),
+            ("a@b/c a", ":1: \"a@b/c\" is not an account"), ("a@b", ":1: a@b has no password file"),
+            ("a@b as=c@d", ":1: a@b has no password file"), ("a@b a as=d", ":1: \"d\" is not an account"),
+            ("a@b a\nA@b a", ":2: A@b is already in line 1"), ("a@b a\nc@d a as=a@b", ":2: a@b is already in line 1"),
             ("a@b nothing", ":1: cannot read \(folder.path)/nothing: No such file"),
-            ("a@b /dev/null", ":1: /dev/null is no file"), ("a@b .", ":1: "),
+            ("a@b /dev/null", ":1: /dev/null is not a regular file"), ("a@b .", ":1: "),
         ] {
             let fault = try #require(try fault(text), "\(text)")
             #expect(fault.hasPrefix("\(folder.path(of: "accounts"))\(words)"), "\(fault)")
@@ -58,7 +58,10 @@ struct AccountsFileTests {
         let file = try folder.write("r0m30", to: "a")
         try FileManager.default.setAttributes([.posixPermissions: rights], ofItemAtPath: file)
         let fault = try #require(try fault("a@b a"))
-        #expect(fault.contains(":1: others can read \(file)") && fault.hasSuffix("chmod 600 \(file)"))
+        #expect(
+            fault.contains(":1: other users can read the password in \(file)")
+                && fault.hasSuffix("run 'chmod 600 \(file)'")
+        )
     }
 
     @Test(arguments: ["", "\n", "\ntwo", "with\u{7}bell", String(repeating: "x", count: 5000)])
@@ -92,13 +95,13 @@ struct AccountsFileTests {
         #expect(try AccountsFile(path: path).accounts.first?.secret == .password("# of the server"))
         try folder.write(records[0] + "\nr0m30\n", to: "a")
         let fault = try #require(try fault("# who\na@b a"))
-        #expect(fault.hasPrefix("\(path):2: \(folder.path(of: "a")):2: this is no record"), "\(fault)")
+        #expect(fault.hasPrefix("\(path):2: \(folder.path(of: "a")):2: not a stored key"), "\(fault)")
         #expect(!fault.contains("r0m30"))
     }
 
     @Test func `a password in bytes that are no text is refused`() throws {
         try folder.write("x", to: "a")
         try Data([0x66, 0xFF, 0x66]).write(to: URL(filePath: folder.path(of: "a")))
-        #expect(try fault("a@b a")?.contains("no UTF-8 text") == true)
+        #expect(try fault("a@b a")?.contains("not UTF-8 text") == true)
     }
 }

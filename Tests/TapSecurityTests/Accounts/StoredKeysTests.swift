@@ -113,8 +113,11 @@ struct StoredKeysTests {
     }
 
     @Test(arguments: [
-        ("r=fyko3rfc,s=QSXCR+Q6sek8bf92,i=8192", "8192 times, and the stored keys are of 4096;"),
-        ("r=fyko3rfc,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096", "another salt than the stored keys, of 4096 iterations both"),
+        ("r=fyko3rfc,s=QSXCR+Q6sek8bf92,i=8192", "iteration count is 8192, that of the stored keys is 4096;"),
+        (
+            "r=fyko3rfc,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096",
+            "salt differs from that of the stored keys (both 4096 iterations)"
+        ),
     ])
     func `a server that hashes otherwise than when the keys were made is told with both numbers`(
         challenge: String,
@@ -134,23 +137,26 @@ struct StoredKeysTests {
             Issue.record("it goes on")
             return
         }
-        #expect(text.contains(words) && text.hasSuffix("or give its password instead"), "\(text)")
+        #expect(text.contains(words) && text.hasSuffix("or use its password"), "\(text)")
     }
 
     @Test func `what is no record is refused with its line, and is not shown`() {
         let good = Self.records[0].record
         for (text, line, words) in [
-            ("SCRAM-SHA-1$4096:c2FsdA==", 1, "this is no record"), ("\(good)\nr0m30", 2, "this is no record"),
-            ("# of\n\(good)\n\(good)", 3, "a record of SCRAM-SHA-1 already"),
-            (good.replacing("SHA-1", with: "SHA-224"), 1, "no mechanism known here (SCRAM-SHA-512, SCRAM-SHA-256, "),
-            (good.replacing("SHA-1", with: "SHA-1-PLUS"), 1, "no mechanism known here"),
-            (good.replacing("4096", with: "0"), 1, "none of 1 to 1000000"),
-            (good.replacing("4096", with: "1000001"), 1, "none of 1 to 1000000"),
-            (good.replacing("4096", with: "99999999999999999999"), 1, "none of 1 to 1000000"),
+            ("SCRAM-SHA-1$4096:c2FsdA==", 1, "not a stored key"), ("\(good)\nr0m30", 2, "not a stored key"),
+            ("# of\n\(good)\n\(good)", 3, "more than one stored key for SCRAM-SHA-1"),
+            (
+                good.replacing("SHA-1", with: "SHA-224"), 1,
+                "unknown mechanism; the mechanisms are SCRAM-SHA-512, SCRAM-SHA-256, "
+            ),
+            (good.replacing("SHA-1", with: "SHA-1-PLUS"), 1, "unknown mechanism"),
+            (good.replacing("4096", with: "0"), 1, "must be from 1 to 1000000"),
+            (good.replacing("4096", with: "1000001"), 1, "must be from 1 to 1000000"),
+            (good.replacing("4096", with: "99999999999999999999"), 1, "must be from 1 to 1000000"),
             (good.replacing("QSXCR+Q6sek8bf92", with: ""), 1, "the salt is empty"),
-            (good.replacing("QSXCR", with: "QS*CR"), 1, "the salt is empty or no base64"),
-            (good.replacing("6dlG", with: ""), 1, "have 20 bytes each"),
-            (good.replacing("SHA-1", with: "SHA-256"), 1, "the two keys of SCRAM-SHA-256 have 32 bytes each"),
+            (good.replacing("QSXCR", with: "QS*CR"), 1, "the salt is empty or not base64"),
+            (good.replacing("6dlG", with: ""), 1, "must have 20 bytes"),
+            (good.replacing("SHA-1", with: "SHA-256"), 1, "both keys of SCRAM-SHA-256 must have 32 bytes"),
         ] {
             let fault = fault(text)
             #expect(

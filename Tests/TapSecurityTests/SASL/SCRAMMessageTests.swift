@@ -99,7 +99,7 @@ import Testing
             _ = client.step(nil)
             #expect(
                 client.step(Array("e=\(error)".utf8))
-                    == .failed(.notAuthorized, text: "the server says other-error")
+                    == .failed(.notAuthorized, text: "the server answered other-error")
             )
         }
     }
@@ -108,7 +108,7 @@ import Testing
         var client = self.client()
         _ = client.step(nil)
         #expect(
-            client.step(Array("e=other-error".utf8)) == .failed(.notAuthorized, text: "the server says other-error")
+            client.step(Array("e=other-error".utf8)) == .failed(.notAuthorized, text: "the server answered other-error")
         )
     }
 

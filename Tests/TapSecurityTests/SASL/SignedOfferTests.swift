@@ -69,7 +69,7 @@ struct SignedOfferTests {
 
     @Test(arguments: [
         (",h=\(hash)", nil as String?), (",t=0304", nil), (",x=1", nil), (",d=c29tZXRoaW5n", nil),
-        (",h=AAAA", "mechanisms or channel bindings"), (",t=0303", "version of TLS"), (",t=0304x", "version of TLS"),
+        (",h=AAAA", "mechanisms or channel bindings"), (",t=0303", "TLS version"), (",t=0304x", "TLS version"),
         (",h=", "mechanisms or channel bindings"),
     ])
     func `a client goes on only where what is signed is what it has seen`(attributes: String, refusal: String?) {
@@ -89,7 +89,7 @@ struct SignedOfferTests {
         default: Issue.record("\(answer) after \(attributes)")
         }
         #expect((client.mechanismSignature == .altered) == (refusal == "mechanisms or channel bindings"))
-        #expect((client.versionSignature == .altered) == (refusal == "version of TLS"))
+        #expect((client.versionSignature == .altered) == (refusal == "TLS version"))
         #expect((client.mechanismSignature == .genuine) == attributes.hasPrefix(",h=\(Self.hash)"))
     }
 }

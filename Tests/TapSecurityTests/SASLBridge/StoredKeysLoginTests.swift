@@ -103,21 +103,21 @@ struct StoredKeysLoginTests {
         let outcome = try login.logIn(try login.client("SCRAM-SHA-256", type: nil))
         #expect(outcome.condition == "temporary-auth-failure")
         let told = words(login, "own-login-failed")
-        #expect(told.contains("juliet@example.org: the server has hashed the password 10000 times"), "\(told)")
+        #expect(told.contains("juliet@example.org: the server's iteration count is 10000"), "\(told)")
         #expect(
-            told.contains("the stored keys are of 4096; take the account's record from the server again"),
+            told.contains("that of the stored keys is 4096; copy the account's stored key from the server again"),
             "\(told)"
         )
         login.harness.end(.client)
         login.harness.close()
         let diagnosis = words(login, "login-failed")
-        #expect(diagnosis.contains("10000 times, and the stored keys are of 4096"), "\(diagnosis)")
+        #expect(diagnosis.contains("iteration count is 10000, that of the stored keys is 4096"), "\(diagnosis)")
 
         setting.iterations = 4096
         setting.salt = "pepper"
         let other = try BridgedLogin(setting)
         #expect(try other.logIn(try other.client("SCRAM-SHA-256", type: nil)).condition == "temporary-auth-failure")
-        #expect(words(other, "own-login-failed").contains("another salt than the stored keys"))
+        #expect(words(other, "own-login-failed").contains("salt differs from that of the stored keys"))
     }
 
     @Test func `a client that uses a mechanism of which the account has no key is told, and may try another`() throws {
@@ -130,7 +130,7 @@ struct StoredKeysLoginTests {
         let outcome = try login.logIn(try login.client("SCRAM-SHA-256-PLUS", type: "tls-exporter"))
         #expect(outcome.condition == "invalid-mechanism" && outcome.mechanism == nil)
         let told = words(login, "client-login-refused")
-        #expect(told.contains("juliet@example.org has no stored key of SCRAM-SHA-256 in --accounts"), "\(told)")
+        #expect(told.contains("juliet@example.org has no stored key for SCRAM-SHA-256 in --accounts"), "\(told)")
         #expect(told.contains("or let the client use SCRAM-SHA-1"), "\(told)")
         let second = try login.logIn(try login.client("SCRAM-SHA-1-PLUS", type: "tls-exporter"))
         #expect(second.succeeded && second.mechanism == "SCRAM-SHA-1-PLUS")
@@ -141,7 +141,7 @@ struct StoredKeysLoginTests {
         third.harness.close()
         let diagnosis = words(third, "login-failed")
         #expect(
-            diagnosis.contains("xmpptap, which ends the login itself, has no stored key of SCRAM-SHA-256"),
+            diagnosis.contains("the account in --accounts has no stored key for SCRAM-SHA-256"),
             "\(diagnosis)"
         )
     }

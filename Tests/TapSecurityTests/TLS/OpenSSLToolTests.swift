@@ -189,7 +189,7 @@ import Testing
         #expect(sight.fault?.isRefusedCertificate == true)
         #expect(
             sight.fault?.words(peer: "the client")
-                == "the client does not know the authority that issued the certificate (alert unknown_ca)"
+                == "the client does not trust the issuer of the certificate (alert unknown_ca)"
         )
         try await tool.ending()
         try await channel.close()

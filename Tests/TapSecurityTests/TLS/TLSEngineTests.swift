@@ -114,7 +114,7 @@ import Testing
         #expect(pair.client.state.fault?.code == .alertReceived(.protocolVersion))
         #expect(
             pair.client.state.fault?.words(peer: "the server")
-                == "the server speaks none of the versions of TLS that are offered (alert protocol_version)"
+                == "the server supports none of the offered TLS versions (alert protocol_version)"
         )
     }
 

@@ -20,11 +20,11 @@ import Testing
         #expect(error("/", first.key) == "cannot read /: Is a directory")
         #expect(
             error(first.key, first.key)
-                == "\(first.key) holds no certificate in PEM (a block labelled CERTIFICATE)"
+                == "\(first.key) has no PEM certificate (a block labelled CERTIFICATE)"
         )
         #expect(
             error(first.certificate, first.certificate)
-                == "\(first.certificate) holds no private key in PEM (a block labelled PRIVATE KEY)"
+                == "\(first.certificate) has no PEM private key (a block labelled PRIVATE KEY)"
         )
         #expect(
             error(first.certificate, second.key)
@@ -38,7 +38,7 @@ import Testing
         let torn = try folder.write("-----BEGIN PRIVATE KEY-----\nMIGH\n", to: "torn.pem")
         #expect(
             error(whole.certificate, torn)
-                == "\(torn) holds a private key that cannot be read: it is cut off or damaged"
+                == "\(torn) has an unreadable private key: it is truncated or damaged"
         )
         let locked = folder.path(of: "locked.pem")
         let openssl = try ToolProcess(

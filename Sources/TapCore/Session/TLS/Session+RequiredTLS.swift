@@ -36,7 +36,7 @@ extension Session {
             condition: .policyViolation,
             direction: leg.inbound,
             part: .tls,
-            diagnosis: "\(words), and \(wish)",
+            diagnosis: "\(words), but \(wish)",
             cause: .legWithoutTLS,
             itemPart: itemPart
         )

@@ -175,7 +175,7 @@ public struct TLSNegotiation<Identity: Sendable>: Sendable {
         case (.findingIdentity(let request, let server), .found(let identity, plaintextWaits: false)):
             return startClient(request, server, identity)
         case (.findingIdentity, .found(_, plaintextWaits: true)):
-            let words = "bytes that are not TLS came while TLS was to begin"
+            let words = "plaintext received where TLS was expected"
             return fail(.client, TLSFailure(code: "starttls-injection", words))
         case (.clientHandshake(_, let server, _), .agreed(.client, let agreed)):
             return end(.release(server: server, client: agreed))
@@ -214,7 +214,7 @@ public struct TLSNegotiation<Identity: Sendable>: Sendable {
         case .hello(let hello):
             return begin(Request(name: hello.serverName, protocols: hello.protocols, early: early))
         case .malformed(let reason): return failHello("malformed ClientHello: \(reason)")
-        case .notTLS: return failHello("it begins like TLS and is none")
+        case .notTLS: return failHello("not TLS, although it begins like a TLS record")
         }
     }
 
