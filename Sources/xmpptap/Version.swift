@@ -10,7 +10,7 @@ enum Version {
     static var libxml2: String {
         // Digits without dots: 20914, perhaps with words of the distribution behind.
         let digits = String(cString: xmpptap_libxml2_version()).prefix { $0.isNumber }
-        guard let number = Int(digits) else { return "of an unknown version" }
+        guard let number = Int(digits) else { return "(unknown version)" }
         return "\(number / 10_000).\(number / 100 % 100).\(number % 100)"
     }
 

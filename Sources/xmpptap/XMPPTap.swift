@@ -2,18 +2,18 @@ internal import ArgumentParser
 internal import Glibc
 internal import TapCapture
 
-/// The program: from what was typed to a command, and from its end to an exit code.
+/// Entry point: parses the arguments, runs the command and exits with its status.
 @main
 struct XMPPTap: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "xmpptap",
-        abstract: "Reads along between XMPP clients and their server.",
+        abstract: "Logging man-in-the-middle proxy for XMPP.",
         discussion: """
-            Example: a server runs on this machine, and a client shall log in through the tap.
+            Example: log a client's session with the XMPP server on this machine.
 
               xmpptap proxy --upstream localhost:5222
 
-            Point the client at localhost port 15222, log in, and read the conversation here.
+            Then connect the client to localhost port 15222 and log in. The log appears here.
             """,
         version: Version.text,
         subcommands: [
@@ -43,8 +43,8 @@ struct XMPPTap: AsyncParsableCommand {
         }
     }
 
-    /// Ends the program, as a failure to write where its output did not reach its place. A reader that has seen enough and
-    /// gone is none.
+    /// Exits with `status`, or with ``ExitStatus/file`` if a write to standard output failed. A closed pipe, as with `head`,
+    /// is no failure.
     private static func end(with status: ExitStatus) -> Never {
         guard let fault = Console.fault, fault.code != .brokenPipe else { Glibc.exit(status.rawValue) }
         Console.complain("\(fault)")

@@ -46,8 +46,8 @@ struct HelpTests {
     func usualLog(name: String, isVerbose: Bool) throws {
         let command = try #require(Self.commands.first { $0.name == name }).command
         let help = XMPPTap.helpMessage(for: command, columns: 100)
-        #expect(help.contains("Without it: verbose.") == isVerbose)
-        #expect(help.contains("Without it: info,send,recv on a terminal, else info.") != isVerbose)
+        #expect(help.contains("Default: verbose.") == isVerbose)
+        #expect(help.contains("Default: info,send,recv on a terminal,") != isVerbose)
     }
 
     @Test("Every command shows a worked example", arguments: commands.map(\.name))

@@ -44,7 +44,7 @@ public struct OpeningReader: ~Copyable {
         switch hello?.append(bytes) {
         case .hello(let hello): .hello(serverName: hello.serverName)
         case .malformed(let reason): .neither(.badFormat, "malformed ClientHello: \(reason)")
-        case .notTLS: .neither(.badFormat, "it begins like TLS and is none")
+        case .notTLS: .neither(.badFormat, "not TLS, although it begins like a TLS record")
         case .needMore, nil: .needMore
         }
     }

@@ -6,21 +6,22 @@ internal import TapSecurity
 struct AuthorityFolderOption: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "Keep certificate authorities here (default: $XDG_DATA_HOME/xmpptap/ca, else ~/.local/share/xmpptap/ca).",
+            "Folder of the CAs (default: ~/.local/share/xmpptap/ca).",
+            discussion: "The default is $XDG_DATA_HOME/xmpptap/ca if that variable is set.",
             valueName: "folder"
         ),
         completion: .directory
     )
     var caDir: String?
 
-    /// The folder that is meant; it need not be there.
+    /// The folder to use; it may not exist.
     func resolved() throws(Failure) -> AuthorityFolder {
         let usual = (Console.environment("HOME") ?? Self.homeOfAccount).map {
             AuthorityFolder.usual(dataHome: Console.environment("XDG_DATA_HOME"), home: $0)
         }
         guard let caDir else {
             guard let usual else {
-                throw .usage("this user has no home; say with --ca-dir where certificate authorities are kept")
+                throw .usage("this user has no home folder; name the folder of certificate authorities with --ca-dir")
             }
             return usual
         }

@@ -1,19 +1,18 @@
 internal import TapRecord
 internal import TapSecurity
 
-/// What is told about one certificate authority, to people and to programs.
+/// What `ca show` prints about one CA, as text and JSON.
 struct AuthorityInfo {
-    /// What it may vouch for.
+    /// The name that it is for.
     let name: CertificateName
-    /// Why it cannot be used; nil where it can.
+    /// Why it cannot be used; nil if it can.
     let fault: String?
-    /// The day on which it becomes valid, the last on which it is, its fingerprint and its file; nil where it cannot be
-    /// read.
+    /// The first and last day of its validity, its fingerprint and its file; nil if it cannot be read.
     private let found: (begin: String, end: String, fingerprint: String, path: String)?
 
-    /// The facts of one that can be read.
+    /// The info of a readable CA.
     ///
-    /// - Parameter now: The time at which it ought to be valid; nil is not asked.
+    /// - Parameter now: The time for which to check the validity; nil for no check.
     init(_ authority: CertificateAuthority, in folder: AuthorityFolder, at now: Timestamp? = nil) {
         name = authority.name
         found = (
@@ -33,14 +32,14 @@ struct AuthorityInfo {
         self.fault = fault
     }
 
-    /// The facts of one that cannot be read.
+    /// The info of an unreadable CA.
     init(_ name: CertificateName, fault: AuthorityError, in folder: AuthorityFolder) {
         self.name = name
         self.fault = fault.message(in: folder)
         found = nil
     }
 
-    /// The lines for people, without its name.
+    /// The text lines, without its name.
     var lines: [String] {
         var lines: [String] = []
         if let found {
@@ -52,7 +51,7 @@ struct AuthorityInfo {
         return lines
     }
 
-    /// The object for programs.
+    /// The JSON object.
     var json: String {
         var line = LineBuffer()
         line.openObject()

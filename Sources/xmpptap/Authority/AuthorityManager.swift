@@ -2,18 +2,18 @@ internal import TapCore
 internal import TapNetwork
 internal import TapSecurity
 
-/// What the commands of `xmpptap ca` do.
+/// Implements the subcommands of `xmpptap ca`.
 struct AuthorityManager {
-    /// Where the authorities are.
+    /// The folder of the CAs.
     let folder: AuthorityFolder
     /// The time.
     var now = RunClock().now().time
-    /// Names for which none is made without a confirmation.
+    /// Names that need `--allow-public-suffix`.
     var suffixes = PublicSuffixes(ownName: Console.hostName)
 
-    /// Makes one, and shows it.
+    /// Creates a CA and shows it.
     ///
-    /// - Parameter allowsPublicSuffix: It was confirmed that a public suffix is meant.
+    /// - Parameter allowsPublicSuffix: Allows a public suffix.
     func create(_ name: CertificateName, allowsPublicSuffix: Bool = false) throws(Failure) {
         let (authority, isNew) = try tell { () throws(AuthorityError) in
             if !allowsPublicSuffix, suffixes.contains(name), try folder.authority(for: name) == nil {
@@ -23,21 +23,25 @@ struct AuthorityManager {
             try made.authority.checkValidity(at: now)
             return made
         }
-        Console.show(isNew ? "made for \(name):" : "there is one for \(name) already:")
+        Console.show(
+            isNew
+                ? "created the certificate authority for \(name):"
+                : "the certificate authority for \(name) already exists:"
+        )
         for line in AuthorityInfo(authority, in: folder).lines { Console.show(line) }
-        Console.tell("how clients come to trust it: xmpptap ca export --domain \(name)\(folder.flag)")
+        Console.tell("to make a client trust it: xmpptap ca export --domain \(name)\(folder.flag)")
     }
 
     /// Shows all of them, or one.
     func show(_ wanted: CertificateName?, isJSON: Bool) throws(Failure) {
         let names = try tell(folder.names)
         if let wanted, !names.contains(wanted) { throw missing(wanted) }
-        if names.isEmpty { Console.complain("there is no certificate authority in \(folder.path)") }
+        if names.isEmpty { Console.complain("no certificate authority in \(folder.path)") }
         var isWell = true
         for name in names where wanted == nil || wanted == name {
             let info: AuthorityInfo
             do throws(AuthorityError) {
-                // Removed since it was listed.
+                // It was removed after it was listed.
                 guard let authority = try folder.authority(for: name) else { continue }
                 info = AuthorityInfo(authority, in: folder, at: now)
             } catch {
@@ -57,7 +61,7 @@ struct AuthorityManager {
     /// Writes the certificate to standard output, and how to trust it to standard error.
     func export(_ wanted: CertificateName?, isDER: Bool) throws(Failure) {
         guard !isDER || !Console.isTerminal else {
-            throw .usage("--der writes bytes that no terminal shows; write them to a file, or leave --der out")
+            throw .usage("--der writes binary data; redirect it to a file, or leave --der out")
         }
         let name = try chosen(wanted)
         let found = try tell { () throws(AuthorityError) in
@@ -67,7 +71,7 @@ struct AuthorityManager {
         }
         guard let authority = found else { throw missing(name) }
         Console.write(isDER ? authority.certificate : Array(authority.pem.utf8))
-        // Nobody can trust what was not written; that is told at the end.
+        // The failed write is reported at the end.
         guard Console.fault == nil else { return }
         let guide = TrustGuide(name: name, file: Console.outputPath, isDER: isDER, flag: folder.flag)
         for line in guide.lines { Console.tell(line) }
@@ -77,29 +81,29 @@ struct AuthorityManager {
     func remove(_ wanted: CertificateName?) throws(Failure) {
         let name = try chosen(wanted)
         try tell { () throws(AuthorityError) in try folder.remove(name) }
-        Console.show("removed: the certificate authority for \(name)")
-        Console.tell("clients that trust it still do; remove \"xmpptap CA for \(name)\" there too")
+        Console.show("removed the certificate authority for \(name)")
+        Console.tell("clients keep trusting it; remove \"xmpptap CA for \(name)\" from them too")
     }
 
-    /// The name that was given, or else that of the only one there is.
+    /// The given name, or that of the only CA.
     private func chosen(_ name: CertificateName?) throws(Failure) -> CertificateName {
         if let name { return name }
         let names = try tell(folder.names)
         guard let only = names.first else {
             throw .usage(
-                "there is no certificate authority in \(folder.path); make one with 'xmpptap ca create --domain DOMAIN\(folder.flag)'"
+                "no certificate authority in \(folder.path); create one with 'xmpptap ca create --domain DOMAIN\(folder.flag)'"
             )
         }
         guard names.count == 1 else {
             let list = names.map(\.description).joined(separator: ", ")
-            throw .usage("there are several certificate authorities: say which with --domain, of \(list)")
+            throw .usage("there are several certificate authorities; choose one with --domain: \(list)")
         }
         return only
     }
 
     private func missing(_ name: CertificateName) -> Failure {
         .usage(
-            "there is no certificate authority for \(name) in \(folder.path); make one with 'xmpptap ca create --domain "
+            "no certificate authority for \(name) in \(folder.path); create one with 'xmpptap ca create --domain "
                 + "\(name)\(folder.flag)'"
         )
     }
@@ -114,7 +118,7 @@ struct AuthorityManager {
 }
 
 extension Failure {
-    /// The failure of a certificate authority of a folder.
+    /// The failure of a CA in a folder.
     init(_ error: AuthorityError, in folder: AuthorityFolder) {
         self.init(status: error.isUsage ? .usage : .file, message: error.message(in: folder))
     }

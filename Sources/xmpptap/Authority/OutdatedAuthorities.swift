@@ -1,9 +1,9 @@
 internal import TapRecord
 internal import TapSecurity
 
-/// Authorities that cannot vouch for anything today.
+/// CAs that are not valid now.
 enum OutdatedAuthorities {
-    /// A line for each authority in the folder whose time is over or has not begun, and what to do.
+    /// A line for each CA in the folder that has expired or is not yet valid, with what to do.
     static func warnings(_ folder: AuthorityFolder, at now: Timestamp) -> [String] {
         guard let names = try? folder.names() else { return [] }
         return names.compactMap { name in

@@ -1,17 +1,17 @@
 internal import TapSecurity
 
-/// How clients come to trust a certificate that was exported, in words and commands that can be copied.
+/// How to make clients trust an exported CA certificate, with commands to copy.
 struct TrustGuide {
-    /// What the authority may vouch for.
+    /// The name that the CA is for.
     let name: CertificateName
     /// The file that holds the certificate.
     let file: String
     private let isDER: Bool
-    /// What makes a command mean the folder that it came from.
+    /// The `--ca-dir` argument for the commands, if needed.
     private let flag: String
 
-    /// A guide for a certificate that was written to `file`; where that is nil, or no name for a command, for one that is
-    /// going to be written to a file of a usual name.
+    /// A guide for a certificate written to `file`. If that is nil, or needs quoting in a shell, the guide uses a default
+    /// file name.
     init(name: CertificateName, file: String?, isDER: Bool, flag: String = "") {
         self.name = name
         self.isDER = isDER
@@ -24,14 +24,14 @@ struct TrustGuide {
     var lines: [String] {
         var lines = [
             "",
-            "How clients come to trust \(file), which may vouch for \(name)\(isDomain ? " and what is below it" : ""):",
+            "How to make clients trust \(file), the CA for \(name)\(isDomain ? " and its subdomains" : ""):",
         ]
         for entry in entries where !isDER || entry.takesDER {
             lines += ["", entry.client] + entry.steps.map { "  \($0)" }
         }
-        if isDER { lines += ["", "Other clients want text: leave --der out."] }
+        if isDER { lines += ["", "Other clients expect PEM: leave --der out."] }
         return lines + [
-            "", "When you are done, take it out again, and run 'xmpptap ca remove --domain \(name)\(flag)'.",
+            "", "When you are done, remove it from the clients and run 'xmpptap ca remove --domain \(name)\(flag)'.",
         ]
     }
 
@@ -43,18 +43,18 @@ struct TrustGuide {
             ("go-sendxmpp: without --no-tls-verify", false, ["SSL_CERT_FILE=\(file) go-sendxmpp ..."]),
             ("profanity", false, ["SSL_CERT_FILE=\(file) profanity"]),
             (
-                "Gajim, Dino and what else asks the system (Debian, Ubuntu)", false,
+                "Gajim, Dino and others that use the system's roots (Debian, Ubuntu)", false,
                 [
                     "sudo cp \(file) /usr/local/share/ca-certificates/xmpptap-\(name).crt && sudo update-ca-certificates",
-                    "then start the client anew",
+                    "then restart the client",
                 ]
             ),
             (
-                "Conversations, and other Android apps that take the user's authorities", true,
+                "Conversations, and other Android apps that accept user CAs", true,
                 [
                     "copy \(file) to the phone; in Settings, Security, Encryption & credentials, Install a certificate, "
                         + "CA certificate, choose it",
-                    "most other apps do not take it, unless they are debug builds that say so in their network security "
+                    "most other apps do not accept it, unless they are debug builds that allow it in their network security "
                         + "configuration",
                 ]
             ),
@@ -77,7 +77,7 @@ struct TrustGuide {
         ]
     }
 
-    /// Letters, digits and what else means nothing to a shell.
+    /// Whether the byte needs no quoting in a shell.
     private static func isPlain(_ byte: UInt8) -> Bool {
         switch byte {
         case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true

@@ -5,20 +5,20 @@ internal import TapSecurity
 struct AuthorityCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "ca",
-        abstract: "Make, show, export and remove the authorities that clients have to trust.",
+        abstract: "Manage the certificate authorities that clients must trust.",
         discussion: """
-            To read what a client sends by TLS, the tap shows it a certificate of its own, and the client has to trust \
-            the authority that signs it. Each authority is made on this machine and may vouch for one domain and what \
-            is below it, for nothing else. Whoever has its key can read the traffic of that domain's clients that trust \
-            it: keep it here, and remove the trust when you are done.
+            To decrypt a client's TLS, xmpptap presents a certificate that it issues itself. The client must trust the \
+            certificate authority (CA) that signs it. Each CA is created on this machine. It can sign certificates for \
+            one domain and its subdomains only. Anyone with the CA's key can read the traffic of clients that trust it: \
+            keep the key on this machine, and remove the CA from the client when you are done.
 
-            Example: a client of example.org shall be read.
+            Example: read the session of a client of example.org.
 
               xmpptap ca create --domain example.org
               xmpptap ca export --domain example.org > xmpptap-example.org.pem
 
-            The second command also says how to trust the file in slixmpp, go-sendxmpp, profanity, Gajim, \
-            Conversations, on iOS and in Java.
+            The second command also explains how to trust the file in slixmpp, go-sendxmpp, profanity, Gajim, \
+            Conversations, iOS and Java.
             """,
         subcommands: [Create.self, Show.self, Export.self, Remove.self]
     )
@@ -27,10 +27,10 @@ struct AuthorityCommand: ParsableCommand {
     struct Create: ParsableCommand, Configurable {
         static let configuration = CommandConfiguration(
             commandName: "create",
-            abstract: "Make the authority for a domain, unless there is one.",
+            abstract: "Create the CA for a domain, if there is none yet.",
             discussion: """
-                It is valid for a year. Its key stays in the folder, readable by you alone. For a public suffix, under \
-                which strangers register domains, it is made only with --allow-public-suffix.
+                The CA is valid for one year. Its key stays in the folder and only you can read it. A public suffix, \
+                under which anyone can register domains, requires --allow-public-suffix.
 
                 Examples:
 
@@ -40,7 +40,7 @@ struct AuthorityCommand: ParsableCommand {
         )
 
         @Option(
-            help: ArgumentHelp("What it may vouch for: the domain part of the JIDs.", valueName: "domain"),
+            help: ArgumentHelp("Domain part of the accounts' JIDs.", valueName: "domain"),
             transform: { text throws(AuthorityError) in try CertificateName(text) }
         )
         var domain: CertificateName
@@ -60,9 +60,9 @@ struct AuthorityCommand: ParsableCommand {
     struct Show: ParsableCommand, Configurable {
         static let configuration = CommandConfiguration(
             commandName: "show",
-            abstract: "Show the authorities: for what, until when, their fingerprints.",
+            abstract: "Show the CAs: domain, validity, fingerprint.",
             discussion: """
-                The exit code is 1 if one of them cannot be used: it has expired, cannot be read, or others can read \
+                The exit code is 1 if a CA cannot be used: it has expired, it cannot be read, or other users can read \
                 its key.
 
                 Examples:
@@ -73,12 +73,12 @@ struct AuthorityCommand: ParsableCommand {
         )
 
         @Option(
-            help: ArgumentHelp("Only the one for this domain.", valueName: "domain"),
+            help: ArgumentHelp("Show only the CA for this domain.", valueName: "domain"),
             transform: { text throws(AuthorityError) in try CertificateName(text) }
         )
         var domain: CertificateName?
 
-        @Flag(help: "Print JSON, one object a line.")
+        @Flag(help: "Print JSON, one object per line.")
         var json = false
 
         @OptionGroup var folder: AuthorityFolderOption
@@ -93,9 +93,9 @@ struct AuthorityCommand: ParsableCommand {
     struct Export: ParsableCommand, Configurable {
         static let configuration = CommandConfiguration(
             commandName: "export",
-            abstract: "Print the certificate to trust, and how to trust it.",
+            abstract: "Print the CA certificate, and how to make a client trust it.",
             discussion: """
-                The certificate goes to standard output, the words to standard error. It holds no secret.
+                The certificate goes to standard output, the instructions to standard error. It contains no secret.
 
                 Examples:
 
@@ -104,23 +104,23 @@ struct AuthorityCommand: ParsableCommand {
                 """
         )
 
-        /// How a certificate is written.
+        /// The encoding of the certificate.
         enum Form: String, EnumerableFlag {
-            /// Text, as most programs want it.
+            /// PEM, which most programs expect.
             case pem
-            /// Bytes.
+            /// DER.
             case der
 
             static func help(for value: Form) -> ArgumentHelp? {
                 switch value {
-                case .pem: "As text, which most programs want."
-                case .der: "As bytes, which some phones want."
+                case .pem: "Write PEM, which most programs expect (default)."
+                case .der: "Write DER, which some phones expect."
                 }
             }
         }
 
         @Option(
-            help: ArgumentHelp("Of which domain, if there are several.", valueName: "domain"),
+            help: ArgumentHelp("Domain of the CA; required if there are several.", valueName: "domain"),
             transform: { text throws(AuthorityError) in try CertificateName(text) }
         )
         var domain: CertificateName?
@@ -140,9 +140,9 @@ struct AuthorityCommand: ParsableCommand {
     struct Remove: ParsableCommand, Configurable {
         static let configuration = CommandConfiguration(
             commandName: "remove",
-            abstract: "Remove an authority and its key.",
+            abstract: "Remove a CA and its key.",
             discussion: """
-                Clients that trust it are not told: remove it there too.
+                Clients that trust the CA keep trusting it: remove it from them too.
 
                 Example:
 
@@ -151,7 +151,7 @@ struct AuthorityCommand: ParsableCommand {
         )
 
         @Option(
-            help: ArgumentHelp("Of which domain, if there are several.", valueName: "domain"),
+            help: ArgumentHelp("Domain of the CA; required if there are several.", valueName: "domain"),
             transform: { text throws(AuthorityError) in try CertificateName(text) }
         )
         var domain: CertificateName?

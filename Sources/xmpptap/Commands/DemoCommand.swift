@@ -7,11 +7,11 @@ internal import TapRecord
 struct DemoCommand: AsyncParsableCommand, Configurable {
     static let configuration = CommandConfiguration(
         commandName: "demo",
-        abstract: "Show a whole login through the tap, with a server and a client of its own.",
+        abstract: "Run a complete login with a built-in server and client.",
         discussion: """
-            Starts the built-in server, the proxy before it and a client, all on free ports of this machine. The client \
-            begins TLS, which the proxy ends on both sides, logs in, fetches its roster, sends presence, pings and writes to itself; the log shows all of it, at verbose \
-            unless --log says otherwise.
+            Starts the built-in server, a proxy and a client on free ports of this machine. The client negotiates TLS, \
+            which the proxy decrypts on both legs. It logs in, fetches its roster, sends presence, pings the server and \
+            sends a message to itself. The log shows all of it, by default at level verbose.
 
             Examples:
 
@@ -41,7 +41,7 @@ struct DemoCommand: AsyncParsableCommand, Configurable {
         guard isWhole else { throw Failure.told(.file) }
     }
 
-    /// Runs the whole, and ends it in order; the records are with the logs then.
+    /// Runs the demo and stops the server. The logs have all records when it returns.
     private func play(_ tap: TapRun) async throws -> [DemoStep] {
         let server = try await EphemeralServer.start(tap.cryptography, securedFrom: tap.clock.now().time)
         do {

@@ -6,10 +6,10 @@ internal import TapNetwork
 struct DoctorCommand: ParsableCommand, Configurable {
     static let configuration = CommandConfiguration(
         commandName: "doctor",
-        abstract: "Say what would stop the program from working here.",
+        abstract: "Check this machine for problems that stop xmpptap from working.",
         discussion: """
-            Looks at versions, libraries, ports, limits and rights. A line begins with "ok", with "note" where something \
-            may be missed, or with "stop" and what to do; the exit code is 1 if there is a "stop".
+            Checks versions, libraries, ports, limits and permissions. Each line begins with "ok", with "note" for a \
+            restriction, or with "stop" for an error, followed by what to do. The exit code is 1 if there is a "stop".
 
             Example:
 
@@ -20,14 +20,14 @@ struct DoctorCommand: ParsableCommand, Configurable {
     )
 
     @Option(
-        help: ArgumentHelp("Look at this port (default: 15222).", valueName: "port"),
+        help: ArgumentHelp("Check this port (default: 15222).", valueName: "port"),
         transform: { try UInt16(Number.parse($0, in: 1...65535)) }
     )
     var port = UInt16(ListenSpec.defaultPort)
 
     @Option(
         help: ArgumentHelp(
-            "Look where the servers of this domain are, as proxy --upstream-domain would; can be repeated.",
+            "Look up this domain's servers as proxy --upstream-domain does; repeatable.",
             valueName: "domain"
         ),
         transform: { text throws(EndpointError) in try Upstream.Domain(text) }
@@ -35,12 +35,12 @@ struct DoctorCommand: ParsableCommand, Configurable {
     var upstreamDomain: [Upstream.Domain] = []
 
     @Option(
-        help: ArgumentHelp("Ask this name server; without it those of this machine.", valueName: "host:port"),
+        help: ArgumentHelp("DNS server to query (default: the system's).", valueName: "host:port"),
         transform: { text throws(EndpointError) in try Endpoint(text) }
     )
     var resolver: Endpoint?
 
-    @Flag(help: "Print JSON, one object a line.")
+    @Flag(help: "Print JSON, one object per line.")
     var json = false
 
     @OptionGroup var authority: AuthorityFolderOption
@@ -48,13 +48,13 @@ struct DoctorCommand: ParsableCommand, Configurable {
 
     func run() throws {
         if resolver != nil, upstreamDomain.isEmpty {
-            throw Failure.usage("--resolver is asked for domains; add --upstream-domain")
+            throw Failure.usage("--resolver is used only with --upstream-domain; add it")
         }
         var findings = Doctor.examine(port: port)
         if let folder = try? authority.resolved() { findings += Doctor.authorities(folder, at: RunClock().now().time) }
         for domain in upstreamDomain { findings += Doctor.servers(of: domain, resolver: resolver) }
         for finding in findings {
-            // A finding may have names in it that a name server has sent.
+            // A finding can contain names from a DNS reply.
             if json { Console.print(finding.json) } else { Console.show(finding.line) }
         }
         if findings.contains(where: { $0.outcome == .stop }) { throw Failure.told(.checkFailed) }

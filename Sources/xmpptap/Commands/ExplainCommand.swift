@@ -7,17 +7,16 @@ internal import TapRecord
 struct ExplainCommand: ParsableCommand, Configurable {
     static let configuration = CommandConfiguration(
         commandName: "explain",
-        abstract: "Say why a login failed, and what else a log or capture shows, put together.",
+        abstract: "Explain why a login failed and why a session ended.",
         discussion: """
-            Without a flag: how each session came to be ready for stanzas, step by step, or where it failed, why, and \
-            what to try; and why it ended. The steps need a file recorded at verbose, as captures are. The exit code is \
-            1 where no session became ready.
+            Shows the login of each session step by step: which step failed, why, and what to try. Also shows why the \
+            session ended. The steps are recorded at level verbose and in captures. The exit code is 1 if no session \
+            completed its login.
 
-            A client's own log will do as well, if it shows what it sent and received as XMPPFramework, slixmpp, Gajim \
-            and profanity do (SEND: and RECV:).
+            Also reads a client's own log, if it contains the sent and received XML as XMPPFramework, slixmpp, Gajim and \
+            profanity write it (SEND: and RECV:).
 
-            With --subscriptions: how people came to be, or not to be, contacts, from all sessions in the files; with a \
-            JID only what concerns that person.
+            With --subscriptions: the presence subscriptions in all sessions of the files, or only those of one JID.
 
             Examples:
 
@@ -28,14 +27,14 @@ struct ExplainCommand: ParsableCommand, Configurable {
     )
 
     @Argument(
-        help: ArgumentHelp("A JSON log or capture, or a client's own log.", valueName: "file"),
+        help: ArgumentHelp("JSON log, capture, or a client's own log.", valueName: "file"),
         completion: .file()
     )
     var files: [String]
 
     @Option(
         help: ArgumentHelp(
-            "Who sees whose presence, and how it came to be so; with a JID only of that person.",
+            "Show presence subscriptions and their history; with a JID only its own.",
             valueName: "[jid]"
         )
     )
@@ -43,10 +42,10 @@ struct ExplainCommand: ParsableCommand, Configurable {
 
     @Option(
         help: ArgumentHelp(
-            "How the sessions are told: text, or drawn as svg or html.",
+            "Output format: text, or a sequence diagram (default: text).",
             discussion: """
-                A drawing shows who sent what to whom, the steps beside it, and what xmpptap did itself. It draws the \
-                first \(SequenceDiagrams.most) sessions; use --session to choose others.
+                The diagram shows what each side sent, the login steps, and what xmpptap did. It draws the first \
+                \(SequenceDiagrams.most) sessions; use --session to choose others.
                 """,
             valueName: "text|svg|html"
         ),
@@ -55,14 +54,14 @@ struct ExplainCommand: ParsableCommand, Configurable {
     var format = ExplainForm.text
 
     @Option(
-        help: ArgumentHelp("Explain this session only; can be repeated.", valueName: "number"),
+        help: ArgumentHelp("Explain only this session; repeatable.", valueName: "number"),
         transform: { UInt64(try Number.parse($0, in: 1...Int.max)) }
     )
     var session: [UInt64] = []
 
     @OptionGroup var config: ConfigOption
 
-    /// `--subscriptions` may stand alone: then what follows it, if it is no address, is no value of it.
+    /// `--subscriptions` takes an optional value: the next argument is its value only if it is an address.
     static func complete(_ arguments: [String]) -> [String] {
         guard arguments.first == configuration.commandName else { return arguments }
         var complete: [String] = []
@@ -78,7 +77,7 @@ struct ExplainCommand: ParsableCommand, Configurable {
         return complete
     }
 
-    /// Stands for everybody: no address is written so.
+    /// The value of `--subscriptions` without an address.
     private static let everybody = "*"
 
     func run() throws {
@@ -106,7 +105,7 @@ struct ExplainCommand: ParsableCommand, Configurable {
             }
         }
         if let remark = found.remark(on: wanted) { Console.complain(remark) }
-        if story.all.isEmpty, session.isEmpty { Console.complain("no session is told of in these files") }
+        if story.all.isEmpty, session.isEmpty { Console.complain("no sessions found") }
         if let drawing {
             Console.print(drawing.drawn())
             if let remark = drawing.remark { Console.complain(remark) }
@@ -135,13 +134,13 @@ struct ExplainCommand: ParsableCommand, Configurable {
         let lines = SubscriptionReport(history: story).lines()
         if lines.isEmpty {
             let person = subscriptions == Self.everybody ? "" : " of \(subscriptions)"
-            Console.complain("no subscription\(person) was asked for, granted or ended in these files")
+            Console.complain("no subscription changes\(person) found")
         }
         for line in lines { Console.show(line) }
         try end(isWhole, isWell: !found.lacksAny(of: wanted))
     }
 
-    /// Ends with the code of what was found; a file that could not be read as a whole comes first, as in `read`.
+    /// Throws the exit status. A file that could not be read completely takes precedence, as in `read`.
     private func end(_ isWhole: Bool, isWell: Bool) throws(Failure) {
         guard isWhole else { throw .told(.file) }
         guard isWell else { throw .told(.checkFailed) }

@@ -11,17 +11,17 @@ internal import XMPPCore
 struct ProbeCommand: AsyncParsableCommand, Configurable {
     static let configuration = CommandConfiguration(
         commandName: "probe",
-        abstract: "Log in to a server itself and explain each step: is the server all right?",
+        abstract: "Check a server by logging in, and explain each step.",
         discussion: """
-            Finds the server as a client would, begins TLS, looks at its certificate, its mechanisms and channel \
-            bindings, logs in by the strongest of them, binds, enables stream management and pings; then grades what it \
-            saw, from A to F. It sends no presence and writes to nobody. Without a password it looks at what the server \
-            offers. Nothing of a password leaves this machine without TLS, or goes to a server whose certificate is \
-            refused.
+            Looks up the server as a client does, negotiates TLS, checks the certificate, the SASL mechanisms and \
+            channel binding, logs in with the strongest mechanism, binds a resource, enables stream management and \
+            pings the server. Then it grades the results from A to F. It sends no presence and no messages. Without a \
+            password it checks only what the server offers. The password is never sent without TLS, nor to a server \
+            whose certificate is not trusted.
 
-            With a log or capture as second argument it shows where the client in it left the path that works.
+            With a log or capture as second argument it compares: at which step did that client's login differ?
 
-            The exit code is 1 if the login or the recorded client failed, 4 if no server was reached.
+            The exit code is 1 if the login or the recorded client failed, 4 if no server could be reached.
 
             Examples:
 
@@ -32,26 +32,28 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
     )
 
     @Argument(
-        help: ArgumentHelp("The account; without a password its domain will do.", valueName: "account"),
+        help: ArgumentHelp("Account, or only its domain if there is no password.", valueName: "account"),
         transform: { text throws(Failure) in
             do throws(JIDError) {
                 return try JID(parsing: text).bare
             } catch {
-                throw .usage("\(Console.escaped(text)) is no account (\(error)); write it as in juliet@example.org")
+                throw .usage(
+                    "\(Console.escaped(text)) is not an account (\(error)); write an address such as juliet@example.org"
+                )
             }
         }
     )
     var account: JID
 
     @Argument(
-        help: ArgumentHelp("A JSON log or capture, or a client's own log, to compare with.", valueName: "file"),
+        help: ArgumentHelp("JSON log, capture or client log to compare with.", valueName: "file"),
         completion: .file()
     )
     var recording: String?
 
     @Option(
         help: ArgumentHelp(
-            "The password is the first line of this file; - asks for it, or reads standard input.",
+            "File with the password in its first line; - prompts or reads stdin.",
             valueName: "file"
         ),
         completion: .file()
@@ -59,48 +61,48 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
     var passwordFile: String?
 
     @Option(
-        help: ArgumentHelp("Connect there, and not where the domain's records say.", valueName: "host:port"),
+        help: ArgumentHelp("Connect to this server instead of looking up the domain.", valueName: "host:port"),
         transform: { text throws(EndpointError) in try Endpoint(text) }
     )
     var via: Endpoint?
 
     @Option(
-        help: ArgumentHelp("Ask this name server; without it those of this machine.", valueName: "host:port"),
+        help: ArgumentHelp("DNS server to query (default: the system's).", valueName: "host:port"),
         transform: { text throws(EndpointError) in try Endpoint(text) }
     )
     var resolver: Endpoint?
 
     @Option(
         help: ArgumentHelp(
-            "Trust a server whose certificate these vouch for, or is among them, and no other (default: the system's roots).",
+            "PEM trust anchors for the server (default: the system's).",
             valueName: "file"
         ),
         completion: .file()
     )
     var ca: String?
 
-    @Flag(help: "Begin with TLS, instead of STARTTLS.")
+    @Flag(help: "Use direct TLS (XEP-0368) instead of STARTTLS.")
     var directTls = false
 
-    @Flag(help: "Do not bind the login to the connection.")
+    @Flag(help: "Log in without channel binding.")
     var noBinding = false
 
     @Option(
-        help: ArgumentHelp("Wait so long for each step (default: 10).", valueName: "seconds"),
+        help: ArgumentHelp("Time to wait for each step, in seconds (default: 10).", valueName: "seconds"),
         transform: { try Number.parse($0, in: 1...600) }
     )
     var timeout = 10
 
     @Option(
         help: ArgumentHelp(
-            "Compare with this session of the file (default: the first that failed).",
+            "Session of the file to compare with (default: the first that failed).",
             valueName: "number"
         ),
         transform: { UInt64(try Number.parse($0, in: 1...Int.max)) }
     )
     var with: UInt64?
 
-    @Flag(help: "Print JSON, one object a line.")
+    @Flag(help: "Print JSON, one object per line.")
     var json = false
 
     @OptionGroup(title: "Logs") var logs: LogOptions<Usual>
@@ -121,7 +123,7 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
         let plan = try LogPlan(logs.request, in: .current, defaultSpec: Usual.spec)
         let tap = try TapRun(plan)
         let story = json ? nil : ProbeText(paint: Paint.forOutput)
-        // A log on standard output would be torn apart by what is told meanwhile.
+        // Live output would be mixed with a log on standard output.
         let isLive = story != nil && !plan.logs.contains { $0.path == nil }
         let head = Once()
         let report = try await tap.finishing {
@@ -150,12 +152,12 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
 
     private func check() throws(Failure) {
         if account.local == nil, passwordFile != nil {
-            throw .usage("--password-file is for an account; write it as in juliet@\(account.domain)")
+            throw .usage("--password-file needs an account; write an address such as juliet@\(account.domain)")
         }
-        if resolver != nil, via != nil { throw .usage("--resolver is not asked with --via; leave one out") }
-        if with != nil, recording == nil { throw .usage("--with is for a file to compare with; name it") }
+        if resolver != nil, via != nil { throw .usage("--resolver has no effect with --via; leave one out") }
+        if with != nil, recording == nil { throw .usage("--with needs a file to compare with; add it") }
         if json, logs.log != nil {
-            throw .usage("--json and --log both print here; write the log to a file by --log-to")
+            throw .usage("--json and --log both write to standard output; write the log to a file with --log-to")
         }
     }
 
@@ -163,13 +165,13 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
         let recording = recording ?? ""
         if let with, paths.count(of: with) > 1 {
             Console.complain(
-                "--with \(with): \(paths.count(of: with)) runs in \(recording) have a session \(with); the first is compared"
+                "--with \(with): \(paths.count(of: with)) runs in \(recording) have a session \(with); comparing with the first"
             )
         }
         guard let path = paths.path(with) else {
-            if let with { throw .usage("--with \(with): there is no such session with steps in \(recording)") }
+            if let with { throw .usage("--with \(with): \(recording) has no such session with login steps") }
             throw .file(
-                "\(recording) has no steps to compare with: they are recorded from verbose on, as in a capture"
+                "no login steps recorded in \(recording); record with --capture or --log-to at verbose"
             )
         }
         return path
@@ -204,7 +206,7 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
         } catch let error as ProbeError {
             throw Failure.network("--resolver: \(error)")
         } catch {
-            throw Failure(status: .checkFailed, message: "the probe cannot begin: \(error)")
+            throw Failure(status: .checkFailed, message: "cannot start the probe: \(error)")
         }
     }
 }

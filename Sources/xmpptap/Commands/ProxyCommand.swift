@@ -9,16 +9,16 @@ internal import XMPPCore
 struct ProxyCommand: AsyncParsableCommand, Configurable {
     static let configuration = CommandConfiguration(
         commandName: "proxy",
-        abstract: "Listen and relay, and log what goes by.",
+        abstract: "Relay XMPP connections and log every stanza.",
         discussion: """
-            Relays every byte between clients and their server, and logs SEND (client to server) and RECV.
+            Relays every byte between clients and their server. Logs SEND (client to server) and RECV (server to client).
 
-            Example: the server of this machine, the conversation here, everything in a file for later:
+            Example: proxy the server on this machine, and record everything in a capture:
 
               xmpptap proxy --upstream localhost:5222 --capture today.xtap
 
-            Then point a client at localhost port 15222. Without --upstream there is a built-in server with two \
-            accounts to try it with.
+            Then connect a client to localhost port 15222. Without --upstream, clients are connected to a built-in \
+            server with two test accounts.
             """
     )
 
@@ -29,7 +29,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
     @OptionGroup var config: ConfigOption
 
     enum Usual: UsualLog {
-        static let words = "info,send,recv on a terminal, else info"
+        static let words = "info,send,recv on a terminal, otherwise info"
     }
 
     func run() async throws {
@@ -78,10 +78,10 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         if logPlan.isRequired {
             tap.logs.onFailure { [weak service] isFailing in
                 if isFailing {
-                    Console.complain("--log-required: sessions are closed and refused until the log can be written")
-                    service?.refuseSessions(.resourceConstraint, "The log of this proxy cannot be written.")
+                    Console.complain("--log-required: the log cannot be written; sessions are closed and refused")
+                    service?.refuseSessions(.resourceConstraint, "The proxy cannot write its log.")
                 } else {
-                    Console.complain("--log-required: the log can be written again, and sessions are served")
+                    Console.complain("--log-required: the log can be written again; sessions are accepted")
                     service?.acceptSessions()
                 }
             }
@@ -112,7 +112,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         _ tap: TapRun,
         _ server: EphemeralServer?
     ) -> ProxyService {
-        // Where every listener names a server of its own, no client is sent to this one.
+        // Not used: every listener names its own server.
         let nobody = Endpoint(host: "127.0.0.1", port: 5222)
         var configuration = ProxyConfiguration(
             listeners: plan.listeners,

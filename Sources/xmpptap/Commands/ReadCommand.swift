@@ -6,11 +6,11 @@ internal import TapRecord
 struct ReadCommand: ParsableCommand, Configurable {
     static let configuration = CommandConfiguration(
         commandName: "read",
-        abstract: "Show what a JSON log or capture holds.",
+        abstract: "Show the records of a JSON log, capture or client log.",
         discussion: """
-            Shows a file as the log would have shown it while it was recorded, at any level that it holds. Parts of one \
-            run can be named together, in any order; "-" is standard input. A client's own log is read as well, if it shows \
-            what it sent and received (SEND: and RECV:).
+            Prints a file as the live log would have shown it, at any level recorded in it. Name all rotated files of a \
+            run, in any order; "-" is standard input. Also reads a client's own log, if it contains the sent and \
+            received XML (SEND: and RECV:).
 
             Examples:
 
@@ -21,26 +21,28 @@ struct ReadCommand: ParsableCommand, Configurable {
     )
 
     @Argument(
-        help: ArgumentHelp("A JSON log or capture, or a client's own log.", valueName: "file"),
+        help: ArgumentHelp("JSON log, capture, or a client's own log.", valueName: "file"),
         completion: .file()
     )
     var files: [String]
 
     @Option(
         help: ArgumentHelp(
-            "What is shown.",
-            discussion: "As for proxy. Without it: info,send,recv on a terminal, else info; with --json all there is.",
+            "Level and parts to show.",
+            discussion: """
+                As for proxy. Default: info,send,recv on a terminal, otherwise info; with --json everything.
+                """,
             valueName: "spec"
         ),
         transform: LogSpec.typed
     )
     var log: LogSpec?
 
-    @Flag(help: "Show JSON, one record a line.")
+    @Flag(help: "Print JSON, one record per line.")
     var json = false
 
     @Option(
-        help: ArgumentHelp("Show this session only; can be repeated.", valueName: "number"),
+        help: ArgumentHelp("Show only this session; repeatable.", valueName: "number"),
         transform: { UInt64(try Number.parse($0, in: 1...Int.max)) }
     )
     var session: [UInt64] = []

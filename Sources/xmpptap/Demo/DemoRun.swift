@@ -4,12 +4,12 @@ internal import NIOPosix
 internal import ServiceLifecycle
 internal import TapNetwork
 
-/// The demo: a client that talks to the built-in server through a proxy.
+/// The demo: a client of the built-in server, through a proxy.
 struct DemoRun {
     let tap: TapRun
     let server: EphemeralServer
 
-    /// What the client has done. Returns when the proxy has ended.
+    /// Runs the client and returns its steps when the proxy has ended.
     ///
     /// - Throws: A ``Failure`` that says which step failed.
     func steps() async throws -> [DemoStep] {
@@ -40,7 +40,7 @@ struct DemoRun {
             var endpoints = listening.makeAsyncIterator()
             guard let endpoint = await endpoints.next() else {
                 try await tasks.waitForAll()
-                throw Failure.network("the proxy did not listen; see 'xmpptap doctor'")
+                throw Failure.network("the proxy did not start to listen; see 'xmpptap doctor'")
             }
             do {
                 let steps = try await converse(at: endpoint)
@@ -72,7 +72,7 @@ struct DemoRun {
                 group: MultiThreadedEventLoopGroup.singleton
             )
         } catch {
-            throw Failure(status: .preparation, message: "the demo's client failed at \(error); see 'xmpptap doctor'")
+            throw Failure(status: .preparation, message: "the demo client failed at \(error); see 'xmpptap doctor'")
         }
     }
 }

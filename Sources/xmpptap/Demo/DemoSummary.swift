@@ -1,9 +1,9 @@
 internal import TapNetwork
 internal import TapRecord
 
-/// What the demo tells at its end.
+/// The summary at the end of the demo.
 enum DemoSummary {
-    /// One line a step with the time it took, and what to do next.
+    /// One line per step with its duration, then what to do next.
     static func lines(_ steps: [DemoStep]) -> [String] {
         let width = steps.map(\.title.count).max() ?? 0
         var earlier = 0.0
@@ -14,8 +14,8 @@ enum DemoSummary {
             return
                 "  \(String(repeating: " ", count: max(0, 7 - time.count)))\(time)  \(step.title)\(padding)  \(step.detail)"
         }
-        return ["", "What the client did, and how long each step took:"] + rows + [
-            "A whole session through the tap in \(duration(earlier)). Now your own: xmpptap proxy --upstream HOST:5222"
+        return ["", "Steps of the client, and how long each took:"] + rows + [
+            "A complete session through xmpptap in \(duration(earlier)). Try your own server: xmpptap proxy --upstream HOST:5222"
         ]
     }
 

@@ -1,22 +1,22 @@
 internal import TapRecord
 
-/// What one look at this machine came to.
+/// The result of one check of this machine.
 struct CheckResult: Hashable {
-    /// What it means for the program.
+    /// How severe the result is.
     enum Outcome: String, Hashable {
-        /// All well.
+        /// No problem.
         case ok
-        /// It works, but something may be missed.
+        /// It works with a restriction.
         case note
-        /// It stops the program from working until something is done.
+        /// It stops the program from working.
         case stop
     }
 
-    /// What was looked at, in a word.
+    /// What was checked, in one word.
     let subject: String
-    /// What it means.
+    /// How severe it is.
     let outcome: Outcome
-    /// What was found, and what to do where it is not well.
+    /// What was found, and what to do.
     let text: String
 
     static func ok(_ subject: String, _ text: String) -> CheckResult {

@@ -4,9 +4,9 @@ internal import TapNetwork
 internal import TapRecord
 internal import TapSecurity
 
-/// Looks at everything that could stop the program from working here.
+/// Checks for everything that could stop the program from working.
 enum Doctor {
-    /// The findings, in the order in which they are told.
+    /// Runs all checks, in the order of the output.
     static func examine(port: UInt16 = UInt16(ListenSpec.defaultPort)) -> [CheckResult] {
         var findings = [
             .ok("xmpptap", "\(Version.program) on \(system)"),
@@ -25,7 +25,7 @@ enum Doctor {
         return findings
     }
 
-    // MARK: Judgements
+    // MARK: Checks
 
     static func libxml2(version: String) -> CheckResult {
         let numbers = version.split(separator: ".").compactMap { Int($0) }
@@ -42,14 +42,14 @@ enum Doctor {
         return .ok("OpenSSL", version)
     }
 
-    /// Policies of a machine may forbid what logins need.
+    /// A machine's OpenSSL policy can forbid what logins need.
     static func cryptography(_ cryptography: some Cryptography) -> CheckResult {
         let missing = [HashAlgorithm.sha1, .sha256].filter { (try? cryptography.digest($0, of: [])) == nil }
         guard missing.isEmpty, (try? cryptography.randomBytes(count: 16)) != nil else {
             let names = missing.map(\.rawValue).joined(separator: ", ")
             return .stop(
                 "cryptography",
-                "OpenSSL refuses \(names.isEmpty ? "random numbers" : names); look into /etc/ssl/openssl.cnf"
+                "OpenSSL refuses \(names.isEmpty ? "random numbers" : names); check /etc/ssl/openssl.cnf"
             )
         }
         return .ok("cryptography", "SHA-1, SHA-256 and random numbers work")
@@ -64,10 +64,10 @@ enum Doctor {
             let search = "ss -ltnp 'sport = :\(port)'"
             return .stop(
                 subject,
-                "in use on \(family.address); end who holds it (\(search)), or choose another with --listen PORT"
+                "in use on \(family.address); stop the process that uses it (\(search)), or choose another with --listen PORT"
             )
         case EADDRNOTAVAIL, EAFNOSUPPORT:
-            return .note(subject, "this machine has no \(family.address); clients come in by the other family")
+            return .note(subject, "this machine has no \(family.address); only the other address family is used")
         default:
             return .stop(
                 subject,
@@ -80,7 +80,9 @@ enum Doctor {
         let sessions = ProcessLimits.sessions(descriptors: hard)
         let text = "\(hard) allowed, enough for \(sessions) sessions"
         if sessions < 8 { return .stop("descriptors", "\(text); raise the limit (ulimit -Hn 4096)") }
-        if sessions < 400 { return .note("descriptors", "\(text); raise the limit for more (ulimit -Hn 4096)") }
+        if sessions < 400 {
+            return .note("descriptors", "\(text); for more sessions raise the limit (ulimit -Hn 4096)")
+        }
         return .ok("descriptors", text)
     }
 
@@ -88,37 +90,37 @@ enum Doctor {
         guard error == 0 else {
             return .note(
                 "logs",
-                "cannot write in \(path): \(reason(error)); name logs and captures by a path elsewhere"
+                "cannot write to \(path): \(reason(error)); put logs and captures in another folder"
             )
         }
-        return .ok("logs", "can be written in \(path)")
+        return .ok("logs", "can write to \(path)")
     }
 
     static func resolver(found: [String]) -> CheckResult {
         guard !found.isEmpty else {
             return .note(
                 "names",
-                "clients on this machine cannot find localhost; add the line \"127.0.0.1 localhost\" to /etc/hosts"
+                "localhost cannot be resolved; add the line \"127.0.0.1 localhost\" to /etc/hosts"
             )
         }
         guard found.allSatisfy({ $0 == "::1" || $0.hasPrefix("127.") }) else {
-            return .note("names", "localhost is \(found.joined(separator: ", ")); look into /etc/hosts")
+            return .note("names", "localhost is \(found.joined(separator: ", ")); check /etc/hosts")
         }
         return .ok("names", "localhost is \(found.joined(separator: ", "))")
     }
 
-    /// Where a client of a domain would be sent to.
+    /// Looks up the servers of a domain.
     static func servers(of domain: Upstream.Domain, resolver: Endpoint?) -> [CheckResult] {
         let report = DomainReport.look(at: domain, resolver: resolver)
         let findings = report.steps.map { step in
             let text = "\(step.subject): \(step.finding)"
             return step.outcome == .ok ? CheckResult.ok(domain.name, text) : .note(domain.name, text)
         }
-        let way = "clients of it cannot be served; ask who runs it, or name its server with --upstream HOST:PORT"
+        let way = "its clients cannot be served; ask its operator, or name its server with --upstream HOST:PORT"
         return findings + (report.fault.map { [.stop(domain.name, "\($0): \(way)")] } ?? [])
     }
 
-    /// Authorities of this program that are trusted too widely, or are not valid.
+    /// CAs that are trusted by the whole system, or not valid.
     static func authorities(_ folder: AuthorityFolder, at now: Timestamp) -> [CheckResult] {
         (TrustedEverywhere.warnings(folder) + OutdatedAuthorities.warnings(folder, at: now)).map {
             .note("authorities", $0)
@@ -127,12 +129,12 @@ enum Doctor {
 
     static func output(_ surroundings: LogPlan.Surroundings) -> CheckResult {
         guard surroundings.isTerminal else {
-            return .ok("output", "no terminal: the log shows info unless --log says more")
+            return .ok("output", "not a terminal: the log shows level info, unless --log is given")
         }
-        return .ok("output", "a terminal\(surroundings.wantsColour ? ", in colours" : ", without colours")")
+        return .ok("output", "a terminal\(surroundings.wantsColour ? ", with colours" : ", without colours")")
     }
 
-    // MARK: Looks
+    // MARK: Measurements
 
     private static var system: String {
         let release = (try? TextFile.read("/etc/os-release")) ?? ""
@@ -141,13 +143,12 @@ enum Doctor {
         var uts = utsname()
         uname(&uts)
         let machine = withUnsafeBytes(of: uts.machine) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
-        return "\(name ?? "an unknown system"), \(machine)"
+        return "\(name ?? "unknown system"), \(machine)"
     }
 
-    /// Writes a file in a folder, and removes it. The rights alone do not tell: a file system may take no files, or be
-    /// read-only or full.
+    /// Writes a file in a folder, and removes it. Permissions are not enough: the file system can be read-only or full.
     ///
-    /// - Returns: 0 if that works, else the error number.
+    /// - Returns: 0 on success, otherwise the error number.
     static func writing(in folder: String) -> Int32 {
         let path = "\(folder)/.xmpptap-doctor-\(getpid())"
         let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)

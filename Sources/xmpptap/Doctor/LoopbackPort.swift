@@ -10,9 +10,9 @@ enum LoopbackPort {
         var address: String { self == .v4 ? "127.0.0.1" : "[::1]" }
     }
 
-    /// Tries to listen on the port, and stops at once.
+    /// Tries to listen on the port, then closes it.
     ///
-    /// - Returns: 0 if that works, else the error number.
+    /// - Returns: 0 on success, otherwise the error number.
     static func listen(_ port: UInt16, _ family: Family) -> Int32 {
         let descriptor = socket(
             family == .v4 ? AF_INET : AF_INET6,

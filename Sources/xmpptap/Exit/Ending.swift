@@ -1,15 +1,15 @@
 internal import ArgumentParser
 
-/// What is printed last, and the exit code, for whatever ended a command.
+/// The last output and the exit code of a command.
 struct Ending: Equatable {
-    /// How the program ends.
+    /// The exit code.
     let status: ExitStatus
-    /// Help, version or a completion script: what was asked for, for standard output.
+    /// Help, version or a completion script, for standard output.
     var answer = ""
     /// One line for standard error, without the program's name.
     var complaint = ""
 
-    /// The ending that an error of `arguments` brings.
+    /// The ending for an error of the parser or of a command.
     init(_ error: any Error, arguments: [String]) {
         if let failure = error as? Failure {
             status = failure.status
@@ -21,25 +21,25 @@ struct Ending: Equatable {
             status = .usage
             complaint = Self.complaint(of: error, arguments: arguments)
         } else {
-            // No part of the program throws anything else, and if one does this still names it.
+            // No command throws another error; if one does, print it.
             status = .checkFailed
             complaint = "\(error)"
         }
     }
 
-    /// The parser's words in one line, with a way out where they have none.
+    /// The parser's message in one line, with a pointer to `--help` if it has no advice.
     private static func complaint(of error: any Error, arguments: [String]) -> String {
         var message = XMPPTap.message(for: error).split(whereSeparator: \.isNewline)
             .map { $0.drop { $0 == " " } }
             .joined(separator: " ")
         if message.hasSuffix(".") { message.removeLast() }
         if let first = message.first, first.isUppercase { message = first.lowercased() + message.dropFirst() }
-        // A refused value says itself what would be right, and a suggestion is a way out.
+        // Messages about invalid values and suggestions already say what to do.
         if message.contains("' is invalid for '") || message.hasSuffix("?") { return message }
         return "\(message); see '\(program(arguments)) --help'"
     }
 
-    /// The command that was typed, with those above it: `xmpptap ca create`.
+    /// The command in `arguments`, with its parents: `xmpptap ca create`.
     private static func program(_ arguments: [String]) -> String {
         var command: any ParsableCommand.Type = XMPPTap.self
         var words = ["xmpptap"]

@@ -1,15 +1,15 @@
-/// How the program ends: the only place where exit codes are chosen.
+/// The exit codes of the program.
 enum ExitStatus: Int32, CaseIterable {
-    /// All well, also after SIGTERM.
+    /// Success, also after SIGTERM.
     case success = 0
     /// The comparison, check, probe or explained session failed.
     case checkFailed = 1
-    /// What was typed cannot be done.
+    /// Wrong usage.
     case usage = 2
     /// A file could not be read or written.
     case file = 3
-    /// Something with sockets and names, or no running proxy.
+    /// A network or DNS error, or no running proxy.
     case network = 4
-    /// Login or preparation failed where that is not the question: in `demo`, `replay` and `serve`.
+    /// Login or preparation failed in `demo`.
     case preparation = 5
 }

@@ -1,19 +1,19 @@
 internal import TapNetwork
 
-/// Why the program cannot go on: one line that names the thing, the cause and the way out, and how to exit.
+/// An error that ends the program: its exit code, and one line with what failed, why, and what to do.
 struct Failure: Error, Hashable {
-    /// How the program ends for it.
+    /// The exit code.
     let status: ExitStatus
-    /// The line, without the program's name before it. Empty where all has been said already.
+    /// The line, without the program's name. Empty if everything is already printed.
     let message: String
 
-    /// A flag, or what was typed after it, makes no sense.
+    /// A flag or its value is wrong.
     static func usage(_ message: String) -> Failure { Failure(status: .usage, message: message) }
     /// A file cannot be opened, read or written.
     static func file(_ message: String) -> Failure { Failure(status: .file, message: message) }
     /// An address cannot be listened on or reached.
     static func network(_ message: String) -> Failure { Failure(status: .network, message: message) }
-    /// Everything has been printed; only the exit code is left.
+    /// Everything is already printed; only the exit code remains.
     static func told(_ status: ExitStatus) -> Failure { Failure(status: status, message: "") }
 }
 

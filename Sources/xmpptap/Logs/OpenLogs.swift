@@ -4,25 +4,25 @@ internal import TapRecord
 
 /// All logs of a run, open.
 final class OpenLogs: Sendable {
-    /// Hands records to all of them.
+    /// Passes records to all logs.
     let dispatcher: RecordDispatcher
 
     private let sinks: [(name: String, sink: LogSink)]
     private let watch: Watch
 
-    /// Whoever wants to know whether all logs are written.
+    /// Tracks which logs cannot be written, and notifies one observer.
     private final class Watch: Sendable {
         private struct State {
-            /// The logs that are not, by their place.
+            /// Indices of the logs that cannot be written.
             var failing: Set<Int> = []
-            /// Those whose reader has gone, which is its own choice and no failure: standard output alone.
+            /// Indices of the logs whose reader closed the pipe, which is no failure: standard output only.
             var unread: Set<Int> = []
             var tell: (@Sendable (Bool) -> Void)?
         }
 
         private let state = Mutex(State())
 
-        /// Only the first log that fails is told, and the last that works again; with the lock held, so in their order.
+        /// Notifies of the first log that fails and the last that recovers, with the lock held, so in order.
         func changed(_ log: Int, isFailing: Bool) {
             state.withLock { state in
                 let wasFailing = !state.failing.isEmpty
@@ -79,52 +79,52 @@ final class OpenLogs: Sendable {
         dispatcher = RecordDispatcher(sinks.map(\.1))
     }
 
-    /// Refuses to add JSON to a file that holds something else: nothing could read it back.
+    /// Refuses to append JSON to a file with other content: no command could read it.
     private static func refuseForeign(_ log: LogPlan.Log) throws(Failure) {
         guard log.form == .json, let path = log.path, TextFile.isRegular(path) else { return }
         let foreign = Failure.file(
-            "\(log.flag): \(path) is not a JSON log of xmpptap; choose another name"
+            "\(log.flag): \(path) exists and is not a JSON log of xmpptap; choose another name"
         )
         do throws(ReaderFault) {
             guard try RecordReader([path]).hasClientLog else { return }
         } catch {
             switch error.code {
             case .notOurs, .otherFormat, .newerVersion: throw foreign
-            // Whether it can be written is seen when it is.
+            // Errors of writing are reported when it is opened.
             case .cannotOpen, .cannotRead, .empty: return
             }
         }
-        // It can be read like one of ours, but not be added to.
+        // A client log can be read, but not appended to.
         throw foreign
     }
 
-    /// Calls `tell` with true as soon as a log cannot be written, also where that has happened already, and with false
-    /// when all can be again; on any thread, one call at a time.
+    /// Calls `tell` with true when a log cannot be written, immediately if that is already the case, and with false when all
+    /// can be written again. Calls come on any thread, one at a time.
     func onFailure(_ tell: @escaping @Sendable (Bool) -> Void) { watch.onChange(tell) }
 
-    /// Goes on in new files, after somebody moved the old ones away.
+    /// Reopens the files, after they were renamed.
     func reopen() {
         for (_, sink) in sinks { sink.reopen() }
     }
 
-    /// Writes everything and ends, and tells what could not be written.
+    /// Writes all records, closes the logs, and prints which records were lost.
     ///
-    /// - Returns: Whether every log has all its records. Standard output whose reader has gone does not count.
+    /// - Returns: Whether every log is complete, except standard output whose reader closed the pipe.
     @discardableResult
     func close(within time: Duration) -> Bool {
         var isWhole = true
         for (place, (name, sink)) in sinks.enumerated() {
             let lost = sink.close(within: time)
             guard !lost.isEmpty else { continue }
-            Console.complain("warning: \(name) lacks \(lost.records) records (\(lost.bytes) bytes)")
+            Console.complain("warning: \(name) is incomplete: \(lost.records) records (\(lost.bytes) bytes) lost")
             isWhole = isWhole && watch.hasLostReader(place)
         }
         return isWhole
     }
 
-    /// How a log is written.
+    /// The configuration of a log's sink.
     ///
-    /// - Parameter cutAdvice: How what a terminal does not show whole can be seen, where a further log is no way.
+    /// - Parameter cutAdvice: How to see the whole text that a terminal shows shortened, if another log is no option.
     static func configuration(
         _ log: LogPlan.Log,
         rotation: RecordWriter.Rotation? = nil,
@@ -146,23 +146,24 @@ final class OpenLogs: Sendable {
         )
     }
 
-    /// Says once that writing fails or stands still, and once that it works again.
+    /// Prints when writing fails or blocks, and when it works again.
     private static func tell(_ event: RecordWriter.Event, of log: LogPlan.Log) {
         switch event {
         case .failed(let fault):
-            let outlook = fault.code == .diskFull ? "; records wait or are dropped until there is space" : ""
+            let outlook = fault.code == .diskFull ? "; records are buffered, then dropped, until there is space" : ""
             Console.complain("\(log.flag): \(fault)\(outlook)")
-        case .recovered(let loss) where loss.isEmpty: Console.complain("\(log.name) is written again; nothing was lost")
+        case .recovered(let loss) where loss.isEmpty:
+            Console.complain("\(log.name) can be written again; nothing was lost")
         case .recovered(let loss):
-            Console.complain("\(log.name) is written again; \(loss.records) records were dropped")
+            Console.complain("\(log.name) can be written again; \(loss.records) records were lost")
         case .notice(let fault): Console.complain("warning: \(log.flag): \(fault)")
         case .stalled:
-            Console.complain("warning: \(log.name) takes no more, and every session waits until its reader goes on")
+            Console.complain("warning: log output to \(log.name) is blocked; relaying is paused until it is read")
         case .flowing(let duration):
             var words = LineBuffer()
             words.append(duration: duration.wholeNanoseconds)
             let time = String(decoding: words.bytes, as: UTF8.self)
-            Console.complain("\(log.name) takes records again after \(time); the sessions go on")
+            Console.complain("log output to \(log.name) is no longer blocked after \(time); relaying continues")
         case .room: break
         }
     }

@@ -1,4 +1,4 @@
-/// A size as it is typed: `100MB`, `64KiB`, `5000`.
+/// A size as typed: `100MB`, `64KiB`, `5000`.
 struct ByteSize: Hashable {
     /// The size in bytes.
     let bytes: UInt64
@@ -19,10 +19,10 @@ struct ByteSize: Hashable {
         let digits = text.prefix { $0.isASCII && $0.isNumber }
         let name = text[digits.endIndex...].drop { $0 == " " }.lowercased()
         guard let number = UInt64(digits), let unit = Self.units.first(where: { $0.names.contains(name) }) else {
-            throw .usage("write a whole number and a unit, as in 100MB, 64KiB or 2GB")
+            throw .usage("write a whole number with a unit, as in 100MB, 64KiB or 2GB")
         }
         let (bytes, isTooLarge) = number.multipliedReportingOverflow(by: unit.bytes)
-        guard !isTooLarge else { throw .usage("that is more than can be counted; write a smaller number") }
+        guard !isTooLarge else { throw .usage("the size is too large; write a smaller number") }
         self.bytes = bytes
     }
 }

@@ -1,57 +1,58 @@
-/// A file of flags, one a line, that stands in for typing them: `--config FILE`.
+/// A file of flags, one per line: `--config FILE`.
 ///
 /// ```
-/// # where the clients come in
+/// # address for clients
 /// --listen 15222=xmpp.example.org:5222
 /// --log-to /var/log/xmpptap.log,info
 /// --allow-remote
 /// ```
 ///
-/// A line is a long flag, and its value after a space or `=`, to the end of the line. A value that begins with a quotation
-/// mark, `"` or `'`, is what stands up to the next one, and what follows that: `"my tap.log",info`. Between `"` a backslash
-/// takes the next character as it is. Empty lines and those that begin with `#` say nothing.
+/// A line is a long flag, then a space or `=`, then its value to the end of the line. A value can begin with a quoted part:
+/// `"my tap.log",info`. Between `"` a backslash escapes the next character; `'` has no escapes. Empty lines and lines that
+/// begin with `#` are ignored.
 ///
-/// A flag that is typed on the command line counts alone: all lines of that flag in the file are passed over, also where the
-/// flag may be repeated.
+/// A flag on the command line replaces all lines of that flag in the file, also for flags that can be repeated.
 struct ConfigFile: Equatable {
-    /// A line that says something.
+    /// A line with a flag.
     struct Line: Equatable {
         /// Number in the file, from 1.
         let number: Int
-        /// With its two hyphens.
+        /// The flag, with its two hyphens.
         let flag: String
-        /// What follows it.
+        /// Its value; nil if there is none.
         let value: String?
 
         /// The line as one argument.
         var argument: String { value.map { "\(flag)=\($0)" } ?? flag }
     }
 
-    /// The path, for complaints.
+    /// The path, for errors.
     let path: String
     /// The lines in order.
     let lines: [Line]
 
-    /// Asks instead of saying, or would need another pass.
+    /// Flags that are not allowed in a file.
     private static let refused = ["--config", "--help", "--version", "--generate-completion-script"]
 
     /// Reads `text`, the contents of the file at `path`.
     init(path: String, text: String) throws(Failure) {
         var lines: [Line] = []
         var number = 0
-        // Some editors begin a file with a mark that says that it is UTF-8.
+        // Some editors write a byte order mark.
         let text = text.unicodeScalars.first == "\u{FEFF}" ? String(text.unicodeScalars.dropFirst()) : text
         for row in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline) {
             number += 1
             let content = Self.trim(row)
             guard let first = content.first, first != "#" else { continue }
             guard content.hasPrefix("--"), content.count > 2 else {
-                throw .usage("\(path):\(number): '\(content)' is no long flag; write one a line, as in --log info")
+                throw .usage(
+                    "\(path):\(number): '\(content)' is not a long flag; write one flag per line, as in --log info"
+                )
             }
             let end = content.firstIndex { $0 == "=" || $0 == " " || $0 == "\t" } ?? content.endIndex
             let flag = String(content[..<end])
             guard !Self.refused.contains(flag) else {
-                throw .usage("\(path):\(number): \(flag) has no place in a file; type it on the command line")
+                throw .usage("\(path):\(number): \(flag) is not allowed in a file; type it on the command line")
             }
             var value: String?
             if end < content.endIndex {
@@ -66,20 +67,20 @@ struct ConfigFile: Equatable {
         self.lines = lines
     }
 
-    /// The lines that count beside what was typed: those whose flag was not.
+    /// The lines whose flags are not among `arguments`.
     func lines(beside arguments: [String]) -> [Line] {
         let typed = arguments.prefix { $0 != "--" }.filter { $0.hasPrefix("--") }
             .map { String($0.prefix { $0 != "=" }) }
         return lines.filter { !typed.contains($0.flag) }
     }
 
-    /// What was typed, and `lines` as if they had been typed too.
+    /// `arguments` with `lines` added, before a `--`.
     static func arguments(_ arguments: [String], with lines: some Sequence<Line>) -> [String] {
         let end = arguments.firstIndex(of: "--") ?? arguments.endIndex
         return arguments[..<end] + lines.map(\.argument) + arguments[end...]
     }
 
-    /// A value without the quotation marks at its beginning; nil where the second one is missing.
+    /// A value without its quotation marks; nil if the closing one is missing.
     private static func unquoted(_ text: Substring) -> String? {
         guard let mark = text.first, mark == "\"" || mark == "'" else { return String(text) }
         var value = ""

@@ -1,7 +1,7 @@
 internal import ArgumentParser
 internal import TapRecord
 
-/// A command whose flags may stand in a file.
+/// A command that accepts `--config`.
 protocol Configurable: ParsableCommand {
     /// The group that holds `--config`.
     var config: ConfigOption { get }
@@ -9,11 +9,11 @@ protocol Configurable: ParsableCommand {
 
 /// `--config FILE`.
 struct ConfigOption: ParsableArguments {
-    @Option(help: ArgumentHelp("Read flags from a file, one a line; those typed here win.", valueName: "file"))
+    @Option(help: ArgumentHelp("Read flags from a file, one per line; typed flags win.", valueName: "file"))
     var config: String?
 }
 
-/// From what was typed to a command.
+/// Parses the arguments to a command.
 enum Invocation {
     /// The command that the arguments name, with the flags of its `--config` file.
     ///
@@ -21,14 +21,14 @@ enum Invocation {
     static func command(_ arguments: [String]) throws -> any ParsableCommand {
         try refuseUnknownCommand(arguments)
         let arguments = ValueFlags.tied(ExplainCommand.complete(arguments))
-        if let flag = ValueFlags.repeated(arguments) { throw Failure.usage("\(flag) is given twice; leave one out") }
+        if let flag = ValueFlags.repeated(arguments) { throw Failure.usage("\(flag) given more than once") }
         let command = try XMPPTap.parseAsRoot(arguments)
         guard let path = (command as? any Configurable)?.config.config else { return command }
         let file = try ConfigFile(path: path, text: text(of: path))
         let lines = file.lines(beside: arguments)
         for (index, line) in lines.enumerated() {
             guard let flag = ValueFlags.repeated(lines[...index].lazy.map(\.flag)) else { continue }
-            throw Failure.usage("\(path):\(line.number): \(flag) is given twice; leave one out")
+            throw Failure.usage("\(path):\(line.number): \(flag) given more than once")
         }
         do {
             return try XMPPTap.parseAsRoot(ConfigFile.arguments(arguments, with: lines))
@@ -37,14 +37,14 @@ enum Invocation {
         }
     }
 
-    /// The names of the commands that a command consists of, as they are typed.
+    /// The names of a command's subcommands, as typed.
     static func names(below command: any ParsableCommand.Type) -> [String] {
         let names = command.configuration.subcommands.compactMap { $0.configuration.commandName }
         // The parser adds this one by itself.
         return command == XMPPTap.self ? names + ["help"] : names
     }
 
-    /// Refuses a word in the place of a command that is none, also behind `help`, which would show something else.
+    /// Refuses an unknown subcommand, also after `help`, which would show the help of its parent.
     private static func refuseUnknownCommand(_ arguments: [String]) throws(Failure) {
         var command: any ParsableCommand.Type = XMPPTap.self
         var path = ""
@@ -73,7 +73,7 @@ enum Invocation {
         }
     }
 
-    /// Says which line is at fault: the first with which the arguments make no sense any more.
+    /// The failure of the first line with which the arguments cannot be parsed.
     private static func blame(
         _ error: any Error,
         on lines: [ConfigFile.Line],

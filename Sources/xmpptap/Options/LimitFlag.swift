@@ -3,9 +3,9 @@ internal import TapCore
 internal import TapNetwork
 internal import XMPPCore
 
-/// `--limit NAME=VALUE`: one bound on what clients and servers may ask of the proxy.
+/// `--limit NAME=VALUE`: one resource limit.
 struct LimitFlag: Equatable {
-    /// What is bounded. The raw value is the name that is typed, and that errors show.
+    /// The limits. The raw value is the name as typed and as shown in errors.
     enum Name: String, CaseIterable {
         case item, tag, depth, attributes, name, namespaces
         case loginItem = "login-item"
@@ -15,7 +15,7 @@ struct LimitFlag: Equatable {
         case login, idle
         case authorities
 
-        /// What the value counts.
+        /// The unit of the value.
         var unit: Unit {
             switch self {
             case .item, .tag, .name, .loginItem, .waiting: .bytes
@@ -25,38 +25,40 @@ struct LimitFlag: Equatable {
         }
     }
 
-    /// What a value counts.
+    /// The unit of a value.
     enum Unit {
         case bytes, count, seconds
 
-        /// The largest value: offsets into an item and timers hold no more.
+        /// The largest value that offsets into an item and timers can represent.
         var largest: UInt64 { self == .bytes ? 1 << 30 : 1_000_000_000 }
     }
 
     let name: Name
     let value: Int
 
-    /// Reads what was typed.
+    /// Parses `text`.
     init(_ text: String) throws(Failure) {
         let parts = text.split(separator: "=", maxSplits: 1)
         let names = Name.allCases.map(\.rawValue).joined(separator: ", ")
-        guard parts.count == 2 else { throw .usage("write NAME=VALUE, as in --limit depth=100; the names: \(names)") }
+        guard parts.count == 2 else {
+            throw .usage("write NAME=VALUE, as in --limit depth=100; the names are \(names)")
+        }
         guard let name = Name(rawValue: String(parts[0])) else {
-            throw .usage("no limit is named '\(parts[0])'; the names: \(names)")
+            throw .usage("unknown limit '\(parts[0])'; the names are \(names)")
         }
         let value: UInt64
         switch name.unit {
         case .bytes: value = try ByteSize(String(parts[1])).bytes
         case .count, .seconds: value = UInt64(try Number.parse(String(parts[1]), in: 0...Int(name.unit.largest)))
         }
-        guard value <= name.unit.largest else { throw .usage("\(name.rawValue) can be \(name.unit.largest) at most") }
-        // 0 has a meaning only where it says that there is no limit.
-        guard value > 0 || name.mayBeNone else { throw .usage("\(name.rawValue) has to be 1 at least") }
+        guard value <= name.unit.largest else { throw .usage("\(name.rawValue) must be at most \(name.unit.largest)") }
+        // 0 is valid only for limits that it disables.
+        guard value > 0 || name.mayBeNone else { throw .usage("\(name.rawValue) must be at least 1") }
         self.name = name
         self.value = Int(value)
     }
 
-    /// Sets the limit where it belongs; the last of several of one name counts.
+    /// Sets the limit; the last value of a name wins.
     func apply(to session: inout SessionOptions, _ proxy: inout ProxyLimits) {
         switch name {
         case .item: session.limits.itemBytes = value
@@ -77,7 +79,7 @@ struct LimitFlag: Equatable {
 }
 
 extension LimitFlag.Name {
-    /// Whether 0 means that there is no limit.
+    /// Whether 0 disables the limit.
     fileprivate var mayBeNone: Bool {
         switch self {
         case .connections, .connectionsPerAddress, .login, .idle: true

@@ -1,8 +1,8 @@
 internal import TapRecord
 
-/// What stands behind `--log-to`: `PATH[,format=text|json|pretty][,SPEC][,filter=EXPRESSION]`.
+/// The value of `--log-to`: `PATH[,format=text|json|pretty][,SPEC][,filter=EXPRESSION]`.
 struct LogDestination: Hashable {
-    /// How a log is written.
+    /// The format of a log.
     enum Form: String, Hashable, CaseIterable {
         /// One line for each record, for people.
         case text
@@ -14,9 +14,9 @@ struct LogDestination: Hashable {
 
     /// The file; `-` is standard output.
     let path: String
-    /// Its form; text unless another is said.
+    /// Its format. Default: text.
     var form = Form.text
-    /// What it shows; info unless something else is said.
+    /// What it shows. Default: info.
     var spec = LogSpec(level: .info)
 
     /// A destination known beforehand.
@@ -26,27 +26,29 @@ struct LogDestination: Hashable {
         self.spec = spec
     }
 
-    /// Reads what was typed. The path ends at the first comma.
+    /// Parses `text`. The path ends at the first comma.
     init(_ text: String) throws(Failure) {
         let words = text.split(separator: ",", omittingEmptySubsequences: false)
         path = words.first.map(String.init) ?? ""
-        guard !path.isEmpty else { throw .usage("it begins with a path, as in tap.log,format=json,verbose") }
+        guard !path.isEmpty else {
+            throw .usage("the path is missing; write it first, as in tap.log,format=json,verbose")
+        }
         guard !path.hasPrefix("format="), !path.hasPrefix("filter="), (try? LogSpec(path)) == nil else {
-            throw .usage("the path comes first, as in tap.log,\(text); a file of that name is ./\(path)")
+            throw .usage("the path must come first, as in tap.log,\(text); for a file named \(path) write ./\(path)")
         }
 
-        // What is no word of the specification becomes space, so that the columns of its complaints are right.
+        // Other words become spaces, so that the columns in the errors of the specification are right.
         var spec = String(repeating: " ", count: path.count + 1)
         var form: Form?
         for word in words.dropFirst() {
             if word.hasPrefix("filter=") {
-                throw .usage("filter= comes with the rules, which this version does not have yet; leave it out")
+                throw .usage("filter= is not supported in this version; leave it out")
             } else if word.hasPrefix("format=") {
-                guard form == nil else { throw .usage("format= is said twice; leave one of them out") }
+                guard form == nil else { throw .usage("format= given more than once") }
                 form = Form(rawValue: String(word.dropFirst("format=".count)))
                 guard form != nil else {
                     let forms = Form.allCases.map(\.rawValue).joined(separator: ", ")
-                    throw .usage("'\(word)' is no form of a log; the forms are \(forms)")
+                    throw .usage("unknown log format '\(word)'; choose one of \(forms)")
                 }
                 spec += String(repeating: " ", count: word.count + 1)
             } else {
@@ -56,7 +58,7 @@ struct LogDestination: Hashable {
         if let form { self.form = form }
         while let last = spec.last, last == " " { spec.removeLast() }
         guard !spec.isEmpty else { return }
-        // The comma behind the last word, which is one too many.
+        // The comma after the last word.
         spec.removeLast()
         do throws(LogSpecError) {
             self.spec = try LogSpec(spec)

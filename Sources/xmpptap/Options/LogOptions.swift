@@ -1,9 +1,9 @@
 internal import ArgumentParser
 internal import TapRecord
 
-/// What standard output shows of a command unless `--log` says otherwise.
+/// What a command logs to standard output without `--log`.
 protocol UsualLog {
-    /// In words, for the help.
+    /// Its description, for the help.
     static var words: String { get }
 }
 
@@ -11,10 +11,10 @@ protocol UsualLog {
 struct LogOptions<Usual: UsualLog>: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "What standard output shows.",
+            "Level and parts to log to standard output.",
             discussion: """
-                A comma list of a level (off, error, warn, info, verbose, trace), send, recv, PART=LEVEL, \
-                session:N=LEVEL and jid:JID=LEVEL. Without it: \(Usual.words).
+                Comma-separated list of a level (off, error, warn, info, verbose, trace), send, recv, PART=LEVEL, \
+                session:N=LEVEL and jid:JID=LEVEL. Default: \(Usual.words).
                 """,
             valueName: "spec"
         ),
@@ -24,8 +24,8 @@ struct LogOptions<Usual: UsualLog>: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "A further log; can be repeated.",
-            discussion: "Text at info unless it says otherwise, as in --log-to tap.jsonl,format=json,verbose.",
+            "Write another log to a file; repeatable.",
+            discussion: "Default: text at level info. Example: --log-to tap.jsonl,format=json,verbose.",
             valueName: "path[,format=text|json|pretty][,spec]"
         ),
         transform: LogDestination.init
@@ -33,29 +33,29 @@ struct LogOptions<Usual: UsualLog>: ParsableArguments {
     var logTo: [LogDestination] = []
 
     @Option(
-        help: ArgumentHelp("Record everything to a file that can be read later.", valueName: "path"),
+        help: ArgumentHelp("Record all sessions to this file, for read and explain.", valueName: "path"),
         completion: .file()
     )
     var capture: String?
 
     @Option(
-        help: ArgumentHelp("Put a file aside when it has this size; 0 is never (default: 100MB).", valueName: "size"),
+        help: ArgumentHelp("Rotate logs at this size (default: 100MB; 0 disables).", valueName: "size"),
         transform: ByteSize.init
     )
     var rotateSize = ByteSize(bytes: 100_000_000)
 
     @Option(
-        help: ArgumentHelp("Keep so many files that were put aside (default: 10).", valueName: "count"),
+        help: ArgumentHelp("Number of rotated files to keep (default: 10).", valueName: "count"),
         transform: { try Number.parse($0, in: 0...9999) }
     )
     var rotateKeep = 10
 
     @Option(
         help: ArgumentHelp(
-            "What is hidden in logs and captures (default: secrets).",
+            "What to hide in logs and captures (default: secrets).",
             discussion: """
-                secrets: passwords, tokens, keys. bodies: also what people write. metadata: all but kinds, sizes, times \
-                and pseudonyms.
+                secrets: passwords, tokens and keys. bodies: also message texts. metadata: everything except kinds of \
+                stanzas, sizes, times and pseudonyms.
                 """,
             valueName: "secrets|bodies|metadata"
         ),
@@ -63,10 +63,10 @@ struct LogOptions<Usual: UsualLog>: ParsableArguments {
     )
     var redact: RedactionPolicy?
 
-    @Flag(help: "Show passwords and other secrets in logs and captures.")
+    @Flag(help: "Log passwords and other secrets in clear text.")
     var noRedact = false
 
-    @Flag(help: "Close sessions, and refuse new ones, while a log cannot be written.")
+    @Flag(help: "Close and refuse sessions while a log cannot be written.")
     var logRequired = false
 
     /// What was typed.
@@ -96,11 +96,11 @@ extension LogSpec {
 }
 
 extension RedactionPolicy {
-    /// Reads a policy; none is a flag of its own.
+    /// Parses a policy; the policy `none` is the flag `--no-redact`.
     static func typed(_ text: String) throws(Failure) -> RedactionPolicy {
         guard let policy = RedactionPolicy(rawValue: text), policy != .none else {
             let names = RedactionPolicy.allCases.filter { $0 != .none }.map(\.rawValue).joined(separator: ", ")
-            throw .usage("\(text): there is no such redaction; there are \(names)")
+            throw .usage("choose one of \(names)")
         }
         return policy
     }

@@ -1,6 +1,6 @@
 internal import TapRecord
 
-/// What was typed about logs.
+/// The log flags as typed.
 struct LogRequest {
     /// `--log`.
     var log: LogSpec?
@@ -20,42 +20,42 @@ struct LogRequest {
     var isRequired = false
 }
 
-/// What is meant by it: every log that is to be written, and how.
+/// The logs to write, resolved from a ``LogRequest``.
 struct LogPlan: Equatable {
     /// One log.
     struct Log: Equatable {
         /// The file; nil is standard output.
         var path: String?
-        /// How it is written.
+        /// Its format.
         var form: LogDestination.Form
         /// What it shows.
         var spec: LogSpec
-        /// A person reads it.
+        /// Whether it goes to a terminal.
         var isTerminal = false
-        /// In colours.
+        /// Whether it has colours.
         var isColoured = false
-        /// The flag that asked for it, for complaints.
+        /// The flag that requested it, for errors.
         var flag = "--log-to"
 
-        /// What it is called in complaints.
+        /// Its name in errors.
         var name: String { path ?? Self.standardOutput }
         static let standardOutput = "standard output"
 
-        /// Whether a reader finds every record up to verbose in it: what makes a capture of a JSON log.
+        /// Whether it is JSON and has every record up to verbose, as a capture must.
         var isComplete: Bool {
             let levels = [spec.level ?? .info] + spec.parts.values + spec.sessions.values + spec.jids.map(\.level)
             return form == .json && levels.allSatisfy { $0 >= .verbose }
         }
     }
 
-    /// What is known of the place where the program runs.
+    /// The environment of the process.
     struct Surroundings {
         /// Standard output is a terminal.
         var isTerminal: Bool
-        /// Colours are wanted there: no `NO_COLOR` in the environment and a terminal that knows them.
+        /// Neither `NO_COLOR` nor `TERM=dumb` is set.
         var wantsColour: Bool
 
-        /// The real ones.
+        /// Those of this process.
         static var current: Surroundings {
             Surroundings(
                 isTerminal: Console.isTerminal,
@@ -66,18 +66,18 @@ struct LogPlan: Equatable {
 
     /// The logs, standard output first.
     let logs: [Log]
-    /// Bytes at which a file is put aside; nil is never.
+    /// Bytes at which a log is rotated; nil disables rotation.
     let rotateSize: UInt64?
-    /// Files kept beside the one being written.
+    /// Number of rotated files to keep.
     let rotateKeep: Int
-    /// What is hidden from all of them.
+    /// What all of them hide.
     let redaction: RedactionPolicy
-    /// Without them no session goes on.
+    /// Sessions are closed while one of them cannot be written.
     let isRequired: Bool
 
     /// Resolves a request.
     ///
-    /// - Parameter defaultSpec: What standard output shows where nothing is said; by default `info,send,recv` on a
+    /// - Parameter defaultSpec: What standard output shows without `--log`; by default `info,send,recv` on a
     ///   terminal, and `info` elsewhere.
     init(
         _ request: LogRequest,
@@ -86,7 +86,7 @@ struct LogPlan: Equatable {
     ) throws(Failure) {
         let onOutput = request.logTo.filter { $0.path == "-" }
         guard onOutput.count <= 1, onOutput.isEmpty || request.log == nil || request.log == LogSpec(level: .off) else {
-            throw .usage("--log-to -: standard output holds one log only; leave --log out, or write to a file")
+            throw .usage("--log-to -: standard output can have one log only; leave --log out, or write to a file")
         }
         var logs: [Log] = []
         let usual = LogSpec(level: .info, send: surroundings.isTerminal, receive: surroundings.isTerminal)
@@ -100,7 +100,7 @@ struct LogPlan: Equatable {
         }
         if let capture = request.capture {
             guard !capture.isEmpty, capture != "-" else {
-                throw .usage("--capture takes a file; for standard output use --log-to -,format=json,verbose")
+                throw .usage("--capture needs a file; for standard output use --log-to -,format=json,verbose")
             }
             logs.append(Log(path: capture, form: .json, spec: LogSpec(level: .verbose), flag: "--capture"))
         }
@@ -110,10 +110,10 @@ struct LogPlan: Equatable {
             logs[index].isColoured = surroundings.isTerminal && surroundings.wantsColour && logs[index].form != .json
         }
         if request.showsSecrets, let policy = request.redact {
-            throw .usage("--redact \(policy.rawValue) hides what --no-redact shows: say one of them")
+            throw .usage("--redact \(policy.rawValue) and --no-redact contradict each other; leave one out")
         }
         guard !request.isRequired || !logs.isEmpty else {
-            throw .usage("--log-required: there is no log that could be required; add --log-to or --capture")
+            throw .usage("--log-required needs a log; add --log-to or --capture")
         }
         self.logs = logs
         rotateSize = request.rotateSize.bytes == 0 ? nil : request.rotateSize.bytes
@@ -122,7 +122,7 @@ struct LogPlan: Equatable {
         isRequired = request.isRequired
     }
 
-    /// Two logs in one file would mix their lines. A device or descriptor takes any number.
+    /// Two logs in one file would mix their lines. Devices and descriptors are allowed.
     private static func refuseOneFileForTwo(_ logs: [Log]) throws(Failure) {
         func plain(_ path: String) -> Substring {
             var rest = path[...]
@@ -132,11 +132,13 @@ struct LogPlan: Equatable {
         for (index, log) in logs.enumerated() {
             guard let path = log.path, !path.hasPrefix("/dev/") else { continue }
             if let earlier = logs[..<index].first(where: { $0.path.map(plain) == plain(path) }) {
-                throw .usage("\(log.flag): \(path) is the file of \(earlier.flag) too; give each log its own")
+                throw .usage(
+                    "\(log.flag): \(path) is also the file of \(earlier.flag); use a separate file for each log"
+                )
             }
         }
     }
 
-    /// The least severe level that any of the logs shows.
+    /// The least severe level of all logs.
     var level: Level { logs.map { LogFilter($0.spec).level }.max() ?? .off }
 }

@@ -1,11 +1,11 @@
-/// Whole numbers as they are typed.
+/// Whole numbers as typed.
 enum Number {
-    /// Whether there is nothing but digits.
+    /// Whether `text` consists of digits.
     static func isWhole(_ text: some StringProtocol) -> Bool {
         !text.isEmpty && text.utf8.allSatisfy { (0x30...0x39).contains($0) }
     }
 
-    /// The number that `text` says, if it is one of `range`.
+    /// Parses a number in `range`.
     static func parse(_ text: String, in range: ClosedRange<Int>) throws(Failure) -> Int {
         guard isWhole(text), let number = Int(text), range.contains(number) else {
             throw .usage("write a whole number from \(range.lowerBound) to \(range.upperBound)")

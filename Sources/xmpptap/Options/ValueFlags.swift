@@ -1,11 +1,11 @@
-/// The flags that take a value, and what the parser lets pass or misreads about them.
+/// The flags that take a value, with checks that the parser lacks.
 enum ValueFlags {
-    /// Those that can be repeated.
+    /// Flags that can be repeated.
     static let repeatable: Set = [
         "--limit", "--listen", "--log-to", "--proxy-protocol", "--proxy-protocol-from", "--session",
         "--upstream-domain",
     ]
-    /// Those of which one counts.
+    /// Flags that can be given once.
     static let single: Set = [
         "--accounts", "--ca", "--ca-dir", "--capture", "--certificate", "--channel-binding", "--client-tls", "--config",
         "--domain",
@@ -15,8 +15,8 @@ enum ValueFlags {
         "--upstream-ca", "--upstream-certificate", "--upstream-key", "--via", "--with",
     ]
 
-    /// The arguments with every value that begins with a hyphen tied to its flag: the parser takes `-` and `-1` for flags,
-    /// and would miss a value where one stands that is to be judged.
+    /// The arguments with every value that begins with a hyphen joined to its flag by `=`: the parser takes `-` and `-1` for
+    /// flags.
     static func tied(_ arguments: [String]) -> [String] {
         var tied: [String] = []
         var rest = arguments[...]
@@ -33,7 +33,7 @@ enum ValueFlags {
         return tied
     }
 
-    /// The first flag that stands there again although one counts.
+    /// The first flag given again that can be given only once.
     static func repeated(_ arguments: some Sequence<String>) -> String? {
         var seen: Set<String> = []
         for argument in arguments.prefix(while: { $0 != "--" }) {
@@ -43,7 +43,7 @@ enum ValueFlags {
         return nil
     }
 
-    /// `-` alone, and what goes on with a digit: no flag of this program is one.
+    /// `-` alone, or `-` and a digit: no flag looks like that.
     private static func isValue(_ text: String) -> Bool {
         text == "-" || text.hasPrefix("-") && text.dropFirst().first?.isNumber == true
     }

@@ -1,20 +1,20 @@
 internal import Glibc
 internal import TapSecurity
 
-/// Where a password comes from: a file, or a terminal that does not show it. Never the command line, which others see.
+/// Reads a password from a file, or from the terminal without echo. Never from the command line, which other users see.
 enum PasswordFile {
-    /// No password is longer.
+    /// Largest file size in bytes.
     private static let longest = 4096
 
     /// The password in the first line of a file.
     ///
     /// - Parameters:
-    ///   - path: The file; `-` is standard input, and where that is a terminal the password is asked for.
-    ///   - account: Whose it is, for the question.
+    ///   - path: The file; `-` is standard input, with a prompt if that is a terminal.
+    ///   - account: The account, for the prompt.
     static func read(_ path: String, of account: String) throws(Failure) -> String {
         if path == "-", isatty(STDIN_FILENO) == 1 { return try ask(for: account) }
         guard rights(of: path) & 0o077 == 0 else {
-            throw .file("others can read --password-file \(path); take that away: chmod 600 \(path)")
+            throw .file("other users can read --password-file \(path); run 'chmod 600 \(path)'")
         }
         let text: String
         do throws(Failure) {
@@ -24,12 +24,12 @@ enum PasswordFile {
         }
         let line = text.passwordLine
         guard !line.isEmpty else {
-            throw .file("--password-file: \(path) has nothing in its first line; write the password there")
+            throw .file("--password-file: the first line of \(path) is empty; write the password there")
         }
         return line
     }
 
-    /// The rights of a file; none where it is a pipe, a device, or not there.
+    /// The permissions of a regular file; 0 for anything else.
     private static func rights(of path: String) -> mode_t {
         var status = stat()
         guard path != "-", stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return 0 }
@@ -39,17 +39,17 @@ enum PasswordFile {
     private static func ask(for account: String) throws(Failure) -> String {
         var settings = termios()
         guard tcgetattr(STDIN_FILENO, &settings) == 0 else {
-            throw .file("the terminal cannot be asked for a password")
+            throw .file("cannot prompt for the password on this terminal")
         }
         var silent = settings
-        // As getpass does: who breaks it off would be left with a terminal that stays silent.
+        // As getpass does: an interrupt would leave the terminal without echo.
         silent.c_lflag &= ~tcflag_t(ECHO | ISIG)
         tcsetattr(STDIN_FILENO, TCSAFLUSH, &silent)
         defer {
             tcsetattr(STDIN_FILENO, TCSAFLUSH, &settings)
             Console.tell("")
         }
-        Console.prompt("password of \(account): ")
+        Console.prompt("Password of \(account): ")
         guard let line = readLine(), !line.isEmpty else { throw .usage("no password was typed") }
         return line
     }

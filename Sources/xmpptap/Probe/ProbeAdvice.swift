@@ -2,51 +2,51 @@ internal import TapDiagnosis
 internal import TapRecord
 
 extension LoginDiagnosis {
-    /// What to try, in the terms of `probe`: its flags are not those of the proxy.
+    /// What to try, with the flags of `probe` instead of those of the proxy.
     ///
-    /// - Parameter isDirect: The probe began with TLS.
+    /// - Parameter isDirect: The probe used direct TLS.
     func probeAdvice(isDirect: Bool) -> String {
-        var words = advice
-        for (theirs, ours) in Self.terms { words = words.replacing(theirs, with: ours) }
-        // A port that is taken for one of the other kind does not say so.
         switch (cause, loginStep) {
+        case (.nameNotFound, _):
+            "check the spelling of the domain and its DNS records (xmpptap doctor --upstream-domain), or name the server "
+                + "with --via HOST:PORT"
+        case (.certificateUnknownIssuer, _):
+            "install the complete certificate chain on the server, or trust its issuer with --ca FILE"
+        case (.certificateRefused, _): "check the server's certificate and its chain"
+        case (.tlsIncompatible, _): "update the older side"
+        case (.tlsExpected, _): "use the server's port for STARTTLS (usually 5222), or use --direct-tls"
+        case (.bindingMismatch, _):
+            "give the proxy the account's password (--accounts), let it pass TLS through (--tls passthrough), or log in "
+                + "without channel binding (--no-binding)"
+        // Neither side of a connection to a port of the other kind says so.
         case (.serverGone, .streamOpen), (.serverSilent, .streamOpen), (.notXMPP, .streamOpen):
-            let isTold = isDirect || words.contains("--direct-tls")
-            return isTold ? words : "\(words); a port where TLS comes first wants --direct-tls"
+            isDirect ? advice : "check the server's log; if the port expects direct TLS, use --direct-tls"
         case (.tlsFailed, .tls), (.tlsUnexpected, .tls):
-            return isDirect ? "\(words); a port where TLS is asked for (STARTTLS) wants no --direct-tls" : words
-        default: return words
+            isDirect ? "\(advice); if the port expects STARTTLS, leave out --direct-tls" : advice
+        default: advice
         }
     }
 
-    private static let terms = [
-        ("--upstream-ca FILE", "--ca FILE"), ("--upstream HOST:PORT", "--via HOST:PORT"),
-        ("switch channel binding off in the client", "do without by --no-binding"),
-        (", or let xmpptap begin TLS with the server (--server-tls direct)", ", or use --direct-tls"),
-        ("--server-tls direct", "--direct-tls"),
-        (", or, for a test alone, use --upstream-insecure", ""), (", or lower the least version by --tls-min", ""),
-    ]
-
-    /// The step that failed, as people call it.
+    /// The name of the step that failed.
     var step: String {
         switch loginStep {
         case .tls, .sasl, .sasl2, .startTLS: loginStep.rawValue.uppercased()
-        case .nameLookup: "the look-up of names"
+        case .nameLookup: "DNS look-up"
         default: loginStep.rawValue.replacing("-", with: " ")
         }
     }
 
-    /// Where the cause lies, seen from the probe, which is the client.
+    /// Where the cause is, seen from the probe, which is the client.
     var place: String {
         switch side {
-        case .client: "it lies with the account or this machine, not with the server"
-        case .server: "it lies with the server"
-        case .network: "it lies between this machine and the server"
-        case .tap: "it lies with what stands between: a proxy that ends TLS"
+        case .client: "cause: the account or this machine, not the server"
+        case .server: "cause: the server"
+        case .network: "cause: the network between this machine and the server"
+        case .tap: "cause: a proxy that intercepts TLS"
         }
     }
 
-    /// Whether no server was reached at all.
+    /// Whether no server was reached.
     var isOfNetwork: Bool {
         switch cause {
         case .nameNotFound, .serviceNotOffered, .lookupFailed, .connectionRefused, .connectionTimeout,

@@ -2,11 +2,11 @@ internal import TapDiagnosis
 internal import TapNetwork
 internal import TapRecord
 
-/// A probe's timeline and that of a recorded client, side by side.
+/// The login steps of a probe and of a recorded client, side by side.
 struct ProbeComparison {
     let path: SessionTimelines.Timeline
     let comparison: TimelineComparison
-    /// Whether the probe got to the top: else there is no path that works to compare with.
+    /// Whether the probe's login completed; otherwise there is nothing to compare with.
     let isReady: Bool
 
     init(_ report: ProbeReport, _ path: SessionTimelines.Timeline) {
@@ -17,15 +17,16 @@ struct ProbeComparison {
 
     private var title: String { "session \(path.number)\((path.owner.jid ?? path.owner.user).map { ", \($0)" } ?? "")" }
 
-    /// Where the client left the path that works, as a sentence.
+    /// The first difference, as a sentence.
     var sentence: String {
         guard isReady else {
-            return "the probe did not get to the top itself, so that there is no path to compare with"
+            return "the probe's own login failed, so there is nothing to compare with"
         }
         guard let difference = comparison.difference else {
-            return path.isReady ? "the client went the same way, and got there" : "the client went the same way so far"
+            return path.isReady
+                ? "the client took the same steps, and its login completed" : "the client took the same steps so far"
         }
-        return path.isReady ? "\(difference); it got there all the same" : difference
+        return path.isReady ? "\(difference); its login completed nevertheless" : difference
     }
 
     // MARK: Text
@@ -38,7 +39,7 @@ struct ProbeComparison {
             let working = Self.cell(row.working, width - 2, paint)
             let other = Self.cell(row.other, 0, paint)
             let mark = row.isDifference ? paint("≠ ", .red) : "  "
-            lines.append("  \(working)\(mark)\(other)\(row.isDifference ? paint("  ← here they part", .red) : "")")
+            lines.append("  \(working)\(mark)\(other)\(row.isDifference ? paint("  ← first difference", .red) : "")")
         }
         lines.append("")
         let isBad = !path.isReady

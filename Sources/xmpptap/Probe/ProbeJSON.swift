@@ -3,19 +3,19 @@ internal import TapNetwork
 internal import TapRecord
 internal import XMPPCore
 
-/// What a probe has found, for programs: JSON, one object a line, told apart by `kind`.
+/// A probe's report as JSON, one object per line, distinguished by `kind`.
 ///
 /// | kind | fields |
 /// |---|---|
 /// | `probe` | first: `account`, `tool`, `time` |
 /// | `step` | `step`, `outcome` (`ok`, `note`, `failed`, `skipped`), `text`, `duration` (seconds), `details` |
-/// | `grade` | `subject`, `grade` (`A`, `B`, `C`, `F`; absent where it cannot be told), `text`, `rule` |
+/// | `grade` | `subject`, `grade` (`A`, `B`, `C`, `F`; absent if unknown), `text`, `rule` |
 /// | `comparison-step` | of a comparison: `probe`, `client`, `differs` |
 /// | `comparison` | `session`, `ready`, `text` |
-/// | `result` | last: `outcome` (`ready`, `offered`, `failed`), `grade`, `jid`, `duration`, and where it failed `cause`, `step`, `side`, `rule`, `text`, `try` |
+/// | `result` | last: `outcome` (`ready`, `offered`, `failed`), `grade`, `jid`, `duration`, and if it failed `cause`, `step`, `side`, `rule`, `text`, `try` |
 struct ProbeJSON {
     let report: ProbeReport
-    /// What the client of a recording did, where there is one.
+    /// The comparison with a recorded client, if any.
     var comparison: ProbeComparison?
 
     /// The lines.
@@ -49,7 +49,7 @@ struct ProbeJSON {
         }
     }
 
-    /// The lines in one; what is set in goes on with the line before.
+    /// All lines joined; an indented line continues the one before.
     private static func text(of step: ProbeReport.Step) -> String {
         step.lines.dropFirst().reduce(step.lines.first ?? "") { text, line in
             line.hasPrefix(" ") ? text + line.drop { $0 == " " } : "\(text); \(line)"

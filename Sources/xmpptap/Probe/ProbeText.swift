@@ -3,28 +3,28 @@ internal import TapNetwork
 internal import TapRecord
 internal import XMPPCore
 
-/// What a probe has found, for people: the timeline, the grades, the diagnosis.
+/// A probe's report as text: the timeline, the grades, the diagnosis.
 struct ProbeText: Sendable {
-    /// Columns of a line; what is longer goes on in the next.
+    /// Columns of a line; longer text is wrapped.
     private static let width = 100
-    /// Where the words begin.
+    /// The column where text begins.
     private static let indent = 32
-    /// The same of the grades.
+    /// The same for grades.
     private static let gradeIndent = 27
 
     let paint: Paint
 
-    /// What comes first.
+    /// The heading.
     func head(_ account: JID) -> [String] { [paint(Console.escaped(account.description), .bold), ""] }
 
-    /// What comes behind the steps: grades and diagnosis.
+    /// The part after the steps: grades and diagnosis.
     func rest(_ report: ProbeReport) -> [String] {
         let grades = report.grades
         let rows = grades.isEmpty ? [] : [""] + grades.flatMap(row)
         return rows + [""] + diagnosis(report)
     }
 
-    /// The whole story, a line each, ready for a terminal.
+    /// The whole report, line by line.
     func lines(_ report: ProbeReport) -> [String] {
         head(report.account) + report.steps.flatMap(lines) + rest(report)
     }
@@ -94,39 +94,39 @@ struct ProbeText: Sendable {
         let who = Console.escaped(report.account.description)
         switch report.outcome {
         case .ready:
-            let time = report.timeToReady.map { ", ready \(Self.words($0)) after the first question" } ?? ""
+            let time = report.timeToReady.map { ", ready after \(Self.words($0))" } ?? ""
             return ["\(paint("✓", .green)) \(paint("\(who) can log in", .bold))\(time)"] + weakest(report)
         case .offered:
-            let words = "the server is there and says what it should"
-            return ["\(paint("✓", .green)) \(paint(words, .bold)); with --password-file the login is tried too"]
+            let words = "the server can be reached and offers what clients need"
+            return ["\(paint("✓", .green)) \(paint(words, .bold)); use --password-file to test the login too"]
                 + weakest(report)
         case .failed:
             guard let diagnosis = report.diagnosis else {
-                return ["\(paint("✗", .red)) \(paint("the probe went no further", .bold))"]
+                return ["\(paint("✗", .red)) \(paint("the probe did not complete", .bold))"]
             }
-            let title = diagnosis.isOfNetwork ? "no server of \(who) is reached" : "\(who) cannot log in"
+            let title = diagnosis.isOfNetwork ? "cannot reach a server of \(who)" : "\(who) cannot log in"
             let words = [
                 Self.sentence(Console.escaped(diagnosis.finding), rule: diagnosis.rule), diagnosis.place,
                 "try: \(Console.escaped(diagnosis.probeAdvice(isDirect: report.isDirect)))",
             ]
-            return ["\(paint("✗", .red)) \(paint("\(title): \(diagnosis.step) fails", .bold))"]
+            return ["\(paint("✗", .red)) \(paint("\(title): \(diagnosis.step) failed", .bold))"]
                 + words.enumerated().flatMap { number, words in
                     Self.wrapped(words, to: Self.width - 2).map { "  \(paint($0, number == 0 ? .red : nil))" }
                 }
         }
     }
 
-    /// The grade as a whole, and what it comes from.
+    /// The overall grade and its reason.
     private func weakest(_ report: ProbeReport) -> [String] {
         guard let worst = report.grade else { return [] }
         let subjects = report.grades.filter { $0.letter == worst }.map { Self.name(of: $0.subject) }
-        let because = worst == .a ? "in all that could be seen" : "for \(subjects.joined(separator: ", "))"
+        let because = worst == .a ? "in all checks" : "for \(subjects.joined(separator: ", "))"
         return ["  grade \(paint(worst.rawValue, Self.colour(of: worst))) \(because)"]
     }
 
     // MARK: Words
 
-    /// A reason with the rule behind it, which is not to be torn apart.
+    /// A reason with its rule, which is not wrapped.
     static func sentence(_ reason: String, rule: String?) -> String {
         rule.map { "\(reason) (\($0.replacing(" ", with: "\u{A0}")))" } ?? reason
     }
@@ -137,7 +137,7 @@ struct ProbeText: Sendable {
         return String(decoding: line.bytes, as: UTF8.self)
     }
 
-    /// A text in lines of the room beside the names, cut between words.
+    /// Wraps a text between words.
     static func wrapped(_ text: String, to width: Int = Self.width - Self.indent) -> [String] {
         var lines: [String] = []
         var line = text.prefix { $0 == " " }.description
@@ -155,6 +155,6 @@ struct ProbeText: Sendable {
 }
 
 extension String {
-    /// The text with spaces behind it up to a width.
+    /// The text padded with spaces to a width.
     func padded(to width: Int) -> String { self + String(repeating: " ", count: max(0, width - count)) }
 }

@@ -3,25 +3,24 @@ internal import TapNetwork
 internal import TapRecord
 internal import TapSecurity
 
-/// The certificate authority of the built-in server and of the proxy before it: in a temporary folder, gone with
-/// ``remove()``.
+/// The CA of the built-in server and of the proxy in front of it, in a temporary folder. ``remove()`` deletes it.
 struct EphemeralAuthority: Sendable {
     /// The built-in server's certificate.
     let identity: TLSIdentity
 
     private let folder: AuthorityFolder
-    /// Held as long as the program lives, so that another can tell its folder from that of one that was killed.
+    /// Held until the process ends, so that other processes recognise folders that a killed process left behind.
     private let lock: Int32
     private let name: CertificateName
     private let minter: CertificateMinter
 
-    /// Makes one for a domain.
+    /// Creates one for a domain.
     init(_ domain: String, at now: Timestamp) throws(Failure) {
         let place = Console.environment("TMPDIR").flatMap { $0.hasPrefix("/") ? $0 : nil } ?? "/tmp"
         EphemeralFolder.sweep(place)
         var template = Array("\(place)/\(EphemeralFolder.prefix)XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else {
-            throw .file("cannot make a folder in \(place): \(String(cString: strerror(errno)))")
+            throw .file("cannot create a folder in \(place): \(String(cString: strerror(errno)))")
         }
         let path = template.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } } ?? place
         folder = AuthorityFolder(path)
@@ -32,14 +31,14 @@ struct EphemeralAuthority: Sendable {
             identity = try minter.identity(for: name, mirroring: [], at: now)
         } catch {
             rmdir(path)
-            throw .file("no certificate for the built-in server: \(error)")
+            throw .file("cannot issue a certificate for the built-in server: \(error)")
         }
     }
 
-    /// Where the certificate is that clients have to trust.
+    /// Path of the certificate that clients must trust.
     var certificatePath: String { folder.certificatePath(of: name) }
 
-    /// How TLS is ended before the built-in server.
+    /// The interception in front of the built-in server.
     func interception(
         _ server: ServerLegTLS = ServerLegTLS(),
         _ client: ClientLegTLS = ClientLegTLS()

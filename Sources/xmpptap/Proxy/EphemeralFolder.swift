@@ -1,14 +1,14 @@
 internal import Glibc
 internal import TapSecurity
 
-/// The temporary folders of ``EphemeralAuthority``: which belong to programs that live, and which were left by those killed.
+/// The temporary folders of ``EphemeralAuthority``: those in use, and those that killed processes left behind.
 enum EphemeralFolder {
     /// What their names begin with; six characters follow.
     static let prefix = "xmpptap-temporary-"
-    /// Seconds in which a program that has made one also locks it.
+    /// Seconds within which a process locks a folder that it created.
     private static let patience = 60
 
-    /// Marks a folder as that of a program that lives, until the descriptor is closed; -1 where that cannot be.
+    /// Marks a folder as in use until the descriptor is closed; -1 on failure.
     static func lock(_ path: String) -> Int32 {
         let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { return -1 }
@@ -16,8 +16,8 @@ enum EphemeralFolder {
         return descriptor
     }
 
-    /// Removes the folders in a place that belong to this user and to no program that lives. What holds anything but
-    /// authorities stays, and so does what was made just now.
+    /// Removes this user's folders in `place` that no process uses. Keeps folders that contain other files, and folders
+    /// created within the last `seconds`.
     static func sweep(_ place: String, olderThan seconds: Int = patience) {
         guard let listing = opendir(place) else { return }
         var names: [String] = []

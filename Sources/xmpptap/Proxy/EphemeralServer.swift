@@ -4,26 +4,25 @@ internal import TapNetwork
 internal import TapRecord
 internal import TapSecurity
 
-/// The built-in server, running on a free port of loopback.
+/// The built-in server, on a free loopback port.
 struct EphemeralServer {
-    /// Where it listens.
+    /// Its address.
     let endpoint: Endpoint
-    /// Who can log in.
+    /// Its accounts.
     let accounts: [ServerSettings.Account]
     /// Their domain.
     let domain: String
 
-    /// What vouches for it; nil where it has no TLS.
+    /// Its CA; nil without TLS.
     let authority: EphemeralAuthority?
 
     private let server: BuiltInServer
 
-    /// Starts it, with two accounts whose passwords are made at random.
+    /// Starts it with two accounts with random passwords.
     ///
     /// - Parameters:
-    ///   - time: When its certificate begins to be valid; nil is a server without TLS.
-    ///   - allowsRegistration: whether clients may make accounts of their own. Not where other machines are let in: who
-    ///     has been told no password is to have no account.
+    ///   - time: When its certificate becomes valid; nil for a server without TLS.
+    ///   - allowsRegistration: Whether clients may register accounts; false if other machines can reach the server.
     static func start(
         _ cryptography: OpenSSLCryptography,
         securedFrom time: Timestamp?,
@@ -55,17 +54,17 @@ struct EphemeralServer {
             throw failure
         } catch {
             authority?.remove()
-            throw Failure.network("the built-in server cannot be started: \(error); see 'xmpptap doctor'")
+            throw Failure.network("cannot start the built-in server: \(error); see 'xmpptap doctor'")
         }
     }
 
-    /// Ends it.
+    /// Stops it.
     func stop() async {
         try? await server.stop()
         authority?.remove()
     }
 
-    /// What a user needs to log in through the proxy that listens at `endpoint`.
+    /// How to log in through the proxy that listens at `endpoint`.
     func welcome(at endpoint: Endpoint) -> [String] {
         let width = accounts.map(\.name.count).max() ?? 0
         let people = accounts.map { account in
@@ -75,16 +74,16 @@ struct EphemeralServer {
         let host =
             switch endpoint.host {
             case "127.0.0.1", "::1": "localhost"
-            // Every address of this machine, none of which a client can be told.
+            // All addresses of this machine.
             case "0.0.0.0", "::": "this machine's address,"
             default: endpoint.host
             }
         let first = accounts.first.map { "\($0.name)@\(domain)" } ?? domain
         let tls = authority == nil ? ", without TLS," : ""
         let trust = authority.map {
-            ["for TLS the client has to trust \($0.certificatePath), which is gone when this program ends"]
+            ["for TLS the client must trust \($0.certificatePath), which is deleted when xmpptap ends"]
         }
-        return ["no --upstream: the built-in server serves clients\(tls) with these accounts:"] + people + [
+        return ["no --upstream: connecting clients to the built-in server\(tls) with these accounts:"] + people + [
             "point the client at \(host) port \(endpoint.port); its JID stays \(first)"
         ] + (trust ?? [])
     }

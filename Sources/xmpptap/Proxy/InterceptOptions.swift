@@ -6,11 +6,11 @@ internal import TapSecurity
 struct InterceptOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "What to do about TLS: end it on both legs and read what it carries, or pass it through.",
+            "Decrypt TLS or pass it through (default: intercept).",
             discussion: """
-                intercept, the default, shows clients a certificate of an authority of this machine's own, which they have \
-                to trust (see 'xmpptap ca'); the server's certificate is verified first. passthrough relays TLS untouched \
-                and unread. With --allow-remote it has to be said which.
+                intercept: terminate TLS on both legs. Clients see a certificate signed by a CA of this machine, which \
+                they must trust (see 'xmpptap ca'). The server's certificate is verified first. passthrough: relay TLS \
+                without decrypting it. There is no default with --allow-remote.
                 """,
             valueName: "intercept|passthrough"
         ),
@@ -23,11 +23,11 @@ struct InterceptOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "How TLS begins with clients.",
+            "TLS on the client leg (default: auto).",
             discussion: """
-                auto, the default: as on the server's side. required: as with auto, and who goes on without is refused. \
-                direct: from the first byte on. off: never, on loopback addresses alone; the server is asked for TLS from \
-                here, and its offer is taken out of what clients see.
+                auto: as the server leg, direct TLS or STARTTLS. required: as auto, and clients that continue without TLS \
+                are refused. direct: direct TLS only. off: no TLS, on loopback addresses only; xmpptap negotiates \
+                STARTTLS with the server itself and removes the feature from what clients see.
                 """,
             valueName: "auto|required|direct|off"
         ),
@@ -37,11 +37,11 @@ struct InterceptOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "How TLS begins with servers.",
+            "TLS on the server leg (default: auto).",
             discussion: """
-                auto, the default: as clients begin it. required: as with auto, and a session without is refused. direct: \
-                from the first byte on, and off: never; both whatever clients do: those that ask for TLS in their stream \
-                are answered here, and have to.
+                auto: as the client leg. required: as auto, and sessions without TLS are refused. direct: direct TLS, \
+                whatever the client does. off: no TLS, whatever the client does. With direct and off, xmpptap offers \
+                STARTTLS to clients itself, and they must use it.
                 """,
             valueName: "auto|required|direct|off"
         ),
@@ -51,12 +51,12 @@ struct InterceptOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "What to do about logins that are bound to their TLS connection, which cannot work where TLS is ended.",
+            "Relay or remove channel-binding offers (default: keep).",
             discussion: """
-                keep, the default: nothing; the log tells what will come of each login. strip, for tests alone: -PLUS \
-                mechanisms, the types of channel binding and bound tokens are taken out of what servers offer. A client \
-                that has channel binding notices and is refused by the server; so is one that checks what the server signs \
-                (XEP-0474).
+                Logins with channel binding fail when TLS is intercepted. keep: change nothing; the log predicts the \
+                result of each login. strip: remove -PLUS mechanisms, channel-binding types and bound tokens from the \
+                server's features; for tests only. Servers refuse a client that supports channel binding and sees no \
+                offer; clients that verify the signed list of mechanisms (XEP-0474) abort.
                 """,
             valueName: "keep|strip"
         ),
@@ -69,7 +69,7 @@ struct InterceptOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "The lowest version of TLS that is spoken (default: 1.2); below 1.2 for old servers and clients alone.",
+            "Minimum TLS version, below 1.2 only for old software (default: 1.2).",
             valueName: "1.0|1.1|1.2|1.3"
         ),
         transform: { text throws(Failure) in
@@ -83,7 +83,7 @@ struct InterceptOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Trust servers whose certificate these vouch for, or is among them, and no others (default: the system's roots).",
+            "PEM trust anchors for the server, instead of the system's.",
             valueName: "file"
         ),
         completion: .file()
@@ -91,43 +91,43 @@ struct InterceptOptions: ParsableArguments {
     var upstreamCa: String?
 
     @Flag(
-        help: "Go on where the server's certificate is refused, and say so in each session's records. For tests alone."
+        help: "Accept any server certificate; for tests only."
     )
     var upstreamInsecure = false
 
     @Option(
         help: ArgumentHelp(
-            "The certificate to show to servers that ask for one, with --upstream-key.",
+            "Client certificate for the server leg; with --upstream-key.",
             valueName: "file"
         ),
         completion: .file()
     )
     var upstreamCertificate: String?
 
-    @Option(help: ArgumentHelp("Its private key.", valueName: "file"), completion: .file())
+    @Option(help: ArgumentHelp("Private key of --upstream-certificate.", valueName: "file"), completion: .file())
     var upstreamKey: String?
 
     @Option(
         help: ArgumentHelp(
-            "Show clients this certificate, the server's own, instead of making one; with --key.",
-            discussion: "Sessions whose server shows another one are refused.",
+            "Present the server's own certificate to clients; with --key.",
+            discussion: "Sessions are refused if the server presents a different certificate.",
             valueName: "file"
         ),
         completion: .file()
     )
     var certificate: String?
 
-    @Option(help: ArgumentHelp("Its private key.", valueName: "file"), completion: .file())
+    @Option(help: ArgumentHelp("Private key of --certificate.", valueName: "file"), completion: .file())
     var key: String?
 
     @Option(
         help: ArgumentHelp(
-            "Log in for these accounts: the client to this program, and this program to the server.",
+            "Accounts whose SASL logins xmpptap performs itself on both legs.",
             discussion: """
-                So that logins bound to TLS (SCRAM-...-PLUS) work although TLS ends here. A line is an address and the file \
-                with its password, which nobody else may read: juliet@example.org juliet.password. Instead of the password \
-                the file may hold what a server has stored of it, SCRAM-SHA-1$ITERATIONS:SALT$STOREDKEY:SERVERKEY \
-                (RFC 5803), one mechanism a line. Logins of other accounts pass as they are, where they are not bound.
+                This makes logins with channel binding (SCRAM-...-PLUS) work. Each line has an address and the name of its \
+                password file, which only you may read: juliet@example.org juliet.password. Instead of the password the \
+                file can contain stored keys, SCRAM-SHA-1$ITERATIONS:SALT$STOREDKEY:SERVERKEY (RFC 5803), one mechanism \
+                per line. Logins of other accounts are relayed unchanged.
                 """,
             valueName: "file"
         ),
@@ -137,7 +137,7 @@ struct InterceptOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Append the secrets of every TLS connection, of both legs, for Wireshark; whoever reads it can read them.",
+            "Append the TLS secrets of both legs, for Wireshark (SSLKEYLOGFILE).",
             valueName: "file"
         ),
         completion: .file()
@@ -149,19 +149,19 @@ struct InterceptOptions: ParsableArguments {
         return leg
     }
 
-    /// What is done about channel binding.
+    /// What happens to the server's channel-binding offers.
     enum Binding: String {
-        /// Nothing.
+        /// They are relayed.
         case keep
-        /// It is taken out of what servers offer.
+        /// They are removed from the server's features.
         case strip
     }
 
-    /// What is done about TLS.
+    /// What happens to TLS.
     enum Mode: String {
-        /// It is ended on both legs, and what it carries is read.
+        /// It is terminated on both legs and decrypted.
         case intercept
-        /// It is relayed as it comes, and cannot be read.
+        /// It is relayed without decryption.
         case passthrough
     }
 }

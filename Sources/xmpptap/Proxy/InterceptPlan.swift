@@ -2,55 +2,57 @@ internal import TapCore
 internal import TapNetwork
 internal import TapSecurity
 
-/// How TLS is ended, as it was asked for.
+/// How TLS is intercepted, resolved from the flags.
 struct InterceptPlan {
-    /// Nil where TLS is passed through.
+    /// Nil if TLS is passed through.
     private let options: InterceptOptions?
-    /// Domains for which an authority may be made, wherever clients are.
+    /// Domains for which a CA may be created, whatever the client's address.
     private let domains: [String]
     private let allowRemote: Bool
-    /// All clients are served by the built-in server.
+    /// The built-in server serves all clients.
     private let isBuiltInOnly: Bool
-    /// The built-in server is to have TLS: it serves all clients, and theirs is ended.
+    /// The built-in server needs TLS: it serves clients whose TLS is intercepted.
     let securesServer: Bool
 
-    /// Resolves what was typed.
+    /// Resolves the flags.
     ///
-    /// - Parameter plan: Who serves the clients.
+    /// - Parameter plan: The listeners and their servers.
     init(_ options: InterceptOptions, _ plan: ProxyPlan, allowRemote: Bool) throws(Failure) {
         if allowRemote, options.tls == nil {
             throw .usage(
-                "--allow-remote: say what to do about TLS: --tls intercept (other machines' clients are shown a "
-                    + "certificate of this one, and their sessions are read) or --tls passthrough"
+                "--allow-remote needs a choice: --tls intercept (sessions of other machines' clients are decrypted with "
+                    + "a certificate of this machine) or --tls passthrough"
             )
         }
         for (flag, value, other, otherValue) in [
             ("--certificate", options.certificate, "--key", options.key),
             ("--upstream-certificate", options.upstreamCertificate, "--upstream-key", options.upstreamKey),
         ] where (value == nil) != (otherValue == nil) {
-            throw .usage(value == nil ? "\(other) belongs to a certificate; add \(flag)" : "\(flag): add \(other)")
+            throw .usage(
+                value == nil ? "\(other) needs a certificate; add \(flag)" : "\(flag) needs a private key; add \(other)"
+            )
         }
         if options.upstreamInsecure, options.upstreamCa != nil {
-            throw .usage("--upstream-insecure verifies nothing, --upstream-ca says by what to verify; leave one out")
+            throw .usage("--upstream-insecure disables the verification that --upstream-ca is for; leave one out")
         }
         if options.accounts != nil, options.channelBinding == .strip {
             throw .usage(
-                "--channel-binding strip shows what clients do without, --accounts lets them log in with it; leave one out"
+                "--channel-binding strip removes channel binding, --accounts makes it work; leave one out"
             )
         }
         let upstreams = plan.listeners.compactMap { $0.upstream ?? plan.upstream }
         let isPassed = options.tls == .passthrough
         if isPassed, let flag = Self.flagInVain(options) {
-            throw .usage("\(flag) is about TLS that is ended here; with --tls passthrough leave it out")
+            throw .usage("\(flag) has no effect with --tls passthrough; leave it out")
         }
         try Self.checkLegs(options, allowRemote: allowRemote)
         self.options = isPassed ? nil : options
         securesServer = !isPassed && plan.needsServer
         if securesServer, upstreams.isEmpty, let flag = Self.flagAboutServers(options) {
-            throw .usage("\(flag) is about servers of your own, and the built-in one alone is used; add --upstream")
+            throw .usage("\(flag) has no effect on the built-in server; add --upstream")
         }
         if plan.needsServer, options.serverTls == .direct {
-            throw .usage("--server-tls direct: the built-in server has no port that begins with TLS; add --upstream")
+            throw .usage("--server-tls direct: the built-in server has no port for direct TLS; add --upstream")
         }
         self.allowRemote = allowRemote
         isBuiltInOnly = plan.needsServer && upstreams.isEmpty
@@ -80,33 +82,33 @@ struct InterceptPlan {
         return given.first { $0.1 }?.0
     }
 
-    /// Refuses what cannot be meant of the two legs.
+    /// Refuses contradictions about the two legs.
     private static func checkLegs(_ options: InterceptOptions, allowRemote: Bool) throws(Failure) {
         let isClientClear = options.clientTls == .off
         let isServerClear = options.serverTls == .off
         if isClientClear, allowRemote {
             throw .usage(
-                "--client-tls off is for clients of this machine: with --allow-remote others' passwords would pass in "
-                    + "clear; leave one out"
+                "--client-tls off is only for clients on this machine: with --allow-remote, passwords would be sent in "
+                    + "clear text; leave one out"
             )
         }
         if isClientClear, options.certificate != nil {
-            throw .usage("--certificate is what clients are shown, and with --client-tls off they are shown none")
+            throw .usage("--certificate has no effect with --client-tls off; leave it out")
         }
         let aboutServers: [(String, Bool)] = [
             ("--upstream-ca", options.upstreamCa != nil), ("--upstream-insecure", options.upstreamInsecure),
             ("--upstream-certificate", options.upstreamCertificate != nil),
         ]
         if isServerClear, let flag = aboutServers.first(where: { $0.1 })?.0 {
-            throw .usage("\(flag) is about servers' TLS, and with --server-tls off there is none; leave one out")
+            throw .usage("\(flag) has no effect with --server-tls off; leave it out")
         }
         let aboutTLS = [("--tls-min", options.tlsMin != nil), ("--keylog", options.keylog != nil)]
         if isClientClear, isServerClear, let flag = aboutTLS.first(where: { $0.1 })?.0 {
-            throw .usage("\(flag) is about TLS, and with --client-tls off and --server-tls off there is none")
+            throw .usage("\(flag) has no effect with --client-tls off and --server-tls off; leave it out")
         }
     }
 
-    /// How TLS begins and what is done about channel binding, for the sessions.
+    /// Sets the TLS policy of the legs and the channel-binding policy.
     func apply(to session: inout SessionOptions) {
         guard let options else { return }
         session.clientTLS = options.clientTls
@@ -114,32 +116,32 @@ struct InterceptPlan {
         session.stripsBinding = options.channelBinding == .strip
     }
 
-    /// What the user should know, one line each.
+    /// Warnings for the user, one line each.
     func warnings(_ plan: ProxyPlan) -> [String] {
         guard let options else { return [] }
         var warnings: [String] = []
         if options.channelBinding == .strip {
             warnings.append(
-                "--channel-binding strip: clients that have channel binding say y, which a server that offers it has to "
-                    + "refuse (RFC 5802 §6; Prosody 0.12 does, ejabberd 23.01 does not); clients that check the list of "
-                    + "mechanisms that the server signs abort (XEP-0474)"
+                "--channel-binding strip: clients that support channel binding send the gs2 flag y, which the server must "
+                    + "refuse (RFC 5802 §6; Prosody 0.12 does, ejabberd 23.01 does not); clients that verify the signed "
+                    + "list of mechanisms abort (XEP-0474)"
             )
         }
         let upstreams = plan.listeners.compactMap { $0.upstream ?? plan.upstream }
         if options.serverTls == .off, let far = upstreams.first(where: { $0.endpoint?.isLoopback != true }) {
             warnings.append(
-                "--server-tls off: passwords and all that follows go to \(far) in clear; whoever is between can read them"
+                "--server-tls off: passwords and stanzas are sent to \(far) in clear text; anyone on the path can read them"
             )
         }
         return warnings
     }
 
-    /// Reads the files that were named; nil where TLS is passed through.
+    /// Reads the files named by the flags; nil if TLS is passed through.
     ///
     /// - Parameters:
-    ///   - house: What vouches for the built-in server and is to vouch for the proxy before it.
-    ///   - limit: Authorities from which on none is made on demand.
-    /// - Returns: How TLS is ended before servers of the user's own, and before the built-in one.
+    ///   - ephemeral: The CA of the built-in server, which also signs for the proxy in front of it.
+    ///   - limit: Number of CAs at which none is created on demand.
+    /// - Returns: The interception for the user's servers, and for the built-in server.
     func interception(
         authorities: AuthorityFolderOption,
         ephemeral: EphemeralAuthority?,
@@ -149,8 +151,8 @@ struct InterceptPlan {
         guard let options else { return (nil, nil) }
         if options.upstreamInsecure {
             Console.complain(
-                "warning: --upstream-insecure: servers are not verified; anybody between this proxy and them can read and "
-                    + "change the sessions, and their clients cannot tell"
+                "warning: --upstream-insecure: server certificates are not verified; anyone on the path to the server can "
+                    + "read and change the sessions, and clients cannot detect it"
             )
         }
         var server = ServerLegTLS()
@@ -186,7 +188,7 @@ struct InterceptPlan {
         }
     }
 
-    /// Reads the accounts whose logins are ended here; nil where none are.
+    /// Reads the accounts of `--accounts`; nil without it.
     func authenticator(_ cryptography: OpenSSLCryptography) throws(Failure) -> AccountStore? {
         guard let options, let path = options.accounts else { return nil }
         do {
@@ -205,8 +207,8 @@ struct InterceptPlan {
         return try TLSIdentity(certificateFile: certificate, keyFile: key)
     }
 
-    /// Makes certificates, and the authorities they need: for the domains that were named, and on a listener of this
-    /// machine alone for any that a verified server has.
+    /// Issues certificates and creates the CAs they need: for the named domains, and without --allow-remote for the domain
+    /// of any verified server.
     private func minter(
         _ option: AuthorityFolderOption,
         _ clock: RunClock,

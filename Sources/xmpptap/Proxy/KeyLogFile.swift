@@ -3,15 +3,15 @@ internal import TapNetwork
 
 /// The file that `--keylog` names: the secrets of TLS connections in the form of SSLKEYLOGFILE, for Wireshark.
 ///
-/// Lines of several threads do not mix: each is written at once.
+/// Threads may append concurrently: each line is one write.
 final class KeyLogFile: Sendable {
     private let path: String
     private let descriptor: Int32
     private let complaint = Once()
 
-    /// Opens a file to append to, or makes one that only this user can read.
+    /// Opens a file to append to, or creates one that only this user can read.
     ///
-    /// - Throws: A ``Failure`` that names the file, also where others can read it: who has the secrets has the sessions.
+    /// - Throws: A ``Failure`` that names the file, also if other users can read it.
     init(_ path: String) throws(Failure) {
         self.path = path
         descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0o600)
@@ -19,19 +19,19 @@ final class KeyLogFile: Sendable {
         var status = stat()
         guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
             close(descriptor)
-            throw .file("--keylog \(path) is no file")
+            throw .file("--keylog \(path) is not a regular file")
         }
         guard status.st_mode & 0o077 == 0 else {
             close(descriptor)
             throw .file(
-                "others can read --keylog \(path), and with it every session; take that away: chmod 600 \(path)"
+                "other users can read --keylog \(path) and decrypt every session with it; run 'chmod 600 \(path)'"
             )
         }
     }
 
     deinit { close(descriptor) }
 
-    /// Appends a line. Where that fails it is said once; the sessions go on.
+    /// Appends a line. The first error is printed; the sessions continue.
     func append(_ line: String) {
         let bytes = Array("\(line)\n".utf8)
         let written = bytes.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }

@@ -6,11 +6,10 @@ internal import TapNetwork
 struct ProxyOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "Where clients come in; can be repeated.",
+            "Address to listen on; repeatable (default: 15222).",
             discussion: """
-                Without a host both loopback addresses, without the flag port 15222; port 0 is any that is free. \
-                A server behind "=" beats --upstream and --upstream-domain; "domain:" and a domain have its server looked \
-                up.
+                Without a host: both loopback addresses. Port 0: any free port. "=HOST:PORT" sets the server of this \
+                listener, instead of --upstream and --upstream-domain. "=domain:NAME" looks up that domain's server.
                 """,
             valueName: "[host:]port[=host:port|=domain:name]"
         ),
@@ -20,7 +19,7 @@ struct ProxyOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "The server that clients are sent to; without it they are served by the built-in one.",
+            "Server to connect clients to (default: a built-in server).",
             valueName: "host:port"
         ),
         transform: { text throws(EndpointError) in try Endpoint(text) }
@@ -29,10 +28,10 @@ struct ProxyOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "A domain whose clients are sent to its own server; can be repeated.",
+            "Domain whose server is looked up by DNS; repeatable.",
             discussion: """
-                The server is looked up as a client would: by SRV, else the domain's address and port 5222. Clients that \
-                ask for any other domain are told host-unknown.
+                The lookup is that of a client: SRV records, otherwise the domain's address and port 5222. Clients of any \
+                other domain get the stream error host-unknown.
                 """,
             valueName: "domain"
         ),
@@ -42,7 +41,7 @@ struct ProxyOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "The name server that is asked for domains; without it those of this machine.",
+            "DNS server to query (default: the system's).",
             valueName: "host:port"
         ),
         transform: { text throws(EndpointError) in try Endpoint(text) }
@@ -51,11 +50,11 @@ struct ProxyOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Hand clients' addresses on by the PROXY protocol; a comma list, or repeated.",
+            "Pass client addresses with the PROXY protocol; repeatable.",
             discussion: """
-                accept: a proxy in front of this one says whose each connection is, in version 1 or 2; connections \
-                without that are closed. send: the server is told in version 2 (send-v1: in version 1), and must expect \
-                it.
+                accept: read a PROXY header (version 1 or 2) from the proxy in front; connections without one are \
+                closed. send: send a version 2 header to the server, which must expect it; send-v1: version 1. Several \
+                are separated by commas.
                 """,
             valueName: "accept|send|send-v1"
         ),
@@ -65,12 +64,12 @@ struct ProxyOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Whose word --proxy-protocol accept takes, such as 192.0.2.0/24; can be repeated (default: all).",
+            "Networks allowed to send PROXY headers; repeatable (default: all).",
             valueName: "address[/bits]"
         ),
         transform: { text throws(Failure) in
             guard let range = AddressRange(text) else {
-                throw .usage("write an IP address, or one with the number of bits that count, as in 192.0.2.0/24")
+                throw .usage("write an IP address or a network, as in 192.0.2.0/24")
             }
             return range
         }
@@ -79,10 +78,10 @@ struct ProxyOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "What becomes of a stream that cannot be parsed.",
+            "What to do with a malformed stream (default: relay).",
             discussion: """
-                relay, the default, passes the rest on unread; close ends the session with the stream error that the \
-                failing stream deserves, and is the default with --log-required.
+                relay: relay the rest without parsing it. close: close the session with a stream error; the default with \
+                --log-required.
                 """,
             valueName: "relay|close"
         ),
@@ -95,13 +94,13 @@ struct ProxyOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "What clients and servers may ask for at most; can be repeated.",
+            "Set a resource limit; repeatable.",
             discussion: """
-                Bytes: item=1MiB (a stanza), login-item=64KiB (before the session is open), tag=64KiB, name=1KiB, \
-                waiting=256KiB (kept of what a client sends behind <starttls/> until it is answered). Numbers: depth=256, \
-                attributes=256, namespaces=256, connections (half of the descriptors), connections-per-address=0, \
-                authorities=64 (in --ca-dir; above it none is created on demand). Seconds: login=60, idle=0. For \
-                connections, connections-per-address, login and idle, 0 disables the limit.
+                Sizes: item=1MiB (a stanza), login-item=64KiB (a stanza before login), tag=64KiB, name=1KiB, \
+                waiting=256KiB (data after <starttls/>, buffered until the answer). Numbers: depth=256, attributes=256, \
+                namespaces=256, connections (half of the file descriptors), connections-per-address=0, authorities=64 \
+                (CAs in --ca-dir; at this number none is created on demand). Seconds: login=60, idle=0. For connections, \
+                connections-per-address, login and idle, 0 disables the limit.
                 """,
             valueName: "name=value"
         ),
@@ -109,12 +108,12 @@ struct ProxyOptions: ParsableArguments {
     )
     var limit: [LimitFlag] = []
 
-    @Flag(help: "Let other machines in, where --listen names an address that they reach.")
+    @Flag(help: "Allow listeners that other machines can reach.")
     var allowRemote = false
 
     @Option(
         help: ArgumentHelp(
-            "How long open sessions may take to end when the program is told to (default: 10).",
+            "Time open sessions get at shutdown, in seconds (default: 10).",
             valueName: "seconds"
         ),
         transform: { try Number.parse($0, in: 0...3600) }

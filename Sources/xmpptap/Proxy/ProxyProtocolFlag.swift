@@ -1,8 +1,8 @@
 internal import TapNetwork
 
-/// What `--proxy-protocol` was given once: one word, or several with commas between them.
+/// One value of `--proxy-protocol`: words separated by commas.
 struct ProxyProtocolFlag: Equatable {
-    /// One thing to do.
+    /// One word of the value.
     enum Word: String, CaseIterable {
         case accept
         case send
@@ -15,24 +15,24 @@ struct ProxyProtocolFlag: Equatable {
         var words: [Word] = []
         for part in text.split(separator: ",", omittingEmptySubsequences: false) {
             guard let word = Word(rawValue: String(part)) else {
-                throw .usage("write accept, send or send-v1; several with commas between them")
+                throw .usage("write accept, send or send-v1, or several separated by commas")
             }
             words.append(word)
         }
         self.words = words
     }
 
-    /// All that was given, together.
+    /// Combines all values of the flags.
     static func join(
         _ flags: [ProxyProtocolFlag],
         from senders: [AddressRange] = []
     ) throws(Failure) -> ProxyProtocol {
         let words = flags.flatMap(\.words)
         guard !words.contains(.send) || !words.contains(.sendV1) else {
-            throw .usage("--proxy-protocol send and send-v1: a server is told once; leave one out")
+            throw .usage("--proxy-protocol send and send-v1 exclude each other; leave one out")
         }
         guard senders.isEmpty || words.contains(.accept) else {
-            throw .usage("--proxy-protocol-from says whose headers are taken; add --proxy-protocol accept")
+            throw .usage("--proxy-protocol-from needs --proxy-protocol accept; add it")
         }
         return ProxyProtocol(
             accepts: words.contains(.accept),

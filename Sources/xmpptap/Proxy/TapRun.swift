@@ -4,7 +4,7 @@ internal import TapNetwork
 internal import TapRecord
 internal import TapSecurity
 
-/// What a command that taps sessions needs throughout: clock, numbers, cryptography, and its logs.
+/// What every command that relays sessions needs: clock, run, cryptography and logs.
 struct TapRun {
     let cryptography: OpenSSLCryptography
     let clock: RunClock
@@ -16,15 +16,15 @@ struct TapRun {
     init(_ plan: LogPlan) throws(Failure) {
         if plan.redaction == .none {
             Console.complain(
-                "warning: --no-redact: passwords and all other secrets stand in the logs as they are; whoever reads the "
-                    + "files can log in with them"
+                "warning: --no-redact: logs contain passwords and other secrets in clear text; anyone who reads the files "
+                    + "can log in with them"
             )
         }
         let cryptography = OpenSSLCryptography()
         let clock = RunClock()
         run = Run(cryptography: cryptography)
         guard let word = try? cryptography.randomBytes(count: 8) else {
-            throw Failure(status: .checkFailed, message: "OpenSSL gives no random numbers; see 'xmpptap doctor'")
+            throw Failure(status: .checkFailed, message: "OpenSSL cannot generate random numbers; see 'xmpptap doctor'")
         }
         let logged = LoggedRun(
             tool: "xmpptap \(Version.program)",
@@ -41,7 +41,7 @@ struct TapRun {
         self.clock = clock
     }
 
-    /// Gives what `body` gives; where it fails the logs are closed first, so that they hold what there was.
+    /// Runs `body`. If it throws, the logs are written and closed first.
     func finishing<Value>(_ body: () async throws -> Value) async throws -> Value {
         do {
             return try await body()

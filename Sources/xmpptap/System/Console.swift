@@ -3,13 +3,13 @@ internal import Synchronization
 internal import TapCapture
 internal import TapRecord
 
-/// The three descriptors everybody has. No call here fails: whether standard output took everything is asked once, at the
-/// end, by ``fault``; what standard error does not take nobody can be told.
+/// The standard streams. No call throws: ``fault`` tells at the end whether standard output failed; errors of standard error
+/// are ignored.
 enum Console {
-    /// The error number of the write to standard output that failed; 0 where none has.
+    /// The error number of the failed write to standard output; 0 if none failed.
     private static let failure = Atomic<Int32>(0)
 
-    /// Why standard output has not taken everything; nil where it has. After it nothing more is written there.
+    /// The error of standard output, after which nothing more is written there; nil if there was none.
     static var fault: WriterFault? {
         let cause = failure.load(ordering: .relaxed)
         return cause == 0 ? nil : .writing("standard output", cause)
@@ -20,15 +20,15 @@ enum Console {
         write(text, to: STDOUT_FILENO)
     }
 
-    /// Writes one line to standard output; what could steer a terminal is escaped.
+    /// Writes one line to standard output, with control characters escaped.
     static func show(_ line: String) { write(escaped(line), to: STDOUT_FILENO) }
 
-    /// Writes one line to standard error; what could steer a terminal is escaped.
+    /// Writes one line to standard error, with control characters escaped.
     static func tell(_ line: String) {
         write(escaped(line), to: STDERR_FILENO)
     }
 
-    /// The line with what could steer a terminal escaped.
+    /// The line with control characters escaped.
     static func escaped(_ line: String) -> String {
         var buffer = LineBuffer(capacity: line.utf8.count + 1)
         buffer.appendEscaped(line)
@@ -38,15 +38,15 @@ enum Console {
     /// Writes a question to standard error, without a newline.
     static func prompt(_ text: String) { write(Array(escaped(text).utf8)[...], to: STDERR_FILENO) }
 
-    /// Writes one line to standard error after the program's name, as every warning and error is.
+    /// Writes a warning or error to standard error, after the program's name.
     static func complain(_ line: String) {
         tell("xmpptap: \(line)")
     }
 
-    /// Writes bytes to standard output as they are.
+    /// Writes bytes to standard output unchanged.
     static func write(_ bytes: [UInt8]) { write(bytes[...], to: STDOUT_FILENO) }
 
-    /// The file that standard output goes to; nil where it is none, or has no name.
+    /// The path of the regular file that is standard output; nil if it is none.
     static var outputPath: String? {
         var status = stat()
         guard fstat(STDOUT_FILENO, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_nlink > 0 else {
@@ -58,16 +58,16 @@ enum Console {
         return String(validating: path.prefix(count).map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
 
-    /// Whether a person reads standard output.
+    /// Whether standard output is a terminal.
     static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
-    /// The value of an environment variable; nil where it is unset or empty.
+    /// The value of an environment variable; nil if unset or empty.
     static func environment(_ name: String) -> String? {
         guard let value = getenv(name), value.pointee != 0 else { return nil }
         return String(cString: value)
     }
 
-    /// What this machine calls itself; empty where it does not say.
+    /// The host name; empty if unknown.
     static var hostName: String {
         var name = [CChar](repeating: 0, count: 256)
         guard gethostname(&name, name.count - 1) == 0 else { return "" }

@@ -1,11 +1,11 @@
 internal import Logging
 
-/// Writes what parts of the program say about themselves to standard error, one line each; a part of SwiftLog.
+/// Writes swift-log messages to standard error, one line each.
 struct DiagnosticHandler: LogHandler {
     var logLevel = Logger.Level.info
     var metadata: Logger.Metadata = [:]
 
-    /// A logger that tells what is of that level or worse.
+    /// A logger with a least level.
     static func logger(_ level: Logger.Level = .info) -> Logger {
         Logger(label: "xmpptap") { _ in DiagnosticHandler(logLevel: level) }
     }
@@ -19,7 +19,7 @@ struct DiagnosticHandler: LogHandler {
         Console.complain(Self.line(event.level, "\(event.message)"))
     }
 
-    /// The words, with what they weigh in front where that is not plain.
+    /// The message, prefixed with `warning:` at that level.
     static func line(_ level: Logger.Level, _ message: String) -> String {
         switch level {
         case .trace, .debug, .info, .notice, .error, .critical: message

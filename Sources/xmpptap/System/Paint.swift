@@ -1,6 +1,6 @@
-/// Colours of a terminal, where they are wanted.
+/// Terminal colours.
 struct Paint: Sendable {
-    /// A way to show a text.
+    /// An ANSI style.
     enum Colour: String {
         case green = "32"
         case yellow = "33"
@@ -9,16 +9,16 @@ struct Paint: Sendable {
         case bold = "1"
     }
 
-    /// Whether anything is painted.
+    /// Whether colours are used.
     let isOn: Bool
 
-    /// For standard output: only on a terminal, and not where `NO_COLOR` says no.
+    /// For standard output: only on a terminal without `NO_COLOR`.
     static var forOutput: Paint {
         let surroundings = LogPlan.Surroundings.current
         return Paint(isOn: surroundings.isTerminal && surroundings.wantsColour)
     }
 
-    /// The text in a colour; it holds nothing that could steer a terminal.
+    /// The text in a colour; `text` must have its control characters escaped.
     func callAsFunction(_ text: String, _ colour: Colour?) -> String {
         guard isOn, let colour, !text.isEmpty else { return text }
         return "\u{1B}[\(colour.rawValue)m\(text)\u{1B}[0m"

@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// What the operating system grants this process.
+/// Resource limits of this process.
 enum ProcessLimits {
     /// Sets the process up: no core dump, which would hold what redaction keeps out of the logs; as many descriptors as
     /// are allowed; a broken pipe or a file at its limit is an error of the write and not the end of the process.
@@ -12,17 +12,17 @@ enum ProcessLimits {
         raiseDescriptors()
     }
 
-    /// Open descriptors at most: now, and if asked for.
+    /// The limits on open descriptors: soft and hard.
     static var descriptors: (soft: UInt64, hard: UInt64) {
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return (0, 0) }
         return (UInt64(limit.rlim_cur), UInt64(limit.rlim_max))
     }
 
-    /// How many sessions the descriptors are enough for: two sockets each, beside those of logs, listeners, libraries.
+    /// The number of sessions for which the descriptors suffice: two sockets each, besides logs, listeners and libraries.
     static var sessions: Int { sessions(descriptors: descriptors.soft) }
 
-    /// How many sessions so many descriptors are enough for.
+    /// The number of sessions for which `descriptors` suffice.
     static func sessions(descriptors: UInt64) -> Int {
         descriptors > 64 ? Int(clamping: (descriptors - 64) / 2) : 1
     }

@@ -4,25 +4,25 @@ internal import ServiceLifecycle
 internal import Synchronization
 internal import UnixSignals
 
-/// Runs a service as long as nobody ends the program, and what has to be done after it.
+/// Runs a service until a signal ends the program, then finishes.
 struct ServiceRun: Sendable {
-    /// What runs.
+    /// The service.
     let service: any Service
-    /// How long ending in order may take altogether.
+    /// Time limit of the graceful shutdown.
     let grace: Duration
-    /// SIGHUP: somebody has moved the log files away.
+    /// Called for SIGHUP, after the log files were renamed.
     let onHangUp: @Sendable () -> Void
-    /// Closes what the service has used; given the time there is for it. Whether nothing was lost.
+    /// Closes what the service used, within the given time. Returns whether nothing was lost.
     let finish: @Sendable (Duration) async -> Bool
 
-    /// The least time for finishing: enough for a disk, not for a reader that sleeps.
+    /// The least time for finishing: enough for a disk, not for a blocked reader.
     private static let least = Duration.milliseconds(250)
 
-    /// When the user asked for the end.
+    /// When the first signal arrived.
     private final class Asked: Sendable {
         private let instant = Mutex<ContinuousClock.Instant?>(nil)
 
-        /// Notes the first time; whether this is it.
+        /// Notes the time of the first call; returns whether this is it.
         func isFirst() -> Bool {
             instant.withLock { instant in
                 guard instant == nil else { return false }
@@ -31,7 +31,7 @@ struct ServiceRun: Sendable {
             }
         }
 
-        /// How long ago that was; zero where nobody has asked.
+        /// The time since then; zero if there was no signal.
         var elapsed: Duration { instant.withLock { $0?.duration(to: .now) ?? .zero } }
     }
 
@@ -42,7 +42,7 @@ struct ServiceRun: Sendable {
 
     /// Runs the service until it ends, then `finish`.
     ///
-    /// SIGINT or SIGTERM asks the service to stop in order; a second one ends everything at once.
+    /// The first SIGINT or SIGTERM shuts the service down gracefully; the second ends the process at once.
     ///
     /// - Returns: What `finish` returns.
     /// - Throws: What the service throws.

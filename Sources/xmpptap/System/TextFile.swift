@@ -21,16 +21,16 @@ enum TextFile {
             if count == 0 { break }
             bytes += chunk[..<count]
             guard bytes.count <= limit else {
-                throw .file("\(path) is larger than \(limit) bytes, which no such file is")
+                throw .file("\(path) is larger than \(limit) bytes, the limit for such a file")
             }
         }
         guard let text = String(validating: bytes, as: UTF8.self) else {
-            throw .file("\(path) is no UTF-8 text")
+            throw .file("\(path) is not UTF-8 text")
         }
         return text
     }
 
-    /// Whether there is a file of that name, which is no folder, pipe or device.
+    /// Whether `path` is a regular file.
     static func isRegular(_ path: String) -> Bool {
         var status = stat()
         return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG

@@ -237,7 +237,7 @@ private struct Play: Sendable {
                         .client,
                         TLSFailure(
                             code: "malformed-client-hello",
-                            "it begins like TLS and is none",
+                            "not TLS, although it begins like a TLS record",
                             alert: .decodeError
                         )
                     )
@@ -346,7 +346,7 @@ private struct Play: Sendable {
 
     @Test(arguments: Way.allCases) private func `plaintext before the client's TLS ends the session`(way: Way) throws {
         var negotiation = try Negotiation(way, at: .identity)
-        let injected = TLSFailure(code: "starttls-injection", "bytes that are not TLS came while TLS was to begin")
+        let injected = TLSFailure(code: "starttls-injection", "plaintext received where TLS was expected")
         let output = negotiation.handle(.found("leaf", plaintextWaits: true))
         #expect(output == .fail(.client, Self.failure(way, answered: false, injected)))
         #expect(negotiation.handle(Self.found) == nil)

@@ -23,7 +23,7 @@ struct AuthorityManagerTests {
     {
         let manager = AuthorityManager(folder: folder, now: later)
         let words =
-            "the certificate authority for example.org is no longer valid since 2027-11-21; create it anew with 'xmpptap ca "
+            "the certificate authority for example.org expired on 2027-11-21; recreate it with 'xmpptap ca "
             + "remove --domain example.org\(folder.flag)' and 'xmpptap ca create --domain example.org\(folder.flag)', and "
             + "trust the new one"
         #expect(throws: Failure.file(words)) { try manager.create(name) }
@@ -51,7 +51,7 @@ struct AuthorityManagerTests {
         let info = AuthorityInfo(authority, in: folder, at: later)
         #expect(info.lines.first == "  valid        2026-11-19 to 2027-11-21")
         #expect(
-            info.lines.last?.hasPrefix("  unusable     the certificate authority for example.org is no longer") == true
+            info.lines.last?.hasPrefix("  unusable     the certificate authority for example.org expired on") == true
         )
         #expect(info.json.contains(#""fault":"the certificate authority"#))
         #expect(info.json.contains(#""certificate":"\#(folder.path)/example.org/certificate.pem""#))

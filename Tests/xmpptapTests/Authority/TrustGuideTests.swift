@@ -13,7 +13,7 @@ struct TrustGuideTests {
         #expect(text.contains("client.ca_certs = \"/tmp/a.pem\""))
         #expect(text.contains("SSL_CERT_FILE=/tmp/a.pem go-sendxmpp"))
         #expect(text.contains("-file /tmp/a.pem"))
-        #expect(text.contains("may vouch for example.org and what is below it:"))
+        #expect(text.contains("the CA for example.org and its subdomains:"))
     }
 
     @Test(
@@ -27,7 +27,7 @@ struct TrustGuideTests {
     @Test func `Bytes are for those who take them, and an address has nothing below`() throws {
         let text = try text("10.0.0.1", nil, isDER: true)
         #expect(text.contains("-file xmpptap-10.0.0.1.crt"))
-        #expect(text.contains("may vouch for 10.0.0.1:"))
+        #expect(text.contains("the CA for 10.0.0.1:"))
         #expect(!text.contains("SSL_CERT_FILE") && !text.contains("update-ca-certificates"))
     }
 }

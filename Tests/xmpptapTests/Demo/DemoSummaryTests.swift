@@ -14,11 +14,11 @@ struct DemoSummaryTests {
         #expect(
             DemoSummary.lines(steps) == [
                 "",
-                "What the client did, and how long each step took:",
+                "Steps of the client, and how long each took:",
                 "   3.4 ms  stream  localhost",
                 "    12 ms  login   SCRAM-SHA-256",
                 "    1.2 s  ping    answered",
-                "A whole session through the tap in 1.2 s. Now your own: xmpptap proxy --upstream HOST:5222",
+                "A complete session through xmpptap in 1.2 s. Try your own server: xmpptap proxy --upstream HOST:5222",
             ]
         )
     }

@@ -25,7 +25,7 @@ struct DoctorTests {
         #expect(Doctor.listening(15222, .v4, error: 0) == .ok("port 15222", "free on 127.0.0.1"))
         #expect(
             Doctor.listening(15222, .v6, error: EADDRINUSE).line
-                == "stop  port 15222   in use on [::1]; end who holds it (ss -ltnp 'sport = :15222'), "
+                == "stop  port 15222   in use on [::1]; stop the process that uses it (ss -ltnp 'sport = :15222'), "
                 + "or choose another with --listen PORT"
         )
         #expect(Doctor.listening(15222, .v6, error: EADDRNOTAVAIL).outcome == .note)
@@ -71,7 +71,7 @@ struct DoctorTests {
         #expect(Doctor.folder(path: "/tmp", error: 0).outcome == .ok)
         #expect(
             Doctor.folder(path: "/", error: EACCES)
-                == .note("logs", "cannot write in /: Permission denied; name logs and captures by a path elsewhere")
+                == .note("logs", "cannot write to /: Permission denied; put logs and captures in another folder")
         )
     }
 
@@ -105,7 +105,7 @@ struct DoctorTests {
         }
         let finding = Doctor.cryptography(Crippled())
         #expect(finding.outcome == .stop)
-        #expect(finding.text == "OpenSSL refuses SHA-1; look into /etc/ssl/openssl.cnf")
+        #expect(finding.text == "OpenSSL refuses SHA-1; check /etc/ssl/openssl.cnf")
     }
 
     @Test func `A finding is a line for people and an object for programs`() {

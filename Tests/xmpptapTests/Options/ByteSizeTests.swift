@@ -17,12 +17,12 @@ struct ByteSizeTests {
 
     @Test("What is no size is refused with an example", arguments: ["", "MB", "-1MB", "1.5GB", "10XB", "ten", "1 0"])
     func refusing(text: String) {
-        #expect(refusal { try ByteSize(text) } == "write a whole number and a unit, as in 100MB, 64KiB or 2GB")
+        #expect(refusal { try ByteSize(text) } == "write a whole number with a unit, as in 100MB, 64KiB or 2GB")
     }
 
     @Test func `A size that no counter holds is refused`() {
         #expect(
-            refusal { try ByteSize("99999999999TB") } == "that is more than can be counted; write a smaller number"
+            refusal { try ByteSize("99999999999TB") } == "the size is too large; write a smaller number"
         )
     }
 

@@ -45,14 +45,14 @@ struct ConfigFileTests {
     @Test(
         "What is no long flag is refused with file and line",
         arguments: [
-            ("listen 15222", "t:1: 'listen 15222' is no long flag; write one a line, as in --log info"),
-            ("\n-v", "t:2: '-v' is no long flag; write one a line, as in --log info"),
-            ("--", "t:1: '--' is no long flag; write one a line, as in --log info"),
-            ("--config other", "t:1: --config has no place in a file; type it on the command line"),
+            ("listen 15222", "t:1: 'listen 15222' is not a long flag; write one flag per line, as in --log info"),
+            ("\n-v", "t:2: '-v' is not a long flag; write one flag per line, as in --log info"),
+            ("--", "t:1: '--' is not a long flag; write one flag per line, as in --log info"),
+            ("--config other", "t:1: --config is not allowed in a file; type it on the command line"),
             ("--capture \"tap.xtap", "t:1: unterminated quotation mark in the value"),
             ("--json\n--capture='it\"", "t:2: unterminated quotation mark in the value"),
             (#"--capture "tap\""#, "t:1: unterminated quotation mark in the value"),
-            ("#\n#\n--help", "t:3: --help has no place in a file; type it on the command line"),
+            ("#\n#\n--help", "t:3: --help is not allowed in a file; type it on the command line"),
         ]
     )
     func refusing(text: String, message: String) {

@@ -45,13 +45,13 @@ struct LimitFlagTests {
 
     @Test(
         arguments: [
-            ("depth", "write NAME=VALUE, as in --limit depth=100; the names: item, tag, depth, "),
-            ("deepness=1", "no limit is named 'deepness'; the names: item, tag, depth, "),
+            ("depth", "write NAME=VALUE, as in --limit depth=100; the names are item, tag, depth, "),
+            ("deepness=1", "unknown limit 'deepness'; the names are item, tag, depth, "),
             ("depth=many", "write a whole number from 0 to 1000000000"),
-            ("depth=0", "depth has to be 1 at least"),
-            ("authorities=0", "authorities has to be 1 at least"),
-            ("item=5GB", "item can be 1073741824 at most"),
-            ("item=large", "write a whole number and a unit, as in 100MB, 64KiB or 2GB"),
+            ("depth=0", "depth must be at least 1"),
+            ("authorities=0", "authorities must be at least 1"),
+            ("item=5GB", "item must be at most 1073741824"),
+            ("item=large", "write a whole number with a unit, as in 100MB, 64KiB or 2GB"),
         ]
     )
     func `Everything else is refused with the way out`(text: String, message: String) {

@@ -27,18 +27,18 @@ struct LogDestinationTests {
     @Test(
         "Everything else is refused with the way out",
         arguments: [
-            ("", "it begins with a path, as in tap.log,format=json,verbose"),
-            (",info", "it begins with a path, as in tap.log,format=json,verbose"),
-            ("info,send", "the path comes first, as in tap.log,info,send; a file of that name is ./info"),
+            ("", "the path is missing; write it first, as in tap.log,format=json,verbose"),
+            (",info", "the path is missing; write it first, as in tap.log,format=json,verbose"),
+            ("info,send", "the path must come first, as in tap.log,info,send; for a file named info write ./info"),
             (
                 "format=json",
-                "the path comes first, as in tap.log,format=json; a file of that name is ./format=json"
+                "the path must come first, as in tap.log,format=json; for a file named format=json write ./format=json"
             ),
-            ("t,format=xml", "'format=xml' is no form of a log; the forms are text, json, pretty"),
-            ("t,format=json,format=json", "format= is said twice; leave one of them out"),
+            ("t,format=xml", "unknown log format 'format=xml'; choose one of text, json, pretty"),
+            ("t,format=json,format=json", "format= given more than once"),
             (
                 "t,filter=message",
-                "filter= comes with the rules, which this version does not have yet; leave it out"
+                "filter= is not supported in this version; leave it out"
             ),
         ]
     )
@@ -53,7 +53,7 @@ struct LogDestinationTests {
     func columns(text: String, column: Int) {
         #expect(
             refusal { try LogDestination(text) }
-                == "\"verbos\" at column \(column) is no word of a log specification; did you mean \"verbose\"?"
+                == "\"verbos\" at column \(column) is not part of a log specification; did you mean \"verbose\"?"
         )
     }
 

@@ -72,7 +72,7 @@ struct LogPlanTests {
         let off = LogRequest(log: LogSpec(level: .off), logTo: [output])
         #expect(try LogPlan(off, in: pipe).logs.count == 1)
 
-        let message = "--log-to -: standard output holds one log only; leave --log out, or write to a file"
+        let message = "--log-to -: standard output can have one log only; leave --log out, or write to a file"
         #expect(refusal { try LogPlan(LogRequest(log: LogSpec(level: .info), logTo: [output]), in: pipe) } == message)
         #expect(refusal { try LogPlan(LogRequest(logTo: [output, output]), in: pipe) } == message)
     }
@@ -81,11 +81,11 @@ struct LogPlanTests {
         let log = LogDestination(path: "d.xtap")
         #expect(
             refusal { try LogPlan(LogRequest(logTo: [log], capture: "./d.xtap"), in: pipe) }
-                == "--capture: ./d.xtap is the file of --log-to too; give each log its own"
+                == "--capture: ./d.xtap is also the file of --log-to; use a separate file for each log"
         )
         #expect(
             refusal { try LogPlan(LogRequest(logTo: [log, log]), in: pipe) }
-                == "--log-to: d.xtap is the file of --log-to too; give each log its own"
+                == "--log-to: d.xtap is also the file of --log-to; use a separate file for each log"
         )
         let device = LogDestination(path: "/dev/null")
         #expect(try LogPlan(LogRequest(logTo: [log, device, device], capture: "e.xtap"), in: pipe).logs.count == 5)
@@ -94,14 +94,14 @@ struct LogPlanTests {
     @Test func `A capture is a file`() {
         #expect(
             refusal { try LogPlan(LogRequest(capture: "-"), in: pipe) }
-                == "--capture takes a file; for standard output use --log-to -,format=json,verbose"
+                == "--capture needs a file; for standard output use --log-to -,format=json,verbose"
         )
     }
 
     @Test func `A log can be required only where there is one`() throws {
         #expect(
             refusal { try LogPlan(LogRequest(log: LogSpec(level: .off), isRequired: true), in: pipe) }
-                == "--log-required: there is no log that could be required; add --log-to or --capture"
+                == "--log-required needs a log; add --log-to or --capture"
         )
         #expect(try LogPlan(LogRequest(isRequired: true), in: pipe).isRequired)
     }
@@ -117,10 +117,10 @@ struct LogPlanTests {
     @Test func `To hide something and to hide nothing is a contradiction`() {
         #expect(
             refusal { try LogPlan(LogRequest(redact: .bodies, showsSecrets: true), in: pipe) }
-                == "--redact bodies hides what --no-redact shows: say one of them"
+                == "--redact bodies and --no-redact contradict each other; leave one out"
         )
         for word in ["none", "body", ""] {
-            #expect(refusal { try RedactionPolicy.typed(word) }.contains("there are secrets, bodies, metadata"))
+            #expect(refusal { try RedactionPolicy.typed(word) }.contains("choose one of secrets, bodies, metadata"))
         }
     }
 }

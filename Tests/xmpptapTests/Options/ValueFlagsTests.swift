@@ -11,10 +11,10 @@ struct ValueFlagsTests {
         let commands = XMPPTap.configuration.subcommands
         let inner = commands.flatMap { $0.configuration.subcommands }
         for command in commands + inner {
-            // A long flag has a line to itself, and what it is for stands on the next.
+            // A long flag has its own line, and its help is on the next one.
             let help = XMPPTap.helpMessage(for: command, columns: 10_000)
             for found in help.matches(of: /\n  (--[a-z-]+) <[^ \n]+>\s+([^\n]*)/) {
-                let isRepeatable = found.2.contains("repeated")
+                let isRepeatable = found.2.contains("repeatable")
                 if isRepeatable { repeatable.insert(String(found.1)) } else { single.insert(String(found.1)) }
             }
         }
@@ -35,13 +35,13 @@ struct ValueFlagsTests {
 
     @Test func `What stands there twice and counts once is refused, typed or in a file`() throws {
         let twice = ["proxy", "--upstream", "a.example:1", "--upstream=b.example:2"]
-        #expect(refusal { try Invocation.command(twice) } == "--upstream is given twice; leave one out")
+        #expect(refusal { try Invocation.command(twice) } == "--upstream given more than once")
         #expect(throws: Never.self) { try Invocation.command(["proxy", "--listen", "1", "--listen", "2"]) }
         let folder = try TemporaryFolder()
         let path = try folder.write("--upstream a.example:1\n# another\n--upstream b.example:2\n", to: "tap.conf")
         #expect(
             refusal { try Invocation.command(["proxy", "--config", path]) }
-                == "\(path):3: --upstream is given twice; leave one out"
+                == "\(path):3: --upstream given more than once"
         )
         // Typed, it beats all lines of the file.
         #expect(throws: Never.self) {

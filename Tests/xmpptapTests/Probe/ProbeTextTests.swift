@@ -41,7 +41,7 @@ import Testing
     @Test func `Nothing is graded of a server that was not reached`() throws {
         let report = try report()
         #expect(report.grades.isEmpty && report.grade == nil)
-        #expect(ProbeText(paint: Paint(isOn: false)).lines(report).last?.contains("no further") == true)
+        #expect(ProbeText(paint: Paint(isOn: false)).lines(report).last?.contains("the probe did not complete") == true)
     }
 
     @Test func `JSON is one object a line, and what is set in goes on with the line before`() throws {

@@ -35,21 +35,29 @@ struct InterceptPlanTests {
         ["--upstream-certificate", "a", "--upstream-key", "b"],
     ])
     func `What is about servers of one's own is refused before the built-in one`(flags: [String]) {
-        #expect(refusal { try Self.plan(flags, upstream: nil) }.hasPrefix("\(flags[0]) is about servers of your own"))
-        #expect(refusal { try Self.plan(flags + ["--tls", "passthrough"]) }.contains("--tls passthrough leave it out"))
+        #expect(
+            refusal { try Self.plan(flags, upstream: nil) }.hasPrefix(
+                "\(flags[0]) has no effect on the built-in server"
+            )
+        )
+        #expect(
+            refusal { try Self.plan(flags + ["--tls", "passthrough"]) }.contains(
+                "no effect with --tls passthrough; leave it out"
+            )
+        )
         #expect(throws: Never.self) { try Self.plan(flags) }
     }
 
     @Test func `What belongs together is asked for together`() {
-        #expect(refusal { try Self.plan(["--certificate", "a"]) } == "--certificate: add --key")
-        #expect(refusal { try Self.plan(["--key", "a"]) } == "--key belongs to a certificate; add --certificate")
+        #expect(refusal { try Self.plan(["--certificate", "a"]) } == "--certificate needs a private key; add --key")
+        #expect(refusal { try Self.plan(["--key", "a"]) } == "--key needs a certificate; add --certificate")
         #expect(
             refusal { try Self.plan(["--upstream-key", "a"]) }
-                == "--upstream-key belongs to a certificate; add --upstream-certificate"
+                == "--upstream-key needs a certificate; add --upstream-certificate"
         )
         #expect(
             refusal { try Self.plan(["--upstream-insecure", "--upstream-ca", "a"]) }
-                .hasPrefix("--upstream-insecure verifies nothing")
+                .hasPrefix("--upstream-insecure disables the verification")
         )
     }
 
@@ -64,16 +72,26 @@ struct InterceptPlanTests {
         ["--client-tls", "required"],
     ])
     func `What is about ending TLS is refused where it is passed through`(flags: [String]) {
-        #expect(refusal { try Self.plan(flags + ["--tls", "passthrough"]) }.contains("--tls passthrough leave it out"))
+        #expect(
+            refusal { try Self.plan(flags + ["--tls", "passthrough"]) }.contains(
+                "no effect with --tls passthrough; leave it out"
+            )
+        )
         #expect(throws: Never.self) { try Self.plan(flags) }
     }
 
     @Test(arguments: [
-        (["--client-tls", "off", "--tls", "intercept"], true, "others' passwords would pass in clear"),
-        (["--client-tls", "off", "--certificate", "a", "--key", "b"], false, "they are shown none"),
-        (["--server-tls", "off", "--upstream-ca", "a"], false, "--upstream-ca is about servers' TLS"),
-        (["--server-tls", "off", "--upstream-insecure"], false, "--upstream-insecure is about servers' TLS"),
-        (["--server-tls", "off", "--client-tls", "off", "--keylog", "a"], false, "--keylog is about TLS"),
+        (["--client-tls", "off", "--tls", "intercept"], true, "passwords would be sent in clear text"),
+        (
+            ["--client-tls", "off", "--certificate", "a", "--key", "b"], false,
+            "--certificate has no effect with --client-tls off"
+        ),
+        (["--server-tls", "off", "--upstream-ca", "a"], false, "--upstream-ca has no effect with --server-tls off"),
+        (
+            ["--server-tls", "off", "--upstream-insecure"], false,
+            "--upstream-insecure has no effect with --server-tls off"
+        ),
+        (["--server-tls", "off", "--client-tls", "off", "--keylog", "a"], false, "--keylog has no effect"),
     ])
     func `What cannot be meant of the two legs is refused with the way out`(
         flags: [String],

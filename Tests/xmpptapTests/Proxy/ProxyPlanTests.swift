@@ -33,7 +33,7 @@ struct ProxyPlanTests {
 
     @Test func `A server that no listener uses is a warning`() throws {
         let plan = try ProxyPlan(listen: [ListenSpec(port: 1, upstream: .endpoint(server))], upstream: server)
-        #expect(plan.warnings == ["--upstream is not used: every --listen names a server of its own"])
+        #expect(plan.warnings == ["--upstream has no effect: every --listen names its own server"])
         #expect(try ProxyPlan(listen: [ListenSpec(port: 1)], upstream: server).warnings.isEmpty)
     }
 
@@ -41,7 +41,7 @@ struct ProxyPlanTests {
         let served = try ProxyPlan(listen: [], upstream: nil, allowRemote: true)
         #expect(served.warnings.count == 1)
         #expect(
-            served.warnings.first?.hasPrefix("--allow-remote: the built-in server is open to other machines") == true
+            served.warnings.first?.hasPrefix("--allow-remote: other machines can reach the built-in server") == true
         )
         #expect(try ProxyPlan(listen: [], upstream: server, allowRemote: true).warnings.isEmpty)
     }
@@ -54,22 +54,22 @@ struct ProxyPlanTests {
         #expect(plan.warnings.isEmpty)
         #expect(
             refusal { try ProxyPlan(listen: [], upstream: server, domains: domains) }
-                == "--upstream and --upstream-domain both say where clients are sent to; leave one out, or give the other a "
-                + "listener of its own, as in --listen PORT=domain:example.org"
+                == "--upstream and --upstream-domain exclude each other; leave one out, or use a separate listener, as in "
+                + "--listen PORT=domain:example.org"
         )
         let listener = ListenSpec(port: 1, upstream: .domains(domains))
         #expect(try ProxyPlan(listen: [listener], upstream: nil, resolver: server).warnings.isEmpty)
         #expect(
             try ProxyPlan(listen: [listener], upstream: nil, domains: domains).warnings
-                == ["--upstream-domain is not used: every --listen names a server of its own"]
+                == ["--upstream-domain has no effect: every --listen names its own server"]
         )
         #expect(
             try ProxyPlan(listen: [], upstream: server, resolver: server).warnings
-                == ["--resolver is not used: no domain's server is looked up"]
+                == ["--resolver has no effect: no server is looked up by domain"]
         )
         #expect(
             try ProxyPlan(listen: [], upstream: nil, resolver: server).warnings
-                == ["--resolver is not used: no domain's server is looked up"]
+                == ["--resolver has no effect: no server is looked up by domain"]
         )
     }
 
@@ -80,7 +80,7 @@ struct ProxyPlanTests {
         ]
         #expect(
             refusal { try ProxyPlan(listen: twice, upstream: nil) }
-                == "--listen 5=example.org:5222: --listen 127.0.0.1:5 listens there already; leave one out"
+                == "--listen 5=example.org:5222: same address as --listen 127.0.0.1:5; leave one out"
         )
         #expect(try ProxyPlan(listen: [ListenSpec(port: 0), ListenSpec(port: 0)], upstream: nil).listeners.count == 2)
     }

@@ -20,7 +20,7 @@ struct ProxyProtocolFlagTests {
     @Test(arguments: ["", "accept,", "v2", "Accept", "send v1"])
     func `Anything else is refused`(_ text: String) {
         #expect(
-            refusal { try ProxyProtocolFlag(text) } == "write accept, send or send-v1; several with commas between them"
+            refusal { try ProxyProtocolFlag(text) } == "write accept, send or send-v1, or several separated by commas"
         )
     }
 
@@ -28,7 +28,7 @@ struct ProxyProtocolFlagTests {
         let flags = [try ProxyProtocolFlag("send"), try ProxyProtocolFlag("send-v1")]
         #expect(
             refusal { try ProxyProtocolFlag.join(flags) }
-                == "--proxy-protocol send and send-v1: a server is told once; leave one out"
+                == "--proxy-protocol send and send-v1 exclude each other; leave one out"
         )
     }
 
@@ -38,7 +38,7 @@ struct ProxyProtocolFlagTests {
         #expect(joined == ProxyProtocol(accepts: true, senders: [range]))
         #expect(
             refusal { try ProxyProtocolFlag.join([ProxyProtocolFlag("send")], from: [range]) }
-                == "--proxy-protocol-from says whose headers are taken; add --proxy-protocol accept"
+                == "--proxy-protocol-from needs --proxy-protocol accept; add it"
         )
         let anyone = ProxyProtocol(accepts: true)
         let server = Endpoint(host: "example.org", port: 5222)
@@ -52,7 +52,7 @@ struct ProxyProtocolFlagTests {
     @Test func `The built-in server is not told`() throws {
         #expect(
             refusal { try ProxyPlan(listen: [], upstream: nil, proxyProtocol: ProxyProtocol(sends: .v2)) }
-                == "--proxy-protocol send: the built-in server does not take it; name a server that does with --upstream"
+                == "--proxy-protocol send: the built-in server does not support it; name a server that does with --upstream"
         )
         #expect(try ProxyPlan(listen: [], upstream: nil, proxyProtocol: ProxyProtocol(accepts: true)).needsServer)
     }
