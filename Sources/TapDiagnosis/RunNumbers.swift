@@ -1,7 +1,6 @@
 internal import TapRecord
 
-/// The runs whose records stand in some files, numbered from 1 in the order in which they first come; parts of several may
-/// take turns.
+/// Numbers the runs in files from 1, in the order of their first headers. Parts of several runs may alternate.
 struct RunNumbers: Sendable {
     /// One session of one run: each run counts its sessions from 1.
     struct Session: Hashable {

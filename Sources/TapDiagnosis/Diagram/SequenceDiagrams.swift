@@ -1,8 +1,8 @@
 public import TapRecord
 
-/// The sessions of some files as diagrams, in the order in which they are first told of.
+/// The sessions in files as diagrams, in the order of their first records.
 public struct SequenceDiagrams: Sendable {
-    /// Sessions that are drawn where none are named: as many as a page can show.
+    /// The most sessions that are drawn where none are named.
     public static let most = 50
 
     private let wanted: Set<UInt64>

@@ -1,8 +1,7 @@
 public import TapRecord
 internal import XMPPCore
 
-/// How people came to be contacts or not to be: the changes of subscriptions that records tell, put together by the two
-/// accounts, whichever of their sessions they were seen in.
+/// The subscription changes in records, by pairs of accounts, from the sessions of both.
 public struct SubscriptionHistory: Sendable {
     /// Two accounts by their bare JIDs, in the order in which they were seen; equal in either order.
     public struct Pair: Sendable, Hashable {
@@ -49,7 +48,7 @@ public struct SubscriptionHistory: Sendable {
     /// How many runs the files are of.
     public var runCount: Int { runs.count }
 
-    /// The history of everybody, or only of those who had to do with the bare JID `person`.
+    /// The history of all pairs, or only of those with the bare JID `person`.
     public init(of person: String? = nil) { self.person = person.map { Address($0).comparableBare } }
 
     /// What happened between the two, in the order of time.

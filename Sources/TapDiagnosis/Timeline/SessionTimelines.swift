@@ -1,8 +1,8 @@
 public import TapRecord
 
-/// What records tell of the way of each session: the steps until stanzas flowed, or until it failed and why, and its end.
+/// The timeline of each session, read from records: its login steps, why the login failed, and how the session ended.
 ///
-/// Take a file's headers and records in order; most records say nothing of it.
+/// Takes the headers and records of files in their order.
 public struct SessionTimelines: Sendable {
     /// One session of one run.
     public struct Timeline: Sendable {
@@ -10,18 +10,18 @@ public struct SessionTimelines: Sendable {
         public let number: UInt64
         /// The number of its run among those of the files, from 1; 0 where they have no header.
         public let run: Int
-        /// Nanoseconds of the run at which it began; of a file that does not tell, when it is first mentioned.
+        /// Nanoseconds since the run began at the session's first record.
         public let began: Int64
-        /// The last record by which its user is known, or the first of all: ``TapRecord/Record/jid``,
-        /// ``TapRecord/Record/user``, ``TapRecord/Record/remote`` and ``TapRecord/Record/domain`` say whose session it is.
+        /// The last record with a ``TapRecord/Record/jid`` or ``TapRecord/Record/user``; while there is none, the first
+        /// record.
         public fileprivate(set) var owner: Record
         /// The records of its steps (``TapRecord/LoginStep``), in their order.
         public fileprivate(set) var steps: [Record] = []
-        /// Whether stanzas flowed.
+        /// Whether the session became ready.
         public fileprivate(set) var isReady = false
-        /// The number of the session that it continues.
+        /// The number of the session that it resumed.
         public fileprivate(set) var resumes: String?
-        /// Why it did not become ready, where that is known.
+        /// Why it did not become ready; nil where no record says so.
         public fileprivate(set) var diagnosis: LoginDiagnosis?
         /// The record of its end; nil where that is not in the files.
         public fileprivate(set) var end: Record?

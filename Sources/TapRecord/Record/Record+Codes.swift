@@ -1,35 +1,35 @@
-// Words in records that more depends on than who reads them. Other codes stand where they are written.
+// Codes and details that code reads back from records. All others stand only where they are written.
 extension Record {
-    /// The ``code`` of records that others are told by. All are stable.
+    /// Values of ``code`` by which records are found. All are stable.
     public enum Code {
-        /// A session began; its ``Beginning`` is the message where nobody connected.
+        /// A session began. ``Beginning`` is its message where no client connected.
         public static let sessionBegan = "session-began"
-        /// Stanzas flow.
+        /// The session is ready: stanzas flow.
         public static let sessionReady = "session-ready"
-        /// A session ended, with its figures.
+        /// The session ended; the details are its figures.
         public static let sessionEnded = "session-ended"
-        /// TLS has begun on a leg; its message says what its facts say.
+        /// TLS is negotiated on a leg. The message says the same as the details.
         public static let tlsOpened = "tls-opened"
-        /// A session ended before it was ready, and why.
+        /// The session ended before it was ready; the details say why.
         public static let loginFailed = "login-failed"
     }
 
-    /// Names of ``details`` that are read back.
+    /// Names in ``details`` that are read back.
     public enum Detail {
-        /// Of ``Code/loginFailed``: the cause, as a code of its own.
+        /// Of ``Code/loginFailed``: the code of the cause.
         public static let cause = "cause"
-        /// Of ``Code/sessionReady``: the number of the session that this one continues.
+        /// Of ``Code/sessionReady``: the number of the session that this one resumes.
         public static let resumes = "resumes"
     }
 
-    /// How a session begins that is not relayed.
+    /// Messages of ``Code/sessionBegan`` for sessions that are not relayed.
     public enum Beginning {
-        /// It is read from a client's own log.
+        /// The session is read from a client's log.
         public static let ownLog = "a session by the client's own log"
-        /// Its client is this program.
+        /// The client is this program.
         public static let ownClient = "a session of xmpptap's own"
     }
 
-    /// The ``action`` on an item that was for this program and went no further.
+    /// The ``action`` on an item that this program answered instead of forwarding it.
     public static let answered = "answered"
 }

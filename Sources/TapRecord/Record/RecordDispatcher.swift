@@ -1,10 +1,10 @@
 internal import Synchronization
 
-/// All sinks of a run: hands each record to those that want it. Sinks come and go, and their levels change, while sessions
-/// run.
+/// Hands each record of a run to the sinks that want it. Sinks can be added and removed, and their levels can change,
+/// while sessions run.
 ///
-/// Records are handed over by ``Producer``s, one for each event loop. These keep the sinks at hand and look whether they
-/// have changed by one relaxed atomic load, so that nothing is locked for a record.
+/// Each event loop writes through a ``Producer`` of its own, which keeps a copy of the list of sinks. One relaxed
+/// atomic load per record shows whether the list has changed; only then a lock is taken.
 public final class RecordDispatcher: Sendable {
     /// The least severe level that any sink wants; a record beyond it need not be made.
     public let level = RecordLevel(.off)
@@ -22,11 +22,11 @@ public final class RecordDispatcher: Sendable {
     /// Hands records to this sink too from now on.
     public func add(_ sink: any Sink) { change { $0.append(sink) } }
 
-    /// Hands no more records to this sink. One that is being handed over on another thread may still come, and a producer
-    /// keeps the sink until it is used again.
+    /// Hands no more records to this sink. A write that another thread has begun still ends, and a producer keeps its
+    /// reference to the sink until its next use.
     public func remove(_ sink: any Sink) { change { sinks in sinks.removeAll { $0 === sink } } }
 
-    /// Takes the sinks' levels anew: to be called when the ``Sink/level`` of one has changed.
+    /// Reads the sinks' levels again. Call it after the ``Sink/level`` of one has changed.
     public func updateLevels() { change { _ in } }
 
     private func change(_ body: (inout [any Sink]) -> Void) {
@@ -37,7 +37,7 @@ public final class RecordDispatcher: Sendable {
         }
     }
 
-    /// Hands the records of one event loop to the sinks. Belongs to that loop.
+    /// Writes the records of one event loop. Belongs to that loop.
     public final class Producer {
         private let dispatcher: RecordDispatcher
         private var generation: UInt
