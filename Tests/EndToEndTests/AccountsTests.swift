@@ -55,7 +55,7 @@ import Testing
         let records = try scene.tap.records().filter { $0.session == 1 }
         let forecast = try #require(records.last { $0.code == "channel-binding" })
         #expect(forecast.level == "warn")
-        let words = "the server must refuse this login: tls-unique differs on the two connections"
+        let words = "the server must refuse this login: tls-unique differs between the two TLS connections"
         #expect(forecast.message?.contains(words) == true)
         let failure = try #require(records.first { $0.code == "sasl-failure" })
         #expect(forecast.sequence < failure.sequence)
@@ -86,7 +86,7 @@ import Testing
             )
             #expect(steps.filter { $0.name == "auth" }.allSatisfy { $0.xml?.contains("-PLUS") == true })
             let own = try #require(mine.first { $0.code == "own-login" }?.message)
-            #expect(own.contains("SCRAM-SHA-") && own.contains("-PLUS, bound by tls-unique"), "\(own)")
+            #expect(own.contains("SCRAM-SHA-") && own.contains("-PLUS, channel binding tls-unique"), "\(own)")
             #expect(mine.contains { $0.code == "session-ready" })
         }
         #expect(!all.contains { $0.code == "channel-binding" })
@@ -110,7 +110,7 @@ import Testing
         let records = try scene.tap.records().filter { $0.session == 1 }
         let auths = records.filter { $0.name == "auth" && $0.kind == "element" }.compactMap(\.xml)
         #expect(auths.count == 2 && auths[0].contains("SCRAM-SHA-1\"") && auths[1].contains("-PLUS'"), "\(auths)")
-        #expect(records.contains { $0.message?.hasSuffix("-PLUS, bound by tls-unique") == true })
+        #expect(records.contains { $0.message?.hasSuffix("-PLUS, channel binding tls-unique") == true })
     }
 
     @Test(.enabled(if: isInstalled, "ejabberd or slixmpp is missing"))
@@ -151,15 +151,15 @@ import Testing
         #expect(diagnosis.details?.rule == "RFC 8446 §C.5")
         #expect(
             diagnosis.message?.contains(
-                "binds its login by tls-unique, which its connection has not: it is not defined on"
+                "channel binding tls-unique is not available on its connection: it is not defined for"
             )
                 == true,
             "\(diagnosis.message ?? "")"
         )
-        #expect(diagnosis.message?.contains("or log in by PLAIN") == true)
+        #expect(diagnosis.message?.contains("channel-binding type or PLAIN") == true)
         // ejabberd offers -PLUS there and names no type, and takes none that is defined.
         let own = try #require(records.first { $0.session == 2 && $0.code == "own-login" }?.message)
-        #expect(own.contains("by SCRAM-SHA-512, not bound: ") && own.contains("(XEP-0440)"), "\(own)")
+        #expect(own.contains("by SCRAM-SHA-512, no channel binding: ") && own.contains("(XEP-0440)"), "\(own)")
     }
 
     @Test(.enabled(if: isInstalled, "ejabberd or slixmpp is missing"))
@@ -194,11 +194,15 @@ import Testing
         _ = try await ToolProcess("/bin/chmod", ["644", folder.path(of: "password")]).ending()
         let open = try await XMPPTapBinary.run(["proxy", "--upstream", "127.0.0.1:1", "--accounts", file])
         #expect(open.ending == .exited(3))
-        #expect(open.error.contains("--accounts: \(file):1: others can read \(folder.path(of: "password"))"))
+        #expect(
+            open.error.contains(
+                "--accounts: \(file):1: other users can read the password in \(folder.path(of: "password"))"
+            )
+        )
         #expect(!open.error.contains("s3cr3t-7"))
         try folder.write("juliet@example.org", to: "accounts")
         let bad = try await XMPPTapBinary.run(["proxy", "--upstream", "127.0.0.1:1", "--accounts", file])
-        #expect(bad.ending == .exited(3) && bad.error.contains("\(file):1: juliet@example.org lacks the file"))
+        #expect(bad.ending == .exited(3) && bad.error.contains("\(file):1: juliet@example.org has no password file"))
         for arguments in [
             ["--tls", "passthrough", "--upstream", "127.0.0.1:1"], [],
             ["--channel-binding", "strip", "--upstream", "127.0.0.1:1"],

@@ -17,7 +17,7 @@ struct AuthorityChoiceTests {
         let tap: Tap
         let folder: TemporaryFolder
 
-        /// Where the authorities are.
+        /// The folder of the CAs.
         var authorities: String { folder.path(of: "ca") }
 
         /// - Parameters:

@@ -29,7 +29,7 @@ struct AuthorityCommandTests {
         #expect(try await run("create", "--domain", "capulet.example").ending == .exited(0))
         let listener = try RawListener()
         let words =
-            "the certificate authority for example.org is among the roots that every program of this machine trusts"
+            "every program on this machine trusts the certificate authority for example.org"
         for isTrusted in [false, true] {
             // Where OpenSSL looks for the machine's roots.
             let roots = isTrusted ? "\(folder)/example.org/certificate.pem" : "/dev/null"
@@ -53,14 +53,14 @@ struct AuthorityCommandTests {
     @Test func `From nothing to a certificate in a file, and away again`() async throws {
         let made = try await run("create", "--domain", "Example.ORG")
         #expect(made.ending == .exited(0))
-        #expect(made.output.hasPrefix("made for example.org:\n  valid        "))
+        #expect(made.output.hasPrefix("created the certificate authority for example.org:\n  valid        "))
         // Every hint works as it is typed: with the folder that was named.
         #expect(
-            made.error == "how clients come to trust it: xmpptap ca export --domain example.org --ca-dir \(folder)\n"
+            made.error == "to make a client trust it: xmpptap ca export --domain example.org --ca-dir \(folder)\n"
         )
         let again = try await run("create", "--domain", "example.org")
         #expect(again.ending == .exited(0))
-        #expect(again.output.hasPrefix("there is one for example.org already:\n"))
+        #expect(again.output.hasPrefix("the certificate authority for example.org already exists:\n"))
         #expect(again.output.split(separator: "\n").dropFirst() == made.output.split(separator: "\n").dropFirst())
 
         let exported = try await run("export")
@@ -92,7 +92,7 @@ struct AuthorityCommandTests {
 
         let removed = try await run("remove")
         #expect(removed.ending == .exited(0))
-        #expect(removed.output == "removed: the certificate authority for example.org\n")
+        #expect(removed.output == "removed the certificate authority for example.org\n")
         #expect(!FileManager.default.fileExists(atPath: "\(folder)/example.org"))
     }
 
@@ -121,7 +121,7 @@ struct AuthorityCommandTests {
         }
         let info = Set(outputs.map { $0.split(separator: "\n").dropFirst().joined(separator: "\n") })
         #expect(info.count == 1)
-        #expect(outputs.filter { $0.hasPrefix("made for") }.count == 1)
+        #expect(outputs.filter { $0.hasPrefix("created the certificate authority") }.count == 1)
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["example.org"])
     }
 
@@ -135,7 +135,7 @@ struct AuthorityCommandTests {
         let none = try await mistake("export")
         #expect(
             none.ending == .exited(2)
-                && none.line.contains("make one with 'xmpptap ca create --domain DOMAIN --ca-dir \(folder)'")
+                && none.line.contains("create one with 'xmpptap ca create --domain DOMAIN --ca-dir \(folder)'")
         )
         let unknown = try await mistake("remove", "--domain", "example.org")
         #expect(unknown.ending == .exited(2) && unknown.line.contains("no certificate authority for example.org"))
@@ -145,20 +145,20 @@ struct AuthorityCommandTests {
         let unnamed = try await mistake("create")
         #expect(unnamed.ending == .exited(2) && unnamed.line.hasSuffix("; see 'xmpptap ca create --help'\n"))
         let bad = try await mistake("create", "--domain", "romeo@example.org")
-        #expect(bad.ending == .exited(2) && bad.line.contains("cannot stand in a certificate"))
+        #expect(bad.ending == .exited(2) && bad.line.contains("no certificate can name"))
         for domain in ["example.org", "10.0.0.1"] { _ = try await run("create", "--domain", domain) }
         let several = try await mistake("export")
         #expect(
-            several.ending == .exited(2) && several.line.contains("say which with --domain, of 10.0.0.1, example.org")
+            several.ending == .exited(2) && several.line.contains("choose one with --domain: 10.0.0.1, example.org")
         )
 
         let key = "\(folder)/example.org/key.pem"
         try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: key)
         let exposed = try await mistake("export", "--domain", "example.org")
-        #expect(exposed.ending == .exited(3) && exposed.line.contains("\(key) is open to others (mode 0644)"))
+        #expect(exposed.ending == .exited(3) && exposed.line.contains("other users can access \(key) (mode 0644)"))
         let shown = try await run("show")
         #expect(shown.ending == .exited(1))
-        #expect(shown.output.contains("\nexample.org\n  unusable     \(key) is open to others"))
+        #expect(shown.output.contains("\nexample.org\n  unusable     other users can access \(key)"))
         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: key)
         #expect(try await run("show").ending == .exited(0))
     }

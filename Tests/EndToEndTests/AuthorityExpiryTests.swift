@@ -55,7 +55,7 @@ import Testing
         let folder = try TemporaryFolder()
         let doctor = ["doctor"] + own.arguments.suffix(2)
         let sound = try await XMPPTapBinary.run(doctor)
-        #expect(!sound.output.contains("no longer valid"), "\(sound.output)")
+        #expect(!sound.output.contains("expired"), "\(sound.output)")
         let listener = try RawListener()
         let before = try await Tap(upstream: listener.port, arguments: own.arguments)
         try await before.stop()
@@ -64,7 +64,7 @@ import Testing
         let after = try await Tap(upstream: listener.port, arguments: own.arguments)
         try await after.stop()
         let words =
-            "the certificate authority for localhost is no longer valid since 2025-02-01; create it anew with 'xmpptap ca "
+            "the certificate authority for localhost expired on 2025-02-01; recreate it with 'xmpptap ca "
             + "remove --domain localhost --ca-dir \(try #require(own.arguments.last))'"
         let told = after.binary.process.lines(of: .standardError)
         #expect(told.filter { $0.contains("warning: \(words)") }.count == 1, "\(told)")
@@ -98,7 +98,7 @@ import Testing
         let own = URL(filePath: scene.authority).deletingLastPathComponent()
         let flag = " --ca-dir \(own.deletingLastPathComponent().path)"
         let way =
-            "no longer valid since 2025-02-01; create it anew with 'xmpptap ca remove --domain localhost\(flag)' and 'xmpptap "
+            "expired on 2025-02-01; recreate it with 'xmpptap ca remove --domain localhost\(flag)' and 'xmpptap "
             + "ca create --domain localhost\(flag)', and trust the new one"
         for session: UInt64 in 1...2 {
             let faults = records.filter { $0.session == session && $0.kind == "error" }

@@ -135,7 +135,7 @@ struct BindingTests {
         #expect(seen.version == "TLSv\(version)")
         let records = try scene.tap.records()
         let own = try #require(records.first { $0.code == "own-login" }?.message)
-        #expect(own.hasSuffix("by SCRAM-SHA-256-PLUS, bound by \(server)"))
+        #expect(own.hasSuffix("by SCRAM-SHA-256-PLUS, channel binding \(server)"))
         #expect(records.contains { $0.code == "session-ready" })
         #expect(!Tap.read(scene.tap.json).contains(Account.juliet.password))
     }
@@ -149,7 +149,7 @@ struct BindingTests {
             $0.xml?.contains("X-OAUTH2") == true
         }
         #expect(features.count == 1)
-        #expect(features.first?.message?.contains("passed on with") == true, "\(features.map(\.message))")
+        #expect(features.first?.message?.contains("relayed with") == true, "\(features.map(\.message))")
     }
 
     @Test func `a server that takes certificates alone is shown the tap's, and the client logs in by its password`()

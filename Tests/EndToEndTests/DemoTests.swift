@@ -15,11 +15,11 @@ struct DemoTests {
         ] {
             #expect(lines.contains { $0.contains(part) }, "nothing shows \(part)")
         }
-        let summary = lines.drop { !$0.hasPrefix("What the client did") }.dropFirst().dropLast()
+        let summary = lines.drop { !$0.hasPrefix("Steps of the client") }.dropFirst().dropLast()
         let steps = summary.compactMap { $0.split(separator: "  ", omittingEmptySubsequences: true).dropFirst().first }
             .map { $0.trimmingCharacters(in: .whitespaces) }
         #expect(steps == ["tls", "stream", "login", "bind", "roster", "presence", "ping", "message", "close"])
-        #expect(lines.last?.hasPrefix("A whole session through the tap in ") == true)
+        #expect(lines.last?.hasPrefix("A complete session through xmpptap in ") == true)
     }
 
     @Test func `The demo's logs are what was asked for`() async throws {

@@ -85,13 +85,13 @@ struct DiscoveryTests {
         #expect(steps.count { $0.contains("srv _xmpp-client._tcp.example.org: xmpp.example.org:") } == 1)
         #expect(
             steps.filter { $0.contains(" tcp ") } == [
-                "skipped tcp tls.example.org:5223: the client has begun without TLS, this server begins with it",
+                "skipped tcp tls.example.org:5223: the client does not use direct TLS, this server does",
                 "failed tcp 127.0.0.1:\(closed): connection refused (errno 111)",
                 "ok tcp 127.0.0.1:\(server.port): connected",
             ]
         )
         let records = try site.tap.records().filter { $0.code == "step" }
-        #expect(records.allSatisfy { $0.message?.contains("begun") == true || $0.roundTrip != nil })
+        #expect(records.allSatisfy { $0.message?.contains("direct TLS") == true || $0.roundTrip != nil })
     }
 
     @Test func `A server with an address of the other family only is reached by that`() async throws {
@@ -137,13 +137,13 @@ struct DiscoveryTests {
         await #expect(throws: KitError.self) { try await own.accept(within: .milliseconds(200)) }
         let steps = try await site.stop()
         #expect(steps.contains("refused srv _xmpp-client._tcp.gone.example: the domain has no such service"))
-        #expect(steps.contains("none address nowhere.example: the name is not known"))
+        #expect(steps.contains("none address nowhere.example: no such name"))
         let errors = try site.tap.records().filter { $0.code == "server-unreachable" }.compactMap(\.message)
         #expect(
             errors.sorted() == [
                 "no server of example.org can be reached: 127.0.0.1:\(closed): connection refused (errno 111)",
-                "no server of gone.example can be reached: it says that it has no service for clients",
-                "no server of lost.example can be reached: nowhere.example:5222: the name is not known",
+                "no server of gone.example can be reached: its SRV record says that it has no service for clients",
+                "no server of lost.example can be reached: nowhere.example:5222: no such name",
             ]
         )
         let causes = try site.tap.records().filter { $0.code == "login-failed" }.compactMap(\.details?.cause)
@@ -162,8 +162,8 @@ struct DiscoveryTests {
             #expect(told.contains("<remote-connection-failed"))
         }
         let steps = try await site.stop()
-        #expect(steps.contains("none address nowhere.example: the name is not known"))
-        #expect(steps.contains("refused tcp 127.0.0.1:\(port): this proxy listens there itself"))
+        #expect(steps.contains("none address nowhere.example: no such name"))
+        #expect(steps.contains("refused tcp 127.0.0.1:\(port): this proxy itself listens there"))
     }
 
     @Test func `A name server that is silent is not waited for without end, and nothing is guessed`() async throws {
@@ -179,7 +179,7 @@ struct DiscoveryTests {
         let error = try tap.records().first { $0.code == "server-unreachable" }?.message
         #expect(
             error
-                == "no server of example.org can be reached: the name server 127.0.0.1:\(silent.port) does not answer"
+                == "no server of example.org can be reached: the DNS server 127.0.0.1:\(silent.port) does not answer"
         )
         #expect(!(try tap.records().contains { $0.message?.hasPrefix("tcp ") == true }))
         #expect(try tap.records().first { $0.code == "login-failed" }?.details?.cause == "lookup-failed")
@@ -206,7 +206,7 @@ struct DiscoveryTests {
         let records = try tap.records()
         #expect(records.count { $0.code == "session-began" } == 3)
         #expect(records.count { $0.code == "session-ended" } == 3)
-        #expect(records.contains { $0.message == "No session within 1 s (limit login)." })
+        #expect(records.contains { $0.message == "No login within 1 s (limit login)." })
     }
 
     @Test func `The doctor tells where the servers of a domain are, or that there are none`() async throws {
@@ -223,7 +223,9 @@ struct DiscoveryTests {
         #expect(lines.contains("note example.org _xmpps-client._tcp.example.org: no such records"))
         #expect(lines.contains("ok example.org xmpp.example.org:5222: 2001:db8::1, 192.0.2.1"))
         #expect(
-            lines.contains { $0.hasPrefix("stop gone.example the domain says that it has no service for clients: ") },
+            lines.contains {
+                $0.hasPrefix("stop gone.example its SRV record says that it has no service for clients: ")
+            },
             "\(lines)"
         )
         #expect(run.ending == .exited(1))
@@ -256,7 +258,7 @@ struct DiscoveryTests {
         #expect(try await site.stop().isEmpty)
         let told = try site.tap.records().filter { $0.code == "host-unknown" }
         #expect(told.count == 4)
-        #expect(told.first?.message == "other.example is not served here.")
+        #expect(told.first?.message == "This proxy does not serve other.example.")
         #expect(told.allSatisfy { $0.condition == "host-unknown" && $0.level == "error" })
     }
 
@@ -326,7 +328,7 @@ struct DiscoveryTests {
         let steps = try await site.stop()
         #expect(
             steps.contains(
-                "skipped tcp xmpp.example.org:\(clear.port): the client has begun with TLS, this server begins without"
+                "skipped tcp xmpp.example.org:\(clear.port): the client uses direct TLS, this server does not"
             )
         )
         #expect(try site.tap.records().contains { $0.code == "client-hello" && $0.message?.contains("other.") == true })

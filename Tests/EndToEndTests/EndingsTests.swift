@@ -25,14 +25,14 @@ struct EndingsTests {
         let told = try endings(tap)
         #expect(
             told.contains(
-                "ended by a stream error of the server: conflict; another login has taken the resource balcony"
+                "stream error from the server: conflict; another login uses the same resource balcony"
             ),
             "\(told)"
         )
         // A server that stops does not always come to say so; what the client was told is what the log tells.
         let words =
             second.socket.received.contains("<system-shutdown")
-            ? "ended by a stream error of the server: system-shutdown" : "the server's connection "
+            ? "stream error from the server: system-shutdown" : "the server's connection "
         #expect(told.contains { $0.hasPrefix(words) }, "\(told)")
     }
 

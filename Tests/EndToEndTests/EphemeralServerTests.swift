@@ -16,7 +16,7 @@ import Testing
         let said = binary.process.lines(of: .standardError)
         let words = try #require(said.first { $0.contains("juliet@localhost") }).split(separator: " ")
         let password = try #require(words.last.map(String.init))
-        let line = try #require(said.first { $0.contains("has to trust ") })
+        let line = try #require(said.first { $0.contains("must trust ") })
         let authority = try #require(line.split(separator: " ").first { $0.hasPrefix("/") }).dropLast()
         #expect(authority.hasPrefix(folder.path) && authority.hasSuffix("/localhost/certificate.pem"))
         let juliet = Account("juliet", password: password)
@@ -56,7 +56,7 @@ import Testing
         }
         let said = binary.process.lines(of: .standardError)
         let password = try #require(said.first { $0.contains("juliet@localhost") }?.split(separator: " ").last)
-        let line = try #require(said.first { $0.contains("has to trust ") })
+        let line = try #require(said.first { $0.contains("must trust ") })
         let ephemeral = try #require(line.split(separator: " ").first { $0.hasPrefix("/") }).dropLast()
         let logins: [(UInt16, Account, String)] = [
             (ports[0], Account("juliet", password: String(password)), String(ephemeral)),

@@ -179,7 +179,7 @@ import Testing
             #expect(forecast.level == "warn")
             #expect(
                 forecast.message?.contains(
-                    "the server must refuse this login: tls-unique differs on the two connections"
+                    "the server must refuse this login: tls-unique differs between the two TLS connections"
                 ) == true
             )
             let failure = try #require(mine.first { $0.code == "sasl-failure" })

@@ -63,7 +63,7 @@ import Testing
         #expect(!passed.contains("auth") && !passed.contains("AGEAYg"), "\(passed)")
         try await script.tap.stop()
         let faults = try script.tap.records().filter { $0.code == "starttls-injection" }
-        #expect(faults.count == 1 && faults.first?.message?.contains("behind <starttls/>") == true)
+        #expect(faults.count == 1 && faults.first?.message?.contains("after <starttls/>") == true)
         #expect(!Tap.read(script.tap.json).contains("AGEAYg"))
     }
 
@@ -77,7 +77,7 @@ import Testing
         #expect(!answer.contains("from the network"))
         try await script.tap.stop()
         let faults = try script.tap.records().filter { $0.code == "starttls-injection" }
-        #expect(faults.count == 1 && faults.first?.message?.contains("behind <proceed/>: injected") == true)
+        #expect(faults.count == 1 && faults.first?.message?.contains("after <proceed/>: injected") == true)
     }
 
     @Test func `a server that consents and then says no TLS is told apart`() async throws {
@@ -92,7 +92,7 @@ import Testing
         #expect(answer.contains("<failure") && !answer.contains("<proceed"), "\(answer)")
         try await script.tap.stop()
         let fault = try script.tap.records().first { $0.code == "tls-not-tls" }
-        #expect(fault?.message?.hasPrefix("the server sent something that is no TLS") == true)
+        #expect(fault?.message?.hasPrefix("the server sent data that is not TLS") == true)
     }
 
     @Test func `a server that refuses TLS is passed on as it is`() async throws {
@@ -118,7 +118,7 @@ import Testing
             "a record that is too long", [0x16, 3, 1, 0xFF, 0xFF, 1], "malformed-client-hello",
             "a record of 65535 bytes"
         ),
-        ("another name", hello(name: "other.example"), "tls-alert", "does not serve the name that was asked for"),
+        ("another name", hello(name: "other.example"), "tls-alert", "does not serve the requested server name"),
         ("an address as its name", hello(name: "192.0.2.7"), "certificate-wrong-name", "not for 192.0.2.7"),
         ("no name", hello(name: nil), "certificate-wrong-name", "not for 127.0.0.1"),
     ]
@@ -172,7 +172,7 @@ import Testing
             #expect(faults.first?.message?.contains(way.words) == true, "\(way.name): \(faults.first?.message ?? "")")
         }
         let misled = records.filter { $0.session == UInt64(Self.ways.count + 2) && $0.kind == "error" }
-        #expect(misled.first?.message?.contains("the server sent something that is no TLS") == true)
+        #expect(misled.first?.message?.contains("the server sent data that is not TLS") == true)
         // Neither is the server's fault: it says in its own terms what it expects.
         let diagnoses = (1...2).map { offset in
             records.first { $0.session == UInt64(Self.ways.count + offset) && $0.code == "login-failed" }?.details
@@ -225,6 +225,6 @@ import Testing
         try await scene.stop()
         let faults = try scene.tap.records().filter { $0.kind == "error" }
         #expect(faults.map(\.code) == ["tls-not-tls"])
-        #expect(faults.first?.message?.hasPrefix("the client sent something that is no TLS") == true)
+        #expect(faults.first?.message?.hasPrefix("the client sent data that is not TLS") == true)
     }
 }

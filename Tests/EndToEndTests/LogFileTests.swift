@@ -60,8 +60,8 @@ struct LogFileTests {
         let told = process.lines(of: .standardError).filter { $0.contains("cannot write \(log): ") }
         #expect(told.count == 1)
         #expect(told.first?.hasPrefix("xmpptap: --log-to: cannot write ") == true)
-        #expect(told.first?.hasSuffix("; records wait or are dropped until there is space") == true)
-        #expect(process.text(of: .standardError).contains("xmpptap: warning: \(log) lacks "))
+        #expect(told.first?.hasSuffix("; records are buffered, then dropped, until there is space") == true)
+        #expect(process.text(of: .standardError).contains("xmpptap: warning: \(log) is incomplete: "))
     }
 
     @Test func `Where a full disk ends the program nothing is said of waiting for space`() async throws {
@@ -98,14 +98,14 @@ struct LogFileTests {
         #expect(later.received.contains("<resource-constraint"))
         #expect(
             process.lines(of: .standardError).contains(
-                "xmpptap: --log-required: sessions are closed and refused until the log can be written"
+                "xmpptap: --log-required: the log cannot be written; sessions are closed and refused"
             )
         )
 
         let room = try ToolProcess("/usr/bin/prlimit", ["--pid", "\(process.identifier)", "--fsize=unlimited"])
         #expect(try await room.ending() == .exited(0))
         _ = try await process.line(of: .standardError, within: .seconds(20)) {
-            $0 == "xmpptap: --log-required: the log can be written again, and sessions are served"
+            $0 == "xmpptap: --log-required: the log can be written again; sessions are accepted"
         }
         let again = try PlainSocket(port: port)
         try again.openStream()
@@ -148,14 +148,16 @@ struct LogFileTests {
         let question = String(repeating: "x", count: 60_000)
         for _ in 0..<80 { try client.write("<iq type='get' id='\(question)'><query xmlns='jabber:iq:register'/></iq>") }
         _ = try await process.line(of: .standardError, within: .seconds(20)) {
-            $0 == "xmpptap: warning: standard output takes no more, and every session waits until its reader goes on"
+            $0 == "xmpptap: warning: log output to standard output is blocked; relaying is paused until it is read"
         }
         var bytes = [UInt8](repeating: 0, count: 65536)
         var hasGoneOn = false
         while !hasGoneOn {
             while read(reader, &bytes, bytes.count) > 0 {}
             hasGoneOn = process.text(of: .standardError)
-                .contains(/xmpptap: standard output takes records again after [0-9.]+ s; the sessions go on\n/)
+                .contains(
+                    /xmpptap: log output to standard output is no longer blocked after [0-9.]+ s; relaying continues\n/
+                )
             try await Task.sleep(for: .milliseconds(1))
         }
         let ending = Task { try await process.terminate() }
@@ -195,7 +197,9 @@ struct LogFileTests {
         ])
         #expect(shown.ending == .exited(0))
         #expect(
-            shown.error.hasPrefix("xmpptap: warning: --no-redact: passwords and all other secrets stand in the logs")
+            shown.error.hasPrefix(
+                "xmpptap: warning: --no-redact: logs contain passwords and other secrets in clear text"
+            )
         )
         #expect(!folder.read("shown").contains("[redacted:"))
         #expect(folder.read("shown").split(separator: "\n").first?.contains("\"redaction\":\"none\"") == true)

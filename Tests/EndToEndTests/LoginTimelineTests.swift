@@ -73,7 +73,7 @@ struct LoginTimelineTests {
         #expect(story.split(separator: "\n").count { $0.contains(" error ") } == 2, "\(story)")
         #expect(told.contains("failed at sasl: "), "\(told)")
         #expect(told.contains("cause: client, not xmpptap"), "\(told)")
-        #expect(told.contains("  try: check name, domain and password"), "\(told)")
+        #expect(told.contains("  try: check user name, domain and password"), "\(told)")
     }
 
     @Test func `A server that is not there`() async throws {
@@ -86,7 +86,7 @@ struct LoginTimelineTests {
         let (lines, _) = try await explain(tap.capture, isReady: false)
         #expect(steps(lines).count == 1)
         #expect(steps(lines).first?.hasPrefix("connect failed, ") == true, "\(lines)")
-        #expect(lines.last?.contains("ended by xmpptap: remote-connection-failed (tap)") == true, "\(lines)")
+        #expect(lines.last?.contains("closed by xmpptap: remote-connection-failed (tap)") == true, "\(lines)")
     }
 
     @Test func `A log at info says that it does not tell the steps`() async throws {

@@ -64,9 +64,9 @@ struct OtherStreamsTests {
         for words in [
             "of a component", "SEND handshake component sent its handshake (hash of stream ID and secret); ",
             "RECV handshake success, server accepted the handshake; ",
-            "ready as echo.localhost: the component is accepted",
+            "ready as echo.localhost: component accepted",
             "RECV message chat juliet@localhost/balcony → fool@echo.localhost",
-            "error [1] RECV error ends the stream, handshake, failure; ",
+            "error [1] RECV error closes the stream, handshake, failure; ",
         ] { #expect(story.contains(words), "no \(words) in\n\(story)") }
         let told = try await explain(tap)
         #expect(told.contains(/handshake +[^ ].* ok\n/), "\(told)")
@@ -105,10 +105,10 @@ struct OtherStreamsTests {
 
         let story = Tap.read(tap.story)
         for words in [
-            "of a server", "gives a dialback key to prove its domain", "asks whether a dialback key is right",
-            "the dialback key is right", "dialback has succeeded: the domain is believed",
-            "ready as \(users[0].domain): dialback has succeeded",
-            "ready as \(users[1].domain): dialback has succeeded",
+            "of a server", "dialback key for its domain", "requests verification of a dialback key",
+            "the dialback key is valid", "dialback succeeded: the domain is verified",
+            "ready as \(users[0].domain): dialback succeeded",
+            "ready as \(users[1].domain): dialback succeeded",
             "SEND message \(users[0].jid)/r → \(users[1].jid)/r id=m1 body 3 B",
         ] { #expect(story.contains(words), "no \(words) in\n\(story)") }
         let told = try await explain(tap)

@@ -71,7 +71,11 @@ struct OutputTests {
             [folder.path(of: "short.xtap")]
         )
         #expect(capture.ending == .exited(3), "\(capture.errors)")
-        #expect(capture.errors.contains { $0.hasPrefix("xmpptap: warning: \(folder.path(of: "short.xtap")) lacks ") })
+        #expect(
+            capture.errors.contains {
+                $0.hasPrefix("xmpptap: warning: \(folder.path(of: "short.xtap")) is incomplete: ")
+            }
+        )
     }
 
     @Test func `Where standard output is closed, nothing that is printed gets into a file`() async throws {

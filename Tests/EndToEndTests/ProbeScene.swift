@@ -81,7 +81,7 @@ struct Probed {
     /// The output with what differs from run to run made the same.
     var plain: String {
         output.replacing(#/ +[0-9.]+ (µs|ms|s)  /#, with: "   TIME  ")
-            .replacing(/ready [0-9.]+ m?s after/, with: "ready TIME after")
+            .replacing(/ready after [0-9.]+ m?s/, with: "ready after TIME")
             .replacing(/([0-9A-F]{2}:){15}[0-9A-F]{2}/, with: "FINGERPRINT")
             .replacing(/127\.0\.0\.1:[0-9]+/, with: "127.0.0.1:PORT")
             // In no order of its own; and what a newer one may change.

@@ -106,8 +106,8 @@ struct ProxyProtocolTests {
         try await client.write(Self.header)
         let (count, _) = try await client.drain()
         #expect(count == 0)
-        try await tap.wait(for: "is turned away: it begins without a PROXY header", in: tap.story)
-        let line = Tap.read(tap.story).split(separator: "\n").first { $0.contains("turned away") } ?? ""
+        try await tap.wait(for: ": no PROXY header", in: tap.story)
+        let line = Tap.read(tap.story).split(separator: "\n").first { $0.contains("no PROXY header") } ?? ""
         #expect(line.contains(" warn "), "\(line)")
         try await tap.stop()
         try await server.stop()

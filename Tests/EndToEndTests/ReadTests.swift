@@ -49,12 +49,12 @@ struct ReadTests {
         let read = try await XMPPTapBinary.run(["read", torn])
         #expect(read.ending == .exited(0))
         #expect(read.output == "17:22:42.102 info [1] net: hello\n")
-        #expect(read.error.hasPrefix("xmpptap: line 3 of \(torn) is torn: "))
+        #expect(read.error.hasPrefix("xmpptap: line 3 of \(torn) is incomplete: "))
         let damaged = try capture([Self.header, "{\"sequence\":true}", Self.records[0]])
         let rest = try await XMPPTapBinary.run(["read", damaged])
         #expect(rest.ending == .exited(3))
         #expect(rest.output == "17:22:42.102 info [1] net: hello\n")
-        #expect(rest.error.hasPrefix("xmpptap: line 2 of \(damaged) is skipped: "))
+        #expect(rest.error.hasPrefix("xmpptap: line 2 of \(damaged) skipped: "))
         // JSON that is made of the rest does not call itself complete.
         let json = try await XMPPTapBinary.run(["read", damaged, "--json"])
         #expect(
@@ -172,7 +172,8 @@ struct ReadTests {
         let file = try capture(["\(Self.header.dropLast()),\"records_before\":1}", Self.records[1]])
         let read = try await XMPPTapBinary.run(["read", file, "--json"])
         #expect(read.ending == .exited(0))
-        let told = "xmpptap: 1 record is missing before \(file): in a part of the run that was not named, or is gone\n"
+        let told =
+            "xmpptap: 1 record is missing before \(file): in a file of the run that was not named, or that no longer exists\n"
         #expect(read.error == told)
         #expect(read.output.hasPrefix(Self.writtenHeader.replacing("true", with: "false") + "\n"))
         #expect(try await XMPPTapBinary.run(["explain", file]).error == told)
@@ -207,9 +208,12 @@ struct ReadTests {
     @Test func `A file that is none of ours is named, with exit 3`() async throws {
         let folder = try #require(folder)
         for (name, text, message) in [
-            ("other.txt", "hello\n", " is no JSON log or capture of xmpptap, and no log of a client "),
-            ("empty", "", " holds no records yet"),
-            ("tap.log", "17:22:42.102 info [1] net: hello\n", " is a text log of xmpptap, which cannot be read back; "),
+            ("other.txt", "hello\n", " is neither a JSON log or capture of xmpptap nor a client log "),
+            ("empty", "", " contains no records yet"),
+            (
+                "tap.log", "17:22:42.102 info [1] net: hello\n",
+                " is a text log of xmpptap, which read does not support; "
+            ),
             (
                 "newer.xtap", Self.header.replacing("\"xtap\":1", with: "\"xtap\":9") + "\n",
                 " was written by a newer xmpptap"

@@ -87,7 +87,7 @@ struct StoredKeysTests {
         let records = try scene.tap.records().filter { $0.session == 1 }
         records.checkNoByteIsMissing()
         let own = try #require(records.first { $0.code == "own-login" }?.message)
-        #expect(own.hasSuffix("SCRAM-SHA-1-PLUS, bound by tls-unique"), "\(own)")
+        #expect(own.hasSuffix("SCRAM-SHA-1-PLUS, channel binding tls-unique"), "\(own)")
         #expect(records.contains { $0.code == "session-ready" })
         for path in [scene.tap.json, scene.tap.text, scene.tap.capture, scene.tap.story] {
             #expect(!Tap.read(path).contains(Account.juliet.password))
@@ -105,7 +105,7 @@ struct StoredKeysTests {
         #expect(try await client.finish().contains { $0.event == "ready" })
         try await scene.stop()
         let own = try #require(try scene.tap.records().first { $0.code == "own-login" }?.message)
-        #expect(own.hasSuffix("SCRAM-SHA-1-PLUS, bound by tls-unique"), "\(own)")
+        #expect(own.hasSuffix("SCRAM-SHA-1-PLUS, channel binding tls-unique"), "\(own)")
     }
 
     @Test func `a wrong password is refused by the tap, with the keys alone`() async throws {
@@ -127,11 +127,14 @@ struct StoredKeysTests {
         try await scene.stop()
         let records = try scene.tap.records()
         let failed = try #require(records.first { $0.code == "own-login-failed" }?.message)
-        #expect(failed.contains("juliet@localhost: the server has hashed the password"), "\(failed)")
-        #expect(failed.contains("the stored keys are of 4096") && failed.contains("or give its password"), "\(failed)")
+        #expect(failed.contains("juliet@localhost: the server's iteration count is"), "\(failed)")
+        #expect(
+            failed.contains("that of the stored keys is 4096") && failed.contains("or use its password"),
+            "\(failed)"
+        )
         let diagnosis = try #require(records.first { $0.code == "login-failed" })
         #expect(diagnosis.details?.cause == "own-login-refused" && diagnosis.details?.side == "xmpptap")
-        #expect(diagnosis.message?.contains("the stored keys are of 4096") == true, "\(diagnosis.message ?? "")")
+        #expect(diagnosis.message?.contains("that of the stored keys is 4096") == true, "\(diagnosis.message ?? "")")
     }
 
     @Test func `a record that is none ends the program before it listens, with file and line`() async throws {
@@ -141,12 +144,16 @@ struct StoredKeysTests {
         let bad = try await XMPPTapBinary.run(["proxy", "--upstream", "127.0.0.1:1", "--accounts", file])
         #expect(bad.ending == .exited(3))
         #expect(
-            bad.error.contains("--accounts: \(file):2: \(keys):1: the two keys of SCRAM-SHA-1 have 20 bytes"),
+            bad.error.contains("--accounts: \(file):2: \(keys):1: both keys of SCRAM-SHA-1 must have 20 bytes"),
             "\(bad.error)"
         )
         #expect(!bad.error.contains("c2VjcmV0"))
         _ = try await ToolProcess("/bin/chmod", ["640", keys]).ending()
         let open = try await XMPPTapBinary.run(["proxy", "--upstream", "127.0.0.1:1", "--accounts", file])
-        #expect(open.ending == .exited(3) && open.error.contains("\(file):2: others can read \(keys)"), "\(open.error)")
+        #expect(
+            open.ending == .exited(3)
+                && open.error.contains("\(file):2: other users can read the password in \(keys)"),
+            "\(open.error)"
+        )
     }
 }

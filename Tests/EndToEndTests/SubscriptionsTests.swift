@@ -69,7 +69,7 @@ struct SubscriptionsTests {
 
         let story = try await explain(tap, "juliet@localhost")
         #expect(story.first == "romeo@localhost and juliet@localhost")
-        #expect(story.count { $0.contains("none → pending out (this account asks to see their presence)") } == 1)
+        #expect(story.count { $0.contains("none → pending out (this account requests their presence)") } == 1)
         #expect(story.last == "  at the end romeo@localhost: removed; juliet@localhost: none")
         #expect(try await explain(tap, "nurse@localhost").isEmpty)
     }
@@ -122,7 +122,9 @@ struct SubscriptionsTests {
 
         let story = try await explain(tap)
         #expect(
-            story.contains { $0.contains("] juliet@localhost: ") && $0.contains("(this account lets them see its") }
+            story.contains {
+                $0.contains("] juliet@localhost: ") && $0.contains("(this account allows them to see its")
+            }
         )
         #expect(story.last?.hasPrefix("  at the end romeo@localhost: both, each sees the other's presence") == true)
     }

@@ -56,7 +56,7 @@ struct WhyAlertsTests {
         ),
         (
             80, "tls-alert-client", "client", "RFC 8446 §6",
-            ["the client ", "(alert internal_error)", "look in the client's log"]
+            ["the client ", "(alert internal_error)", "check the client's log"]
         ),
     ]) func `a client that ends TLS by an alert`(
         alert: UInt8,
@@ -75,7 +75,7 @@ struct WhyAlertsTests {
     @Test(arguments: [
         (
             UInt8(80), "tls-alert-server", "server", "RFC 8446 §6",
-            ["the server ", "(alert internal_error)", "look in the server's log"]
+            ["the server ", "(alert internal_error)", "check the server's log"]
         ),
         (112, "tls-alert-server", "server", "RFC 8446 §6", ["(alert unrecognized_name)"]),
         (40, "tls-incompatible", "server", "RFC 8446 §4.1", ["(alert handshake_failure)", "--tls-min"]),
@@ -172,7 +172,7 @@ struct WhyAlertsTests {
                 cause: "alpn-mismatch",
                 side: "client",
                 rule: "RFC 7301 §3.2",
-                words: ["offers no protocol by ALPN that is spoken here", "let the client offer xmpp-client"]
+                words: ["offers no supported ALPN protocol", "configure the client to offer xmpp-client"]
             ),
             "ALPN of the client",
             sourceLocation: #_sourceLocation

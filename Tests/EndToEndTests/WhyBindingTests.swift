@@ -58,7 +58,7 @@ struct WhyBindingTests {
             tap: ["--channel-binding", "strip"]
         )
         #expect(parameters.error?.contains("h is not of what was offered") == true, "\(parameters)")
-        try await check(tap, "mechanisms-altered", "XEP-0474", "leave the mechanisms as the server offers them")
+        try await check(tap, "mechanisms-altered", "XEP-0474", "relay the server's mechanisms unchanged")
     }
 
     @Test func `the version that is signed is not the client's: the legs differ`() async throws {
@@ -67,7 +67,7 @@ struct WhyBindingTests {
             client: ["--flag", "n", "--early", "--version", "1.2"]
         )
         #expect(parameters.error?.contains("t is not the version") == true, "\(parameters)")
-        try await check(tap, "tls-version-altered", "XEP-0515", "use the same version of TLS")
+        try await check(tap, "tls-version-altered", "XEP-0515", "use the same TLS version")
     }
 
     @Test(.enabled(if: TestProgram.areInstalled(.prosody), "Prosody is missing"))

@@ -21,7 +21,7 @@ import Testing
                 cause: "starttls-injection",
                 side: "client",
                 rule: "RFC 6120 §5.3.3",
-                words: ["behind <starttls/>", "somebody may have injected it"]
+                words: ["after <starttls/>", "check for an attacker between the two"]
             )
         ),
         (
@@ -30,7 +30,7 @@ import Testing
                 cause: "starttls-injection",
                 side: "server",
                 rule: "RFC 6120 §5.3.3",
-                words: ["behind <proceed/>: injected"]
+                words: ["after <proceed/>: injected"]
             )
         ),
         (
@@ -39,7 +39,7 @@ import Testing
                 cause: "tls-failed",
                 side: "server",
                 rule: "RFC 8446",
-                words: ["the server sent something that is no TLS", "check that this is the right port"]
+                words: ["the server sent data that is not TLS", "check the port, and the logs of both sides"]
             )
         ),
     ]

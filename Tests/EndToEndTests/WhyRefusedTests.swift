@@ -34,14 +34,14 @@ import Testing
             "client",
             "sasl mechanism-too-weak client",
             "RFC 6120 §6.5.4, §6.5.9",
-            "the server finds PLAIN too weak"
+            "the server requires a stronger mechanism than PLAIN"
         ),
         Case(
             refused("encryption-required"),
             "client",
             "sasl mechanism-too-weak client",
             "RFC 6120 §6.5.4, §6.5.9",
-            "the server does not take PLAIN without TLS"
+            "the server does not accept PLAIN without TLS"
         ),
         Case(
             refused("credentials-expired"),
@@ -55,28 +55,28 @@ import Testing
             "client",
             "sasl temporary-auth-failure server",
             "RFC 6120 §6.5.11",
-            "the server cannot check the credentials at the moment"
+            "the server cannot check credentials at the moment"
         ),
         Case(
             refused("invalid-authzid", by: WhyScripted.auth("PLAIN", "nurse@localhost\0juliet\0R0m30myr0m30")),
             "client",
             "sasl invalid-authzid client",
             "RFC 6120 §6.5.6",
-            "the client may not act for the name it gives"
+            "the account may not act as the client's authorization identity"
         ),
         Case(
             refusedBinding("not-allowed"),
             "client",
             "bind bind-refused server",
             "RFC 6120 §7.6.2, §7.7.2",
-            "the server refuses the resource (not-allowed)"
+            "the server refused the resource (not-allowed)"
         ),
         Case(
             authenticated + [WhyScripted.error("conflict", text: "Replaced by new connection")],
             "server",
             "bind conflict client",
             "RFC 6120 §4.9.3.3",
-            "another login has taken the resource"
+            "another login uses the same resource"
         ),
     ]
 
@@ -90,7 +90,7 @@ import Testing
             "server",
             "starttls tls-declined server",
             "RFC 6120 §5.4.2.2",
-            "the server declines the TLS that it offers"
+            "the server answered <failure/> to <starttls/>, although it offers TLS"
         ),
         Case(
             [
@@ -101,7 +101,7 @@ import Testing
             "server",
             "handshake handshake-refused client",
             "XEP-0114 §3",
-            "the server does not believe the component's secret",
+            "the server rejected the component's secret",
             opening: "<stream:stream xmlns='jabber:component:accept' xmlns:stream='http://etherx.jabber.org/streams' "
                 + "to='echo.localhost'>"
         ),
@@ -115,7 +115,7 @@ import Testing
             "client",
             "dialback dialback-failed client",
             "XEP-0220 §2",
-            "check that the domain's own server",
+            "check that the domain's server",
             opening: "<stream:stream xmlns='jabber:server' xmlns:db='jabber:server:dialback' from='capulet.example' "
                 + "to='localhost' xmlns:stream='http://etherx.jabber.org/streams'>"
         ),
@@ -124,7 +124,7 @@ import Testing
             "server",
             "stream-open not-xmpp client",
             "RFC 6120 §4.2",
-            "what the client sends is no XMPP",
+            "the client does not send XMPP",
             opening: "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
         ),
     ]

@@ -33,14 +33,14 @@ import Testing
             "server",
             "features resource-constraint server",
             "RFC 6120 §4.9.3.17",
-            "the server has no room for the session"
+            "the server is out of resources"
         ),
         Case(
             [answer + error("policy-violation", text: "no more than 3 logins a minute")],
             "server",
             "features policy-violation client",
             "RFC 6120 §4.9.3.14",
-            "the server forbids it: no more than 3 logins a minute"
+            "policy violation: no more than 3 logins a minute"
         ),
         Case(
             [answer + error("system-shutdown")],
@@ -77,7 +77,7 @@ import Testing
             "RFC 6120 §4.7.5",
             "the server's stream header has no version"
         ),
-        Case([answer], "server", "features server-gone server", "RFC 6120 §4.4", "did not say why"),
+        Case([answer], "server", "features server-gone server", "RFC 6120 §4.4", "without a stream error"),
     ]
 
     private static let logins: [Case] = [
@@ -110,7 +110,7 @@ import Testing
             "client",
             "sasl unknown-user client",
             "RFC 6120 §6.5.10",
-            "the server does not know the name"
+            "the server does not know the user name"
         ),
         Case(
             [
@@ -119,7 +119,7 @@ import Testing
             "client",
             "sasl client-gave-up client",
             "RFC 6120 §4.4",
-            "left after the server's challenge"
+            "disconnected after the server's challenge"
         ),
         Case(
             [answer + features("PLAIN"), auth("PLAIN", "\0juliet\0R0m30myr0m30"), failure("account-disabled")],
@@ -137,7 +137,7 @@ import Testing
             "server",
             "bind missing-bind client",
             "RFC 6120 §7.1",
-            "has bound no resource"
+            "before it bound a resource"
         ),
         Case(
             [
@@ -150,7 +150,7 @@ import Testing
             "client",
             "bind resource-constraint server",
             "RFC 6120 §7.6.2.1",
-            "no further session"
+            "the server's limit of sessions"
         ),
     ]
 

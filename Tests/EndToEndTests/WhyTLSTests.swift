@@ -43,7 +43,7 @@ struct WhyTLSTests {
                 cause: "clock-skew",
                 side: "network",
                 rule: rule,
-                words: ["it is valid from 2049-01-01", "set the clocks of both machines"]
+                words: ["it is not valid before 2049-01-01", "set the clocks of both machines"]
             )
         case .name:
             pair = try await leaf(["DNS:xmpp7.example"])
@@ -51,7 +51,7 @@ struct WhyTLSTests {
                 cause: "certificate-wrong-name",
                 side: "server",
                 rule: "RFC 6120 §13.7.2",
-                words: ["it is for xmpp7.example, not for localhost", "not for the name of the machine"]
+                words: ["it is for xmpp7.example, not for localhost", "not for the server's host name"]
             )
         case .issuer:
             pair = try await leaf(["DNS:localhost"])
@@ -72,7 +72,7 @@ struct WhyTLSTests {
                 cause: "certificate-unknown-issuer",
                 side: "server",
                 rule: "RFC 6120 §13.7.2",
-                words: ["it signed itself", "--upstream-ca FILE"]
+                words: ["it is self-signed", "--upstream-ca FILE"]
             )
         case .purpose:
             pair = try await leaf(["DNS:localhost"], ["extendedKeyUsage=clientAuth"])
@@ -80,7 +80,7 @@ struct WhyTLSTests {
                 cause: "certificate-refused",
                 side: "server",
                 rule: "RFC 6120 §13.7.2",
-                words: ["it was not made for a server", "--upstream-insecure"]
+                words: ["it is not a server certificate", "--upstream-insecure"]
             )
         }
         try await WhyTLSScene.fail(

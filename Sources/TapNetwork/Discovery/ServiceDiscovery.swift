@@ -184,7 +184,7 @@ final class ServiceDiscovery {
             )
         )
         if all.isEmpty {
-            troubles.append("\(place): the name is not known")
+            troubles.append("\(place): no such name")
             faults.append(.nameNotFound)
         }
         for (address, why) in found.refused { refuse(address, why) }

@@ -88,7 +88,7 @@ import Testing
                     group: MultiThreadedEventLoopGroup.singleton
                 )
             }
-            #expect(error?.description == "login: the server says not-authorized: wrong user name or password")
+            #expect(error?.description == "login: the server answered not-authorized: wrong user name or password")
         }
     }
 
