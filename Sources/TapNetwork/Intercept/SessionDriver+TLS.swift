@@ -96,6 +96,7 @@ extension SessionDriver {
                 )
             )
         )
+        perform()
     }
 
     // MARK: What the negotiation wants
@@ -171,7 +172,6 @@ extension SessionDriver {
     /// Has a certificate found for the client, like the server's where that has shown one.
     private func findIdentity(for name: String, isNamed: Bool) {
         guard let interception else { return }
-        perform()
         let real = server.tls?.engine.parameters()?.certificate
         interception.certificate(for: name, isNamed: isNamed, like: real, at: now.time, on: loop.eventLoop)
             .assumeIsolated().whenComplete { [weak self] result in

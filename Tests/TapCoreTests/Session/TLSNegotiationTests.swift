@@ -287,6 +287,9 @@ private struct Play: Sendable {
             #expect(read == expected[step], "\(step)")
             #expect(negotiation.readsHello == (way == .direct && step == .beginning), "\(step)")
         }
+        var inClear = try Negotiation(way, .auto, .off)
+        _ = inClear.handle(way == .direct ? .received(Self.modern) : Self.consented)
+        #expect(!inClear.reads(.client) && !inClear.reads(.server))
     }
 
     @Test(arguments: Way.allCases) private func `what is known of the client is told at each step`(way: Way) throws {

@@ -131,13 +131,14 @@ public struct TLSNegotiation<Identity: Sendable>: Sendable {
     /// Whether bytes from the client belong to its ClientHello. Others wait until the negotiation is over.
     public var readsHello: Bool { if case .readingHello = state { true } else { false } }
 
-    /// Whether the leg may be read: the client only while it is its turn.
+    /// Whether the leg may be read: the client only while it is its turn, the server once its TLS has begun.
     public func reads(_ leg: Leg) -> Bool {
         switch state {
         case .readingHello: leg == .client
         case .serverHandshake: leg == .server
+        case .findingIdentity: leg == .server && hasServerTLS
         case .clientHandshake: true
-        case .awaitingConsent, .findingIdentity, .over: false
+        case .awaitingConsent, .over: false
         }
     }
 
