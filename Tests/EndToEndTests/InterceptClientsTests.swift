@@ -189,7 +189,7 @@ import Testing
             #expect(details.cause == "channel-binding-mismatch" && details.step == "sasl", "\(details)")
             #expect(details.side == "xmpptap" && details.proxyIsCause == true, "\(details)")
             #expect(details.rule == "RFC 5802 §6, RFC 5056 §2")
-            #expect(diagnosis.message?.contains("give the proxy the account's password (--accounts)") == true)
+            #expect(diagnosis.message?.contains("give xmpptap the account's password (--accounts)") == true)
             #expect(records.filter { $0.code == "session-ready" }.compactMap(\.session) == [2, 3])
         }
         try await scene.stop()
