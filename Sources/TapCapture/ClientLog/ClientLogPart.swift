@@ -5,7 +5,8 @@ internal import TapRecord
 struct ClientLogPart {
     /// What stands for the header that such a file does not have.
     let header: RecordHeader
-    private var source = ClientLogSource()
+    private var source: ClientLogSource
+    private var runner: SourceRunner
     private var records: ArraySlice<RecordLine> = []
     private var hasEnded = false
 
@@ -13,6 +14,9 @@ struct ClientLogPart {
     ///
     /// - Throws: ``ReaderFault`` if none of the first ``ClientLogSource/patience`` lines does, or reading fails.
     init(first: Range<Int>, _ lines: inout LineReader, _ path: String) throws(ReaderFault) {
+        let run = Run()
+        source = ClientLogSource(run.secrets)
+        runner = SourceRunner(run: run, options: ClientLogSource.options)
         var line = Self.copy(first, lines)
         var count = 0
         while true {
@@ -49,7 +53,7 @@ struct ClientLogPart {
     mutating func next(_ lines: inout LineReader, _ path: String) throws(ReaderFault) -> RecordLine? {
         while true {
             if let record = records.popFirst() { return record }
-            records = source.takeRecords()[...]
+            runner.take(&source) { records.append($0) }
             guard records.isEmpty else { continue }
             guard !hasEnded else { return nil }
             switch lines.next() {

@@ -8,20 +8,21 @@ internal import XMPPCore
 /// are made the same way. What the client did not log is not made up, but for stream headers: a stream cannot be read
 /// without one, so where it is missing one is inferred, and its record says so. Lines that continue an item are joined
 /// to it; any other line is a note, hidden where it may hold a secret.
-struct ClientLogSource {
+struct ClientLogSource: Source {
     /// Lines that are looked at before a file is taken for something else.
     static let patience = 5000
 
-    private let run = Run()
-    private let tools: SessionTools
+    private let redactor: Redactor
     private var clock = ClientLogClock()
     private var streams: ClientLogStreams?
+    /// Sessions so far.
+    private var count: UInt64 = 0
     /// How the log's own lines begin.
     private var shape: [UInt8]?
     private var hasLevels = false
     /// The item whose lines are being joined.
     private var pending: Pending?
-    private var found: [RecordLine] = []
+    private var found: ArraySlice<SourceInput> = []
     private var now = Run.Instant(time: Timestamp(nanoseconds: 0), monotonic: 0)
 
     private struct Pending {
@@ -30,8 +31,6 @@ struct ClientLogSource {
         var bytes: [UInt8]
     }
 
-    init() { tools = SessionTools(run: run, redaction: Self.options.redaction) }
-
     static var options: SessionOptions {
         var options = SessionOptions(level: .verbose)
         options.isInsideTLS = true
@@ -39,14 +38,13 @@ struct ClientLogSource {
         return options
     }
 
+    /// A source whose secrets are numbered with others of its run.
+    init(_ secrets: SecretRegistry) { redactor = Redactor(policy: Self.options.redaction, registry: secrets) }
+
     /// When the first line was written that names a time.
     var began: Timestamp { clock.began }
 
-    /// The records that the lines so far have brought, each given out once.
-    mutating func takeRecords() -> [RecordLine] {
-        defer { found = [] }
-        return found
-    }
+    mutating func next() -> SourceInput? { found.popFirst() }
 
     /// Takes a line, without its newline.
     mutating func take(_ bytes: [UInt8]) {
@@ -91,18 +89,22 @@ struct ClientLogSource {
     private mutating func note(_ bytes: [UInt8]) {
         guard !bytes.isEmpty else { return }
         var record = Record(
-            sequence: run.nextSequence(),
+            sequence: 0,
             time: now.time,
             monotonic: now.monotonic,
             kind: .note,
             level: .verbose,
             part: .session
         )
-        record.session = streams?.number ?? 0
+        record.session = streams == nil ? 0 : count
         record.code = "foreign-line"
-        record.message = tools.redactor.disclose(line: bytes.span)
+        record.message = redactor.disclose(line: bytes.span)
         let nothing: [UInt8] = []
-        found.append(RecordLine(record, content: nothing.span))
+        tell(.recorded(RecordLine(record, content: nothing.span)), at: now)
+    }
+
+    private mutating func tell(_ input: SessionInput, at now: Run.Instant) {
+        found.append(SourceInput(session: streams == nil ? 0 : count, at: now, input))
     }
 
     // MARK: Items
@@ -113,12 +115,18 @@ struct ClientLogSource {
         let text = item.bytes.drop { $0 == 0x20 || $0 == 0x0A || $0 == 0x09 }
         guard text.first == 0x3C else { return note(item.bytes) }
         if let current = streams, current.isOver(before: text, item.direction) { endSession() }
-        if streams == nil { streams = ClientLogStreams(run: run, tools: tools, at: item.at) }
-        streams?.take(item.direction, item.bytes, at: item.at) { found.append($0) }
+        if streams == nil {
+            count += 1
+            streams = ClientLogStreams()
+            tell(.began(Record.Beginning.ownLog), at: item.at)
+            tell(.took(.connect, .skipped("not told in a client's log")), at: item.at)
+        }
+        for input in streams?.take(item.direction, item.bytes) ?? [] { tell(input, at: item.at) }
     }
 
     private mutating func endSession() {
-        streams?.end(at: now) { found.append($0) }
+        guard streams != nil else { return }
+        tell(.unrecorded, at: now)
         streams = nil
     }
 }

@@ -3,10 +3,7 @@ internal import TapRecord
 internal import XMPPCore
 
 /// One session of a client's log: its items in the order of the log, and the stream headers that it lacks.
-///
-/// A class, since a ``Session`` is not to be copied.
-final class ClientLogStreams {
-    private var session: Session
+struct ClientLogStreams {
     /// Whether a stream is open in a direction: a header was there or was inferred.
     private var isOpen: (send: Bool, recv: Bool) = (false, false)
     /// A `<success/>` or `<proceed/>` has passed: the client's next header belongs to this session.
@@ -14,24 +11,8 @@ final class ClientLogStreams {
     private var isClosed = false
     /// A declaration that waits for its header.
     private var declaration: (send: [UInt8], recv: [UInt8]) = ([], [])
-    /// The domain of the account, as the last header named it.
+    /// The domain of the account, as the client's last header named it.
     private var domain: String?
-
-    var number: UInt64 { session.number }
-
-    init(run: Run, tools: SessionTools, at now: Run.Instant) {
-        session = Session(
-            run: run,
-            options: ClientLogSource.options,
-            tools: tools,
-            remote: nil,
-            upstream: "",
-            beginning: Record.Beginning.ownLog,
-            at: now
-        )
-        session.took(.connect, .skipped("not in a client log"), at: now)
-        session.serverConnected("the server", at: now)
-    }
 
     /// Whether an item belongs to a session that comes after this one: this one's streams are closed, or the client
     /// opens one unexpectedly.
@@ -42,54 +23,33 @@ final class ClientLogStreams {
         return !isRestartDue && declaration.send.isEmpty
     }
 
-    /// Takes what one line, or several that belong together, showed.
-    func take(_ direction: Direction, _ bytes: [UInt8], at now: Run.Instant, _ tell: (RecordLine) -> Void) {
+    /// Takes what one line, or several that belong together, showed; gives the bytes that the session gets of it.
+    mutating func take(_ direction: Direction, _ bytes: [UInt8]) -> [SessionInput] {
         let text = bytes.drop { $0 == 0x20 || $0 == 0x0A || $0 == 0x09 }
+        defer { noteRestart(text, direction) }
         if Self.isDeclaration(text), !Self.holdsHeader(text) {
             // Told apart from its header by some: both begin one stream.
             setDeclaration(direction, bytes)
-            return
+            return []
         }
         if Self.isHeader(text) || Self.isDeclaration(text) {
             open(direction)
             let whole = takeDeclaration(direction) + bytes
             let completed = Self.completed(whole)
-            feed(
-                direction,
-                completed ?? whole,
-                at: now,
-                inferred: completed == nil ? nil : "its namespaces are",
-                tell
-            )
-        } else {
-            if !isOpen(direction) {
-                feed(
-                    direction,
-                    takeDeclaration(direction) + header(direction),
-                    at: now,
-                    inferred: "the header is",
-                    tell
-                )
-                open(direction)
-            }
-            feed(direction, bytes, at: now, tell)
+            if direction == .send { noteDomain(completed ?? whole) }
+            return [.received(direction, completed ?? whole, inferred: completed == nil ? nil : "its namespaces are")]
         }
-        noteRestart(text, direction)
-    }
-
-    /// The log tells no more of it.
-    func end(at now: Run.Instant, _ tell: (RecordLine) -> Void) {
-        session.recordingEnded(at: now)
-        drain(nil, tell)
-        session.closed(at: now)
-        drain(nil, tell)
+        guard !isOpen(direction) else { return [.received(direction, bytes)] }
+        let inferred = takeDeclaration(direction) + header(direction)
+        open(direction)
+        return [.received(direction, inferred, inferred: "the header is"), .received(direction, bytes)]
     }
 
     // MARK: Streams
 
     private func isOpen(_ direction: Direction) -> Bool { direction == .send ? isOpen.send : isOpen.recv }
 
-    private func open(_ direction: Direction) {
+    private mutating func open(_ direction: Direction) {
         switch direction {
         case .send:
             // The server answers with its own stream.
@@ -101,7 +61,7 @@ final class ClientLogStreams {
     }
 
     /// After `<proceed/>` and after `<success/>` the streams restart (RFC 6120 §4.3.3).
-    private func noteRestart(_ text: ArraySlice<UInt8>, _ direction: Direction) {
+    private mutating func noteRestart(_ text: ArraySlice<UInt8>, _ direction: Direction) {
         if Self.isEnd(text) { isClosed = true }
         guard direction == .recv else { return }
         let tag = text.prefix { $0 != 0x3E }
@@ -114,9 +74,14 @@ final class ClientLogStreams {
         isOpen = (false, false)
     }
 
+    private mutating func noteDomain(_ header: [UInt8]) {
+        var reader = OpeningReader()
+        if case .header(let to?) = reader.append(header.span) { domain = to }
+    }
+
     /// A header that the log does not have.
     private func header(_ direction: Direction) -> [UInt8] {
-        let address = (session.info.domain ?? domain).map {
+        let address = domain.map {
             " \(direction == .send ? "to" : "from")=\"\(Self.escape($0))\""
         }
         return Array(
@@ -144,7 +109,7 @@ final class ClientLogStreams {
         text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing("\"", with: "&quot;")
     }
 
-    private func setDeclaration(_ direction: Direction, _ bytes: [UInt8]) {
+    private mutating func setDeclaration(_ direction: Direction, _ bytes: [UInt8]) {
         switch direction {
         case .send:
             declaration.send = bytes
@@ -152,7 +117,7 @@ final class ClientLogStreams {
         }
     }
 
-    private func takeDeclaration(_ direction: Direction) -> [UInt8] {
+    private mutating func takeDeclaration(_ direction: Direction) -> [UInt8] {
         defer { setDeclaration(direction, []) }
         return direction == .send ? declaration.send : declaration.recv
     }
@@ -166,30 +131,5 @@ final class ClientLogStreams {
         let word = word.withUTF8Buffer { Array($0) }
         guard text.count >= word.count else { return false }
         return (text.startIndex...(text.endIndex - word.count)).contains { text[$0...].starts(with: word) }
-    }
-
-    // MARK: The session
-
-    private func feed(
-        _ direction: Direction,
-        _ bytes: [UInt8],
-        at now: Run.Instant,
-        inferred: String? = nil,
-        _ tell: (RecordLine) -> Void
-    ) {
-        _ = session.receive(direction, bytes.span, at: now)
-        drain(inferred, tell)
-    }
-
-    private func drain(_ inferred: String?, _ tell: (RecordLine) -> Void) {
-        while let command = session.next() {
-            guard case .record(var record) = command else { continue }
-            if let inferred, record.kind == .streamOpen {
-                record.origin = .tap
-                record.code = "inferred"
-                record.message = "inferred: \(inferred) not in the log"
-            }
-            session.withContent { tell(RecordLine(record, content: $0)) }
-        }
     }
 }

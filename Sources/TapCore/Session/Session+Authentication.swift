@@ -42,10 +42,16 @@ extension Session {
 
     /// What an element means for authentication, noted in the facts of the session.
     mutating func decodeStep(_ element: Element, _ direction: Direction) -> AuthenticationStep? {
+        if let user = recording?.sasl?["user"] { sasl.recall(user: user.text) }
         guard var step = sasl.decode(element, direction) else { return nil }
         step.details = tools.redactor.disclose(step.details, at: info.domain)
         info.mechanism = sasl.mechanism
         if let user = sasl.user { info.user = user }
+        // Of a message that is hidden the recording tells what was read of it when it passed.
+        if step.details["redacted"] != nil, let told = recording?.sasl {
+            step.details = told
+            if let user = told["user"] { info.user = user.text }
+        }
         return step
     }
 

@@ -117,7 +117,7 @@ extension Session {
     /// Holds a direction whose items are stored: those that follow wait, and so does the leg once enough waits. Nothing
     /// happens to one whose bytes pass as they come: they would pile up here, already passed.
     public mutating func hold(_ direction: Direction) {
-        directions[direction].hold()
+        if recording == nil { directions[direction].hold() }
     }
 
     /// Whether no login is waited for any more: the session is open, serves for checking keys of dialback, or cannot be

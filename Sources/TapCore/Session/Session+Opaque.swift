@@ -91,6 +91,9 @@ extension Session {
         emit(consume record)
     }
 
+    /// The code of a record of TLS that has begun and is passed through.
+    static let tlsBeganCode = "tls-began"
+
     /// From here on both directions are TLS, which is passed through.
     mutating func beginTLS(directly: Bool) {
         phase = .opaque
@@ -99,7 +102,7 @@ extension Session {
         login?.records = (send: TLSRecordReader(), recv: TLSRecordReader())
         let at = directions.send.decoder.position
         var record = makeRecord(.tls, .info, part: .tls)
-        record.code = "tls-began"
+        record.code = Self.tlsBeganCode
         record.message =
             directly
             ? "direct TLS, passed through without decryption"

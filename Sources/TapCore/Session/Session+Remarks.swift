@@ -129,10 +129,12 @@ extension Session {
         noteDiagnosis()
         watchReconnects()
         if case .clean? = info.ending { endResumption(isOver: true) } else { endResumption(isOver: false) }
-        guard info.endingLevel <= options.level else { return }
-        var record = makeRecord(.session, info.endingLevel, part: .session)
+        let level = recording?.ending?.level ?? info.endingLevel
+        guard level <= options.level else { return }
+        var record = makeRecord(.session, level, part: .session)
         record.code = Record.Code.sessionEnded
-        record.message = info.endingWords
+        record.leg = info.endingLeg
+        record.message = recording?.ending?.message ?? info.endingWords
         record.condition = info.endingCondition
         record.roundTrip = now.monotonic - info.began.monotonic
         var summary = info.summary

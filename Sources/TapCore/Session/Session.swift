@@ -53,6 +53,8 @@ public struct Session: ~Copyable {
     var client: ReconnectWatch.Key?
     /// What the session can be resumed by.
     var resumption: ResumptionTable.Key?
+    /// Where it is read from a recording (``SessionOptions/isRecorded``): what that tells.
+    var recording: Recording?
 
     private var queue = CommandQueue()
     /// Where the texts of the current event's records stand.
@@ -66,7 +68,8 @@ public struct Session: ~Copyable {
     }
 
     /// A session that a client at `remote` has just begun, by way of a proxy at `relay` if that has told so; `tools`
-    /// belong to the event loop it runs on. `beginning` is what its first record says, where it is not relayed.
+    /// belong to the event loop it runs on. `beginning` is what its first record says, where it is not relayed. `number` is
+    /// that of a session that was numbered before; nil is the run's next.
     public init(
         run: Run,
         options: SessionOptions,
@@ -75,6 +78,7 @@ public struct Session: ~Copyable {
         relay: String? = nil,
         upstream: String,
         beginning: String? = nil,
+        number: UInt64? = nil,
         at now: Run.Instant
     ) {
         self.run = run
@@ -84,7 +88,9 @@ public struct Session: ~Copyable {
         self.now = now
         sasl = SASLDecoder(policy: options.redaction)
         asymmetric = AsymmetricTLS(options)
-        number = run.nextSession()
+        self.number = number ?? run.nextSession()
+        recording = options.isRecorded ? Recording() : nil
+        isConnected = options.isRecorded || options.isClientLog
         info = SessionInfo(began: now)
         liveness = Liveness(at: now.monotonic)
         timeline = LoginTimeline(at: now.monotonic)

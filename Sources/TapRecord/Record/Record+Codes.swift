@@ -12,6 +12,10 @@ extension Record {
         public static let tlsOpened = "tls-opened"
         /// The session ended before it was ready; the details say why.
         public static let loginFailed = "login-failed"
+        /// What channel binding means for the login under way.
+        public static let channelBinding = "channel-binding"
+        /// A client reconnects again and again.
+        public static let reconnectLoop = "reconnect-loop"
     }
 
     /// Names in ``details`` that are read back.

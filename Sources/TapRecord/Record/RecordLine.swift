@@ -17,6 +17,21 @@ public struct RecordLine: Sendable {
         self.content.append(content)
     }
 
+    /// The same under the number that it has among records that were made anew, which number others in their own way.
+    func numbered(_ sequence: UInt64) -> RecordLine {
+        var line = self
+        line.record.sequence = sequence
+        line.record.answers = nil
+        return line
+    }
+
+    /// Another record in its place, beside the fields that this program does not know.
+    func replaced(_ record: Record, content: Span<UInt8>) -> RecordLine {
+        var line = RecordLine(record, content: content)
+        line.unknown = unknown
+        return line
+    }
+
     /// Reads a line, with or without its newline.
     ///
     /// What must be there are `sequence`, `time`, `monotonic`, `level` and `kind`. A field that is known but holds

@@ -54,6 +54,9 @@ public struct SASLDecoder: Sendable {
         messages = SASLMessageDecoder(.other, policy: policy)
     }
 
+    /// The name was read from a message that is hidden now.
+    mutating func recall(user: String) { self.user = user }
+
     /// What an element of the stream means for authentication; nil where it is not part of one.
     public mutating func decode(_ element: Element, _ direction: Direction) -> AuthenticationStep? {
         switch element.namespace {

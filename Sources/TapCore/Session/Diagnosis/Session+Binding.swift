@@ -35,7 +35,7 @@ extension Session {
         guard let attempt, attempt.bindingFlag != nil || !attempt.isSCRAM,
             let (level, words) = forecast.warning(seen: login.bindingSeen)
         else { return }
-        note(.note, level, code: "channel-binding", words, part: .sasl)
+        note(.note, level, code: Record.Code.channelBinding, words, part: .sasl)
     }
 
     /// The server accepted or refused the login; the result is remembered for the next one.

@@ -55,6 +55,8 @@ extension Session {
     private func judged() -> LoginDiagnosis? {
         guard info.opened == nil, !isVerifying, info.ending != .stopped, let login else { return nil }
         if let blamed = login.blamed { return blamed }
+        // Who has not seen all of it cannot judge it.
+        if let recording, recording.isPartial { return nil }
         let judge = LoginDiagnoser(
             info: info,
             steps: timeline.steps,

@@ -91,7 +91,7 @@ extension Session {
         note(
             .note,
             .warn,
-            code: "reconnect-loop",
+            code: Record.Code.reconnectLoop,
             "reconnect loop: \(loop.count) sessions of this client dropped within \(ReconnectWatch.soon / 1_000_000_000) s of "
                 + "login, in \(span); the last one: \(info.endingWords)\(advice)"
         )

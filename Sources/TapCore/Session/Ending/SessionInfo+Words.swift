@@ -25,6 +25,14 @@ extension SessionInfo {
         }
     }
 
+    /// The leg whose connection ended it; nil where it was no connection, or nobody knows which.
+    var endingLeg: Leg? {
+        switch ending {
+        case .unclean(let leg, _), .undecoded(let leg, _), .tls(let leg, _): leg
+        case .clean, .error, .tap, .stopped, .unrecorded, nil: nil
+        }
+    }
+
     var endingWords: String { reason.map { "\(plainEndingWords); \($0)" } ?? plainEndingWords }
 
     /// Why it ended, as a code.

@@ -17,8 +17,8 @@ extension Session {
             if !directions.recv.hasPassedEnd, directions.send.end == nil { hold(.send) }
         case .recv where isNamed("proceed", event, direction):
             finish(.startTLS, .ok)
-            // What is held goes on when TLS is up on the server's leg.
-            if directions.recv.buffered != nil { return }
+            // What is held goes on when TLS is up on the server's leg; a recording has what followed.
+            if directions.recv.buffered != nil || recording != nil { return }
             if options.isInsideTLS { return passTLS() }
             noteEarlyBytes()
             beginTLS(directly: false)

@@ -1,0 +1,105 @@
+public import TapCore
+public import TapRecord
+internal import XMPPCore
+
+/// The records of a complete capture, as what happened to its sessions.
+///
+/// The records of one run, in the order in which they were written; ``Reanalysis`` reads whole files by it. What becomes of
+/// each record is told at `RecordedSession`. A session whose end was not recorded is left open, as it was.
+public struct CaptureSource: Source {
+    private var waiting: ArraySlice<SourceInput> = []
+    /// Sessions that have begun and not ended.
+    private var open: Set<UInt64> = []
+
+    /// A source that has nothing yet.
+    public init() {}
+
+    /// How a capture's sessions are watched. Nothing is hidden again, and no limit holds: what was too long is not there, and a
+    /// placeholder may be longer than the secret was.
+    public static var options: SessionOptions {
+        let most = 1 << 30
+        let limits = StreamLimits(itemBytes: most, tagBytes: most)
+        var options = SessionOptions(redaction: .none, unauthenticatedLimits: limits, limits: limits)
+        options.isRecorded = true
+        return options
+    }
+
+    /// Takes the next record.
+    public mutating func take(_ line: RecordLine) {
+        let record = line.record
+        func input(_ input: SessionInput) -> SourceInput {
+            SourceInput(
+                session: record.session,
+                at: Run.Instant(time: record.time, monotonic: record.monotonic),
+                input
+            )
+        }
+        if record.session > 0, open.insert(record.session).inserted {
+            let isBeginning = record.code == Record.Code.sessionBegan
+            let words = isBeginning ? record.message : nil
+            waiting.append(input(.began(words ?? "a session whose beginning is not recorded", remote: record.remote)))
+        }
+        if record.code == Record.Code.sessionEnded { open.remove(record.session) }
+        waiting.append(input(.recorded(line)))
+    }
+
+    /// What happened next; nil until another record has been taken.
+    public mutating func next() -> SourceInput? { waiting.popFirst() }
+}
+
+/// Reads files as a ``RecordReader`` does, and of complete captures gives the records that today's code makes of their items.
+///
+/// Each run has sessions of its own. From where a run is known to be incomplete its records are given as they are stored.
+public final class Reanalysis {
+    private struct Part {
+        var source = CaptureSource()
+        var runner = SourceRunner(run: Run(), options: CaptureSource.options)
+    }
+
+    private let reader: RecordReader
+    /// The runs so far; nil is one that is not complete.
+    private var parts: [String: Part?] = [:]
+    private var run = ""
+    private var hasGap = false
+    private var waiting: ArraySlice<RecordLine> = []
+
+    /// Whether nothing was given as it is stored, but what was made of clients' logs just now.
+    public private(set) var isWhole = true
+
+    /// Reads on what a reader has not given yet.
+    public init(_ reader: RecordReader) { self.reader = reader }
+
+    /// The next entry, or `nil` at the end of the last file.
+    public func next() throws(ReaderFault) -> RecordReader.Entry? {
+        while true {
+            if let record = waiting.popFirst() { return .record(record) }
+            guard let entry = try reader.next() else { return nil }
+            switch entry {
+            case .header(let header):
+                run = header.run
+                let isKnown = parts[run] != nil
+                if !header.isComplete || hasGap || !isKnown && (header.recordsBefore ?? 0) > 0 { giveUp() }
+                hasGap = false
+                if parts[run] == nil { parts[run] = Part() }
+                return entry
+            case .record(let line):
+                if line.record.code == RecordReader.droppedCode { giveUp() }
+                guard var part = parts[run] ?? nil else { return entry }
+                // Out of the dictionary while it changes, or it would be copied.
+                parts[run] = .some(nil)
+                part.source.take(line)
+                part.runner.take(&part.source) { waiting.append($0) }
+                parts[run] = part
+            case .gap:
+                hasGap = true
+                return entry
+            case .damage: return entry
+            }
+        }
+    }
+
+    private func giveUp() {
+        parts[run] = .some(nil)
+        isWhole = isWhole && reader.hasClientLog
+    }
+}

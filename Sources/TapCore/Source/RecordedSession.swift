@@ -1,0 +1,173 @@
+internal import TapDiagnosis
+internal import TapRecord
+internal import XMPPCore
+
+/// A session that is made once more, by today's code, of what a recording holds of it.
+///
+/// - An item that a peer sent is read again, as it was recorded. Its secrets are placeholders: what a SASL message said
+///   is the recording's, and so are the item's place on the wire and what was done to it.
+/// - An item that this program said is handed on as it was recorded. It is read, too, where it stands for a peer's own: the
+///   request for TLS, and the answers to a client whose login was ended here.
+/// - Of the other records those that today's session makes by itself are dropped. What remains are facts that no item
+///   shows (TLS, connections, decisions of this program, undecoded bytes): they are handed on, and the session learns of them.
+/// - The diagnosis is today's, where every item is there and this program kept out of it; else the recording's.
+final class RecordedSession {
+    enum State {
+        case open, ended
+    }
+
+    /// What tells records apart that are no items.
+    private struct Key: Hashable {
+        var code: String?
+        var kind: Record.Kind
+        var step: String?
+        var leg: String?
+
+        init(_ record: Record) {
+            code = record.code
+            kind = record.kind
+            guard code == LoginStep.code else { return }
+            step = record.details?[LoginStep.code]?.text
+            leg = record.details?["leg"]?.text
+        }
+    }
+
+    private let runner: SessionRunner
+    private let run: Run
+    /// What the session has made of the item that was read last.
+    private var made: [Key: Int] = [:]
+    /// A step that is under way has ended, by what no item shows or by the session's end; and what follows it.
+    private var waiting: [RecordLine] = []
+    private var diagnosis: RecordLine?
+    /// This program logs in to the server for the client, whose login it has ended.
+    private var isLoggingIn = false
+
+    init(_ runner: SessionRunner, _ run: Run) {
+        self.runner = runner
+        self.run = run
+    }
+
+    /// Takes the next record.
+    func take(_ line: RecordLine, at now: Run.Instant, _ tell: (RecordLine) -> Void) -> State {
+        let record = line.record
+        if isRead(line) {
+            for line in waiting { handOn(line, tell) }
+            waiting = []
+            read(line, at: now, tell)
+            return .open
+        }
+        switch record.code {
+        case Record.Code.sessionBegan, Record.Code.sessionReady, Record.Code.reconnectLoop: return .open
+        case Record.Code.loginFailed:
+            diagnosis = line
+            return .open
+        case Record.Code.sessionEnded:
+            end(record, at: now, tell)
+            return .ended
+        default: break
+        }
+        if let count = made[Key(record)], count > 0 {
+            made[Key(record)] = count - 1
+        } else if !waiting.isEmpty || runner.session.isUnderWay(record) {
+            waiting.append(line)
+        } else {
+            handOn(line, tell)
+        }
+        return .open
+    }
+
+    // MARK: Items
+
+    private func isRead(_ line: RecordLine) -> Bool {
+        let record = line.record
+        guard let direction = record.direction, record.isItem, let xml = record.xml, !xml.isEmpty, !record.isTruncated
+        else { return false }
+        let isLogin = record.part == .sasl && record.kind == .element
+        switch (record.origin, direction) {
+        case (.tap, .recv): return isLogin
+        case (.tap, .send):
+            if isLogin { isLoggingIn = true }
+            return record.name.map { line.content.span.slice($0).equals("starttls") } ?? false
+        case (.peer, .send):
+            if isLogin { isLoggingIn = false }
+            return !wasRefused(line)
+        case (.peer, .recv): return !(isLogin && isLoggingIn) && !wasRefused(line)
+        }
+    }
+
+    /// Whether an item ended the session, so that nothing more was read of it than its head: a login or an offer in clear
+    /// where TLS is required.
+    private func wasRefused(_ line: RecordLine) -> Bool {
+        let record = line.record
+        guard record.kind == .element, let range = record.name else { return false }
+        let name = line.content.span.slice(range)
+        if name.equals("features") { return record.details == nil }
+        return name.equals("auth") || name.equals("authenticate") ? record.part != .sasl : false
+    }
+
+    private func read(_ line: RecordLine, at now: Run.Instant, _ tell: (RecordLine) -> Void) {
+        made = [:]
+        runner.session.receive(line, at: now)
+        var isTold = false
+        runner.drain { record, content in
+            guard !isTold, record.isItem, record.direction == line.record.direction else {
+                made[Key(record), default: 0] += 1
+                return tell(RecordLine(record, content: content))
+            }
+            isTold = true
+            tell(line.record.origin == .tap ? line.numbered(record.sequence) : line.replaced(by: record, content))
+        }
+        if !isTold { tell(line.numbered(run.nextSequence())) }
+    }
+
+    // MARK: What no item shows
+
+    private func handOn(_ line: RecordLine, _ tell: (RecordLine) -> Void) {
+        runner.session.recall(line)
+        tell(line.numbered(run.nextSequence()))
+    }
+
+    private func end(_ record: Record, at now: Run.Instant, _ tell: (RecordLine) -> Void) {
+        // What the end itself has cut off the session tells once more, if it knows what was under way.
+        let isPartial = runner.session.recording?.isPartial == true
+        for line in waiting
+        where isPartial || line.record.code != LoginStep.code || line.record.monotonic < now.monotonic {
+            handOn(line, tell)
+        }
+        if isPartial { runner.session.forgetUnderWay() }
+        if let diagnosis, !runner.session.recall(LoginDiagnosis(diagnosis.record)) { handOn(diagnosis, tell) }
+        runner.session.closed(as: record, at: now)
+        runner.drain { tell(RecordLine($0, content: $1)) }
+    }
+}
+
+extension Record {
+    /// Whether it is of an item of a stream.
+    fileprivate var isItem: Bool {
+        switch kind {
+        case .declaration, .streamOpen, .stanza, .element, .whitespace, .streamClose: true
+        case .session, .tls, .bytes, .note, .error, .chunk: false
+        }
+    }
+}
+
+extension RecordLine {
+    /// What today's session makes of an item, with what the recording alone knows of it.
+    fileprivate func replaced(by made: Record, _ content: Span<UInt8>) -> RecordLine {
+        var made = made
+        made.leg = record.leg
+        made.epoch = record.epoch
+        made.offset = record.offset
+        made.length = record.length
+        made.chunks = record.chunks
+        made.action = record.action
+        made.rule = record.rule
+        guard let edited = record.edited else { return replaced(made, content: content) }
+        made.message = record.message
+        var both: [UInt8] = []
+        both.append(content)
+        made.edited = ByteRange(both.count, both.count + edited.count)
+        both.append(self.content.span.slice(edited))
+        return replaced(made, content: both.span)
+    }
+}

@@ -1,0 +1,417 @@
+import TapCapture
+import TapCore
+import TapRecord
+import TapTestKit
+import Testing
+import XMPPCore
+
+/// Sessions, recorded as a capture holds them and made once more of that: every record is to be the one that was made live.
+@Suite struct CaptureSourceTests {
+    /// What happens in a session.
+    struct Scene: Sendable, CustomTestStringConvertible {
+        typealias Play = @Sendable (inout SessionHarness) -> Void
+
+        var testDescription: String
+        var options = SessionOptions()
+        var isConnected = true
+        /// Sessions one after the other, of one run.
+        var plays: [Play]
+
+        init(
+            _ name: String,
+            options: SessionOptions = SessionOptions(),
+            isConnected: Bool = true,
+            _ first: @escaping Play,
+            _ second: Play? = nil,
+            _ third: Play? = nil
+        ) {
+            testDescription = name
+            self.options = options
+            self.isConnected = isConnected
+            plays = [first, second, third].compactMap(\.self)
+        }
+
+        /// The lines of a capture of it.
+        func recorded() -> [String] {
+            let run = Run()
+            var lines: [String] = []
+            for (index, play) in plays.enumerated() {
+                var harness = SessionHarness(options: options, run: run, connected: isConnected)
+                harness.now = harness.now.advanced(by: Int64(index) * 20_000_000_000)
+                play(&harness)
+                harness.now = harness.now.advanced(by: 1_000_000)
+                harness.close()
+                lines += harness.told.map { CaptureSourceTests.line(RecordLine($0.record, content: $0.content.span)) }
+            }
+            return lines
+        }
+    }
+
+    /// A record as a capture has it.
+    private static func line(_ record: RecordLine) -> String {
+        var form = JSONForm()
+        var line = LineBuffer()
+        form.append(record, [.content, .chunks], to: &line)
+        return String(decoding: line.bytes, as: UTF8.self)
+    }
+
+    /// What is made of the lines of a capture.
+    private static func made(of lines: [String]) throws -> [RecordLine] {
+        var source = CaptureSource()
+        var runner = SourceRunner(run: Run(), options: CaptureSource.options)
+        var made: [RecordLine] = []
+        for line in lines {
+            source.take(try RecordLine(json: Array(line.utf8).span.bytes))
+            runner.take(&source) { made.append($0) }
+        }
+        return made
+    }
+
+    // MARK: Scenes
+
+    private static let sasl = "xmlns='urn:ietf:params:xml:ns:xmpp-sasl'"
+    private static let sm = "xmlns='urn:xmpp:sm:3'"
+    private static let opening = Array(Conversations.plainLogin.prefix(3))
+
+    private static func sasl(_ name: String, _ message: String) -> String {
+        "<\(name)>\(Base64.encode(Array(message.utf8)))</\(name.prefix { $0 != " " })>"
+    }
+
+    private static func streamError(_ condition: String) -> String {
+        "<stream:error><\(condition) xmlns='urn:ietf:params:xml:ns:xmpp-streams'/></stream:error></stream:stream>"
+    }
+
+    /// A login by SCRAM, whose messages are all secrets.
+    private static func scram(_ harness: inout SessionHarness, succeeds: Bool) {
+        harness.say(opening)
+        harness.send(sasl("auth \(sasl) mechanism='SCRAM-SHA-1'", "n,,n=juliet,r=fyko+d2lbbFgONRv9qkxdawL"))
+        harness.recv(
+            sasl(
+                "challenge \(sasl)",
+                "r=fyko+d2lbbFgONRv9qkxdawL3rfcNHYJY1ZVvWVs7j,s=QSXCR+Q6sek8bf92,i=\(succeeds ? 4096 : 10000)"
+            )
+        )
+        harness.send(
+            sasl(
+                "response \(sasl)",
+                "c=biws,r=fyko+d2lbbFgONRv9qkxdawL3rfcNHYJY1ZVvWVs7j,p=v0X8v3Bz2T0CJGbJQyF0X+HI4Ts="
+            )
+        )
+        guard succeeds else {
+            return harness.recv("<failure \(sasl)><not-authorized/><text>Wrong password</text></failure>")
+        }
+        harness.recv(sasl("success \(sasl)", "v=rmF9pqV8S7suAoZWja4dJRkFsKQ="))
+        harness.say(Array(Conversations.plainLogin[5..<10]))
+    }
+
+    private static func leave(_ harness: inout SessionHarness) {
+        harness.say(Array(Conversations.plainLogin.suffix(2)))
+        harness.end(.client)
+        harness.end(.server)
+    }
+
+    private static func dialback(_ harness: inout SessionHarness, _ type: String) {
+        let header =
+            "<stream:stream xmlns='jabber:server' xmlns:stream='http://etherx.jabber.org/streams' "
+            + "xmlns:db='jabber:server:dialback' "
+        harness.send(header + "from='montague.example' to='capulet.example' version='1.0'>")
+        harness.recv(header + "from='capulet.example' to='montague.example' id='D60000229F' version='1.0'>")
+        harness.recv(
+            "<stream:features><dialback xmlns='urn:xmpp:features:dialback'><errors/></dialback></stream:features>"
+        )
+        harness.send("<db:result from='montague.example' to='capulet.example'>b4835385f37fe2895af6c1</db:result>")
+        harness.recv("<db:result from='capulet.example' to='montague.example' type='\(type)'/>")
+        harness.send("<message from='romeo@montague.example' to='juliet@capulet.example'><body>Hi</body></message>")
+        harness.end(.server)
+        harness.end(.client)
+    }
+
+    private static func intercepting(client: LegTLS = .auto, server: LegTLS = .auto) -> SessionOptions {
+        var options = SessionOptions()
+        options.holdsProceed = true
+        options.clientTLS = client
+        options.serverTLS = server
+        return options
+    }
+
+    /// STARTTLS on both legs, as a driver has it done.
+    private static func startTLS(_ harness: inout SessionHarness) {
+        harness.say(Conversations.startTLS)
+        _ = harness.session.mayBeginTLS(at: harness.now)
+        for leg in [Leg.server, .client] {
+            if leg == .client { harness.session.proceed(at: harness.now) }
+            harness.session.tlsBegins(leg, directly: false, at: harness.now)
+            harness.now = harness.now.advanced(by: 5_000_000)
+            harness.session.tlsOpened(leg, ["version": "TLS 1.3"], "TLS 1.3 with the \(leg.name)", at: harness.now)
+        }
+        harness.release(.send)
+    }
+
+    static let scenes = [
+        Scene("a login by PLAIN, closed in order") {
+            $0.say(Array(Conversations.plainLogin.dropLast(2)))
+            leave(&$0)
+        },
+        Scene("a login by SCRAM, whose server dies") {
+            scram(&$0, succeeds: true)
+            $0.send("<iq type='get' id='p1'><ping xmlns='urn:xmpp:ping'/></iq>")
+            $0.now = $0.now.advanced(by: 90_000_000_000)
+            $0.end(.client)
+            $0.end(.server)
+        },
+        Scene("a wrong password, and a connection that is reset") {
+            scram(&$0, succeeds: false)
+            $0.end(.client, .reset)
+        },
+        Scene("a client that leaves at the mechanisms") {
+            $0.say(opening)
+            $0.end(.client)
+            $0.end(.server)
+        },
+        Scene("a server that leaves at the mechanisms") {
+            $0.say(opening)
+            $0.end(.server)
+            $0.end(.client)
+        },
+        Scene("a server that closes at the start") {
+            $0.send(opening[0].text)
+            $0.end(.server)
+            $0.end(.client)
+        },
+        Scene("a stream error before the login, and one after it") {
+            $0.say(Array(opening.prefix(2)))
+            $0.recv(streamError("host-unknown"))
+            $0.end(.server)
+            $0.end(.client)
+        } _: {
+            $0.say(Array(Conversations.plainLogin.dropLast(2)))
+            $0.recv(streamError("conflict"))
+            $0.end(.server)
+            $0.end(.client)
+        },
+        Scene("a session that is resumed") {
+            scram(&$0, succeeds: true)
+            $0.send("<enable \(sm) resume='true'/>")
+            $0.recv("<enabled \(sm) resume='true' id='sm-9b2f51c7d0e84a6f' max='300'/>")
+            $0.end(.client, .reset)
+        } _: {
+            scram(&$0, succeeds: true)
+            leave(&$0)
+        } _: {
+            $0.say(Array(Conversations.plainLogin.prefix(8)))
+            $0.send("<resume \(sm) h='0' previd='sm-9b2f51c7d0e84a6f'/>")
+            $0.recv("<resumed \(sm) h='0' previd='sm-9b2f51c7d0e84a6f'/>")
+            $0.recv("<message from='romeo@example.net' type='chat'><body>Call me but love</body></message>")
+            leave(&$0)
+        },
+        Scene("servers that are believed by dialback, and not") {
+            dialback(&$0, "valid")
+        } _: {
+            dialback(&$0, "invalid")
+        },
+        Scene("a component, and one whose secret is wrong") {
+            $0.say(Conversations.component)
+            leave(&$0)
+        } _: {
+            $0.say(Array(Conversations.component.prefix(3)))
+            $0.recv(streamError("not-authorized"))
+            $0.end(.server)
+            $0.end(.client)
+        },
+        Scene("SASL2 with Bind2") {
+            $0.say(Conversations.sasl2)
+            leave(&$0)
+        },
+        Scene("authentication before SASL") {
+            $0.say(Conversations.legacyLogin)
+            leave(&$0)
+        },
+        Scene("a roster and its changes") {
+            $0.say(Array(Conversations.plainLogin.prefix(10)))
+            $0.send("<iq type='get' id='r1'><query xmlns='jabber:iq:roster'/></iq>")
+            $0.recv(
+                "<iq type='result' id='r1'><query xmlns='jabber:iq:roster'><item jid='romeo@example.net' "
+                    + "subscription='both'/></query></iq>"
+            )
+            $0.recv("<presence type='unsubscribed' from='romeo@example.net' to='juliet@example.org'/>")
+            $0.send("<iq type='set' id='x'><nobody xmlns='urn:example'/></iq>")
+            $0.recv(
+                "<iq type='error' id='x'><error type='cancel'><service-unavailable "
+                    + "xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>"
+            )
+            leave(&$0)
+        },
+        Scene("STARTTLS that passes through") {
+            $0.say(Conversations.startTLS)
+            $0.receive(.send, Array(repeating: 0x17, count: 300))
+            $0.receive(.recv, Array(repeating: 0x17, count: 500))
+            $0.end(.client)
+            $0.end(.server)
+        },
+        Scene("compression") {
+            $0.say(Array(opening.prefix(2)))
+            $0.recv(
+                "<stream:features><compression xmlns='http://jabber.org/features/compress'><method>zlib</method>"
+                    + "</compression></stream:features>"
+            )
+            $0.send("<compress xmlns='http://jabber.org/protocol/compress'><method>zlib</method></compress>")
+            $0.recv("<compressed xmlns='http://jabber.org/protocol/compress'/>")
+            $0.receive(.send, Array(repeating: 0x78, count: 30))
+            $0.end(.client)
+            $0.end(.server)
+        },
+        Scene("TLS that is ended on both legs, with a login and with a wrong password", options: intercepting()) {
+            startTLS(&$0)
+            $0.say(Array(Conversations.plainLogin.dropLast(2)))
+            leave(&$0)
+        } _: {
+            startTLS(&$0)
+            scram(&$0, succeeds: false)
+            leave(&$0)
+        },
+        Scene("TLS that fails with the server", options: intercepting()) {
+            $0.say(Conversations.startTLS)
+            _ = $0.session.mayBeginTLS(at: $0.now)
+            $0.session.tlsBegins(.server, directly: false, at: $0.now)
+            $0.now = $0.now.advanced(by: 5_000_000)
+            $0.session.blame(.certificateExpired, at: .tls, "the certificate has expired")
+            $0.session.tlsFailed(.server, code: "certificate-expired", "the certificate has expired", at: $0.now)
+        },
+        Scene("TLS that is asked for by the proxy alone", options: intercepting(client: .off)) {
+            $0.say(Array(Conversations.startTLS.prefix(3)))
+            $0.recv(Conversations.startTLS[4].text)
+            _ = $0.session.mayBeginTLS(at: $0.now)
+            $0.session.tlsBegins(.server, directly: false, at: $0.now)
+            $0.session.tlsOpened(.server, ["version": "TLS 1.3"], "TLS 1.3 with the server", at: $0.now)
+            $0.say(Array(Conversations.plainLogin[1..<10]))
+            leave(&$0)
+        },
+        Scene("TLS that the client has alone", options: intercepting(server: .off)) {
+            $0.send(Conversations.startTLS[0].text)
+            $0.send(Conversations.startTLS[3].text)
+            _ = $0.session.mayBeginTLS(at: $0.now)
+            $0.session.proceed(at: $0.now)
+            $0.session.tlsBegins(.client, directly: false, at: $0.now)
+            $0.session.tlsOpened(.client, ["version": "TLS 1.3"], "TLS 1.3 with the client", at: $0.now)
+            $0.release(.send)
+            $0.say(Array(Conversations.plainLogin.dropLast(2)))
+            leave(&$0)
+        },
+        Scene("a stream that cannot be parsed, before the login and after it") {
+            $0.say(opening)
+            $0.send("<auth <nothing/>")
+            $0.send("more of it")
+            $0.end(.client)
+            $0.end(.server)
+        } _: {
+            $0.say(Array(Conversations.plainLogin.prefix(10)))
+            $0.recv("<message><body>&unknown;</body></message>")
+            $0.send("<presence/>")
+            $0.end(.client)
+            $0.end(.server)
+        },
+        Scene("what is no XMPP") {
+            $0.send("GET / HTTP/1.1\r\n\r\n")
+            $0.end(.client)
+            $0.end(.server)
+        },
+        Scene("an item beyond the limit", options: SessionOptions(limits: StreamLimits(itemBytes: 2000))) {
+            $0.say(Array(Conversations.plainLogin.prefix(10)))
+            $0.send("<message to='romeo@example.net'><body>\(String(repeating: "x", count: 5000))</body></message>")
+            leave(&$0)
+        },
+        Scene("an end inside an item") {
+            $0.say(Array(Conversations.plainLogin.prefix(10)))
+            $0.send("<message to='romeo@example.net'><bo")
+            $0.end(.client, .reset)
+        },
+        Scene("a server that is not there", isConnected: false) {
+            $0.send(opening[0].text)
+            $0.failServer("cannot connect to 127.0.0.1:5222: connection refused", .refused)
+        },
+        Scene("a session that xmpptap ends, and one that it leaves when it stops") {
+            $0.say(opening)
+            $0.abort(.connectionTimeout, "No login within 60 s.")
+        } _: {
+            $0.say(opening)
+            $0.session.stop(at: $0.now)
+        },
+        Scene("names that are hidden", options: SessionOptions(redaction: .metadata)) {
+            scram(&$0, succeeds: true)
+            $0.say(Array(Conversations.plainLogin[12..<15]))
+            leave(&$0)
+        },
+    ]
+
+    // MARK: Tests
+
+    @Test(arguments: scenes) func `Every record is made again as it was`(_ scene: Scene) throws {
+        let recorded = scene.recorded()
+        let made = try Self.made(of: recorded).map(Self.line)
+        for (one, other) in zip(recorded, made) where one != other {
+            Issue.record("recorded \(one)made     \(other)")
+        }
+        #expect(recorded.count == made.count)
+    }
+
+    @Test func `Other chunks of the same items give the same records, but for the chunks`() throws {
+        var generator = SeededGenerator(seed: 11)
+        func capture(piece: Int) -> [String] {
+            Scene("chunks") { $0.say(Conversations.plainLogin, piece: piece) }.recorded()
+        }
+        func withoutChunks(_ lines: [String]) throws -> [String] {
+            try lines.map { line in
+                let read = try RecordLine(json: Array(line.utf8).span.bytes)
+                var record = read.record
+                record.chunks = []
+                record.time = Timestamp(nanoseconds: 0)
+                record.monotonic = 0
+                record.roundTrip = nil
+                return Self.line(RecordLine(record, content: read.content.span))
+            }
+        }
+        let whole = try withoutChunks(Self.made(of: capture(piece: .max)).map(Self.line))
+        for _ in 0..<20 {
+            let recorded = capture(piece: Int.random(in: 1...100, using: &generator))
+            let made = try Self.made(of: recorded).map(Self.line)
+            #expect(made == recorded)
+            #expect(try withoutChunks(made) == whole)
+        }
+    }
+
+    @Test func `What an older or newer version has written beside what is known is kept`() throws {
+        var lines = Scene("login") {
+            $0.say(Array(Conversations.plainLogin.dropLast(2)))
+            Self.leave(&$0)
+        }.recorded()
+        let message = try #require(lines.firstIndex { $0.contains("\"name\":\"message\"") })
+        lines[message] = lines[message].replacing("}\n", with: ",\"later\":[1,{\"a\":null}]}\n")
+        lines.insert(
+            lines[message - 1].replacing("\"kind\":\"whitespace\"", with: "\"kind\":\"note\",\"code\":\"unheard-of\"")
+                .replacing("\"kind\":\"stanza\"", with: "\"kind\":\"note\",\"code\":\"unheard-of\""),
+            at: message
+        )
+        let made = try Self.made(of: lines)
+        #expect(made.contains { $0.record.code == "unheard-of" })
+        #expect(made.contains { String(decoding: $0.unknown, as: UTF8.self) == "\"later\":[1,{\"a\":null}]" })
+        #expect(made.count == lines.count)
+        #expect(made.last?.record.code == Record.Code.sessionEnded)
+    }
+
+    @Test func `Where the way it went was not recorded, today's code judges by the items alone`() throws {
+        let scene = try #require(Self.scenes.first { $0.testDescription.hasPrefix("a wrong password") })
+        // As an older version might have judged.
+        let older = scene.recorded().filter { !$0.contains("\"code\":\"step\"") || $0.contains("\"connect\"") }
+            .map { $0.replacing("wrong-password", with: "not-authorized") }
+        let made = try Self.made(of: older)
+        let diagnosis = try #require(made.compactMap { LoginDiagnosis($0.record) }.first)
+        #expect(diagnosis.cause == .wrongPassword)
+        #expect(made.filter { $0.record.code == LoginStep.code }.count > 5)
+    }
+
+    @Test func `A session whose end was not recorded is left open`() throws {
+        let lines = Self.scenes[0].recorded().dropLast()
+        let made = try Self.made(of: Array(lines)).map(Self.line)
+        #expect(made == Array(lines))
+    }
+}
