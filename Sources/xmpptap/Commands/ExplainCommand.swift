@@ -10,8 +10,8 @@ struct ExplainCommand: ParsableCommand, Configurable {
         abstract: "Explain why a login failed and why a session ended.",
         discussion: """
             Shows the login of each session step by step: which step failed, why, and what to try. Also shows why the \
-            session ended. The steps are recorded at level verbose and in captures. The exit code is 1 if no session \
-            completed its login.
+            session ended. The steps are recorded at level verbose and in captures; a complete capture is decoded \
+            again by this version. The exit code is 1 if no session completed its login.
 
             Also reads a client's own log, if it contains the sent and received XML as XMPPFramework, slixmpp, Gajim and \
             profanity write it (SEND: and RECV:).

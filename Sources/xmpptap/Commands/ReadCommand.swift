@@ -16,6 +16,7 @@ struct ReadCommand: ParsableCommand, Configurable {
 
               xmpptap read today.xtap --log info
               xmpptap read tap.jsonl.1 tap.jsonl --session 3 --log verbose
+              xmpptap read yesterday.xtap --reanalyse --log verbose
               xmpptap read today.xtap --json | jq -r 'select(.name == "message") | .xml'
             """
     )
@@ -41,6 +42,14 @@ struct ReadCommand: ParsableCommand, Configurable {
     @Flag(help: "Print JSON, one record per line.")
     var json = false
 
+    @Flag(
+        help: ArgumentHelp(
+            "Decode the items of a complete capture again.",
+            discussion: "Timeline, diagnosis and summaries are made by this version; redacted secrets stay redacted."
+        )
+    )
+    var reanalyse = false
+
     @Option(
         help: ArgumentHelp("Show only this session; repeatable.", valueName: "number"),
         transform: { UInt64(try Number.parse($0, in: 1...Int.max)) }
@@ -61,7 +70,7 @@ struct ReadCommand: ParsableCommand, Configurable {
                 in: .current
             )
             if let note = plan.note { Console.complain(note) }
-            try ReadRun(plan).run(reader)
+            try ReadRun(plan).run(reader, isReanalysed: reanalyse)
         } catch let fault as ReaderFault {
             throw Failure.file(fault.description)
         }

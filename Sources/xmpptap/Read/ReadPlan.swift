@@ -2,6 +2,8 @@ internal import TapRecord
 
 /// What `read` shows of its files, and how.
 struct ReadPlan {
+    /// The files.
+    let files: [String]
     /// Where it shows it: standard output.
     let output: LogPlan.Log
     /// The sessions to show; empty is all.
@@ -24,6 +26,7 @@ struct ReadPlan {
         header: RecordHeader,
         in surroundings: LogPlan.Surroundings
     ) {
+        self.files = files
         let recorded = try? LogSpec(header.level)
         let isTerminal = surroundings.isTerminal
         // JSON shows all there is, and of each part of the files as it was recorded.

@@ -43,16 +43,17 @@ struct ReadRun {
         }
     }
 
-    /// Shows everything.
+    /// Shows everything; with `isReanalysed` what today's code makes of complete captures.
     ///
     /// - Throws: ``ReaderFault`` where a file cannot be read on, a ``Failure`` where lines had to be passed over or
     ///   nothing could be written. That whoever reads the output has seen enough is no failure.
-    func run(_ reader: RecordReader) throws {
+    func run(_ reader: RecordReader, isReanalysed: Bool = false) throws {
+        let reanalysis = isReanalysed ? Reanalysis(reader) : nil
         var isWhole = true
         var sessions = SessionsFound()
         var parts = ShownParts(plan, sink)
         do {
-            while trouble.fault == nil, let entry = try reader.next() {
+            while trouble.fault == nil, let entry = try reanalysis?.next() ?? reader.next() {
                 switch entry {
                 case .header(let header):
                     sessions.note(run: header.run)
@@ -81,6 +82,13 @@ struct ReadRun {
         }
         guard lost.isEmpty else {
             throw Failure.file("\(lost.records) records could not be written to standard output")
+        }
+        if let reanalysis, !reanalysis.isWhole {
+            Console.complain(
+                "--reanalyse: \(plan.files.joined(separator: ", ")): not a complete capture; the stored records are shown; "
+                    + "record with --capture"
+            )
+            isWhole = false
         }
         guard isWhole else { throw Failure.told(.file) }
         guard !sessions.lacksAny(of: plan.sessions) else { throw Failure.told(.checkFailed) }

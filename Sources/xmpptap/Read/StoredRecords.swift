@@ -2,8 +2,8 @@ internal import TapCapture
 
 /// All that files hold, for commands that look at the whole of it before they say anything.
 enum StoredRecords {
-    /// Gives out every entry of the files, in the order in which they were written. What is damaged or missing is told and
-    /// passed over.
+    /// Gives out every entry of the files, in the order in which they were written: of complete captures the records that
+    /// today's code makes of their items, else those that are stored. What is damaged or missing is told and passed over.
     ///
     /// - Parameter files: JSON logs, captures or clients' logs; `-` is standard input.
     /// - Returns: Whether every line was read, but those where writing was interrupted.
@@ -11,7 +11,7 @@ enum StoredRecords {
     static func read(_ files: [String], _ body: (RecordReader.Entry) -> Void) throws(Failure) -> Bool {
         var isWhole = true
         do throws(ReaderFault) {
-            let reader = try RecordReader(files)
+            let reader = Reanalysis(try RecordReader(files))
             while let entry = try reader.next() {
                 switch entry {
                 case .damage(let line):
