@@ -133,22 +133,25 @@ struct ReanalysisTests {
 
     @Test(.enabled(if: TestProgram.areInstalled(.prosody, .slixmpp, .openssl), "Prosody or slixmpp is missing"))
     func `TLS that is ended on both legs, and TLS that passes`() async throws {
-        for arguments in [[], ["--tls", "passthrough"]] {
-            let scene = try await InterceptScene(arguments: arguments)
+        let scene = try await InterceptScene()
+        let passing = try await Tap(upstream: scene.server.port)
+        for (tap, authority) in [(scene.tap, scene.authority), (passing, scene.real.certificate)] {
             for account in [Account.juliet, Account("juliet", password: "wrong")] {
                 let client = try ScriptedClient(
                     .slixmpp,
                     as: account,
-                    port: scene.tap.port,
+                    port: tap.port,
                     startTLS: true,
                     .init(ping: true),
-                    options: ["--ca", arguments.isEmpty ? scene.authority : scene.real.certificate, "--timeout", "10"]
+                    options: ["--ca", authority, "--timeout", "10"]
                 )
                 _ = try? await client.finish()
             }
-            try await scene.stop()
-            try await Self.check(scene.tap)
         }
+        try await passing.stop()
+        try await scene.stop()
+        try await Self.check(scene.tap)
+        try await Self.check(passing)
     }
 
     // MARK: What cannot be made again

@@ -48,6 +48,8 @@ extension Session {
         switch record.kind {
         case .error, .bytes: recording?.isPartial = true
         case .session where record.code == LoginStep.code: recallStep(record)
+        // By what is not among the items.
+        case .session where record.code == Record.Code.sessionReady: info.opened = now
         case .tls where record.code == Record.Code.tlsOpened: recallTLS(record)
         case .tls where record.code == Self.tlsBeganCode: recording?.isPartial = true
         case .note where record.code == Record.Code.channelBinding: recording?.isPartial = true

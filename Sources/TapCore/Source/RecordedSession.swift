@@ -57,7 +57,7 @@ final class RecordedSession {
             return .open
         }
         switch record.code {
-        case Record.Code.sessionBegan, Record.Code.sessionReady, Record.Code.reconnectLoop: return .open
+        case Record.Code.sessionBegan, Record.Code.reconnectLoop: return .open
         case Record.Code.loginFailed:
             diagnosis = line
             return .open

@@ -18,7 +18,7 @@ public struct RecordLine: Sendable {
     }
 
     /// The same under the number that it has among records that were made anew, which number others in their own way.
-    func numbered(_ sequence: UInt64) -> RecordLine {
+    package func numbered(_ sequence: UInt64) -> RecordLine {
         var line = self
         line.record.sequence = sequence
         line.record.answers = nil
@@ -26,7 +26,7 @@ public struct RecordLine: Sendable {
     }
 
     /// Another record in its place, beside the fields that this program does not know.
-    func replaced(_ record: Record, content: Span<UInt8>) -> RecordLine {
+    package func replaced(_ record: Record, content: Span<UInt8>) -> RecordLine {
         var line = RecordLine(record, content: content)
         line.unknown = unknown
         return line
