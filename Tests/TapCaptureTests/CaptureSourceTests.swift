@@ -1,5 +1,6 @@
 import TapCapture
 import TapCore
+import TapDiagnosis
 import TapRecord
 import TapTestKit
 import Testing
@@ -274,8 +275,9 @@ import XMPPCore
             _ = $0.session.mayBeginTLS(at: $0.now)
             $0.session.tlsBegins(.server, directly: false, at: $0.now)
             $0.now = $0.now.advanced(by: 5_000_000)
-            $0.session.blame(.certificateExpired, at: .tls, "the certificate has expired")
-            $0.session.tlsFailed(.server, code: "certificate-expired", "the certificate has expired", at: $0.now)
+            var failure = TLSFailure(code: "certificate-expired", "the certificate has expired")
+            failure.cause = .certificateExpired
+            $0.session.tlsFailed(.server, failure, at: $0.now)
         },
         Scene("TLS that is asked for by the proxy alone", options: intercepting(client: .off)) {
             $0.say(Array(Conversations.startTLS.prefix(3)))

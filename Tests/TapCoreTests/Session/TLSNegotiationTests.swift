@@ -277,7 +277,7 @@ private struct Play: Sendable {
 
     @Test(arguments: Way.allCases) private func `a leg is read while its peer is waited for`(way: Way) throws {
         let expected: [Step: [Leg]] = [
-            .beginning: way == .direct ? [.client] : [], .server: [.server], .identity: [],
+            .beginning: way == .direct ? [.client] : [], .server: [.server], .identity: [.server],
             .client: [.client, .server],
             .over: [],
         ]
