@@ -156,6 +156,7 @@ import TapRecord
         harness.say([(.send, Self.open), (.recv, Self.answer + Self.offer), (.send, Self.request)])
         #expect(harness.text(.recv).contains("<failure") && !harness.text(.send).contains("starttls"))
         #expect(harness.told(code: "tls-off").count == 1 && harness.closed != nil)
+        #expect(harness.told.last { $0.xml == Self.request }?.record.action == "refused")
 
         harness = Self.harness(.off, .auto)
         harness.receive(.send, [0x16, 3, 1, 0, 4, 1, 0, 0, 0])

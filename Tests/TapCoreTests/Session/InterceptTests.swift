@@ -16,6 +16,7 @@ import Testing
         harness.say(Conversations.startTLS, piece: piece)
         #expect(!harness.text(.recv).contains("<proceed"))
         #expect(harness.held == [.recv])
+        #expect(harness.told.last { $0.xml == Conversations.startTLS[4].text }?.record.action == "buffered")
         let may = harness.session.mayBeginTLS(at: harness.now)
         #expect(may)
         harness.session.tlsBegins(.server, directly: false, at: harness.now)
@@ -74,6 +75,7 @@ import Testing
         #expect(harness.closed == false)
         let told = try #require(harness.told(code: "starttls-unexpected").first?.record)
         #expect(told.level == .error && told.condition == "policy-violation")
+        #expect(harness.told.last { $0.xml == Conversations.startTLS[4].text }?.record.action == "refused")
         #expect(!harness.text(.recv).dropFirst(before.count).contains("<proceed"))
         #expect(harness.text(.send).contains("<policy-violation"))
     }
