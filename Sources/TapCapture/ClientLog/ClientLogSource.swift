@@ -119,7 +119,7 @@ struct ClientLogSource: Source {
             count += 1
             streams = ClientLogStreams()
             tell(.began(Record.Beginning.ownLog), at: item.at)
-            tell(.took(.connect, .skipped("not told in a client's log")), at: item.at)
+            tell(.took(.connect, .skipped("not in a client log")), at: item.at)
         }
         for input in streams?.take(item.direction, item.bytes) ?? [] { tell(input, at: item.at) }
     }

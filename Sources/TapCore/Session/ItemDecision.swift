@@ -28,10 +28,10 @@ enum ItemDecision {
         case restart
     }
 
-    /// What was done, as the item's record says it; nil for an item that passed.
+    /// What was done, as the item's record says it; nil for an item that passed, or passes as it came when its wait is over.
     var action: String? {
         switch self {
-        case .pass: nil
+        case .pass, .buffer(until: .serverTLS): nil
         case .buffer: "buffered"
         case .drop: "dropped"
         case .replace: "edited"
