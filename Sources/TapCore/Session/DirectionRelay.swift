@@ -75,7 +75,7 @@ struct DirectionRelay: ~Copyable {
     var hasClosedStream = false
     /// TLS has begun, and a new stream in it is due.
     var mayRestart = false
-    /// A stream has begun anew that nothing called for; told once.
+    /// A stream restarted unexpectedly; reported once.
     var hasRestartedUncalled = false
     /// Something was read that others may read differently; told once.
     var hasDifference = false

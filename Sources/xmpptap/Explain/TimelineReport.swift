@@ -16,7 +16,7 @@ struct TimelineReport {
             lines.append("session \(session.number)\(ofRun), \(Self.who(session.owner))\(earlier)")
             let rows = session.steps.compactMap { Self.row($0, since: session.began) }
             lines +=
-                rows.isEmpty ? ["  no steps are told: they are recorded from verbose on"] : Self.table(rows)
+                rows.isEmpty ? ["  no login steps recorded; record with --capture or --log verbose"] : Self.table(rows)
             if let diagnosis = session.diagnosis { lines += Self.words(diagnosis) }
             lines.append("  " + (session.end.map(Self.ending) ?? "its end is not in the file"))
         }
@@ -31,7 +31,7 @@ struct TimelineReport {
 
     private static func ending(_ end: Record) -> String {
         let reason = end.details?["close_reason"].map { " (\($0.text))" } ?? ""
-        return "ended after \(words(end.roundTrip ?? 0)): \(end.message ?? "no reason is told")\(reason)"
+        return "ended after \(words(end.roundTrip ?? 0)): \(end.message ?? "no reason recorded")\(reason)"
     }
 
     private static func row(_ step: Record, since start: Int64) -> [String]? {

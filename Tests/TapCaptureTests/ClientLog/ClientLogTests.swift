@@ -185,7 +185,7 @@ struct ClientLogTests {
 
     // MARK: What logs do
 
-    @Test func `Each new stream that nothing called for is a new session`() throws {
+    @Test func `Each unexpected new stream is a new session`() throws {
         let login = """
             12:00:00.000 SEND: <stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='example.org' version='1.0'>
             12:00:00.100 RECV: \(Self.features)

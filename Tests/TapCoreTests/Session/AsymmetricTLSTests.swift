@@ -215,7 +215,7 @@ import TapRecord
         #expect(diagnosis?.details?["cause"] == "leg-without-tls" && diagnosis?.details?["step"] == "starttls")
     }
 
-    @Test func `a client that goes on without TLS where it is answered here is refused in its stream`() {
+    @Test func `a client that continues without TLS is refused in the stream that xmpptap answers`() {
         var harness = Self.harness(.auto, .direct)
         harness.say([(.send, Self.open), (.send, Self.auth)])
         let told = harness.told(code: "tls-required").compactMap(\.record.message)

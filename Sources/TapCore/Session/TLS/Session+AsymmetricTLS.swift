@@ -15,16 +15,16 @@ extension Session {
         reading = .asymmetricTLS(nil)
         switch (asymmetric.way, direction) {
         case (.answering, .send) where kind == .element && !isStartTLS(event):
-            return .refuse(clearRefusal(.client, "the client goes on without TLS", itemPart: .session))
+            return .refuse(clearRefusal(.client, "the client continued without TLS", itemPart: .session))
         case (.answering, .send): return .buffer(until: .restart)
         case (.asking, .send), (.preceding, .send): return Self.decideOpening(kind, asymmetric)
         case (.asking, .recv): return interceptAnswer(event, kind, asymmetric, &reading)
         case (.answering, .recv), (.preceding, .recv):
             return .refuse(
                 Refusal(
-                    answer: .streamError(.remoteConnectionFailed, "The server speaks out of turn."),
+                    answer: .streamError(.remoteConnectionFailed, "The server sent data before the stream was opened."),
                     code: "starttls-injection",
-                    message: "the server's leg brings a stream before one was opened there",
+                    message: "the server sent data before the stream was opened",
                     condition: .policyViolation,
                     direction: .recv,
                     part: .tls
@@ -56,7 +56,7 @@ extension Session {
             guard UInt64(directions.recv.buffered?.count ?? 0) + event.length > UInt64(limit) else {
                 return .buffer(until: .features)
             }
-            let words = "The server has said more than \(limit) bytes, and not what it offers."
+            let words = "The server sent more than \(limit) bytes before its stream features."
             return .refuse(
                 Refusal(
                     answer: .streamError(.policyViolation, words),
@@ -76,7 +76,7 @@ extension Session {
             }
             reading = .none
             guard offer != nil else { return nil }
-            if options.serverTLS == .required { return .refuse(clearRefusal(.server, "the server offers no TLS")) }
+            if options.serverTLS == .required { return .refuse(clearRefusal(.server, "the server does not offer TLS")) }
         case .element, .end: reading = .none
         }
         // A stream error, features without TLS, or what nobody expects: the client gets it, in the stream it stands in. Where
@@ -201,7 +201,7 @@ extension Session {
     mutating func refusesEarlyBytesOfServer() -> Bool {
         guard asymmetric?.way == .answering else { return false }
         if directions.send.end == nil {
-            refuse(.remoteConnectionFailed, "The server speaks out of turn.")
+            refuse(.remoteConnectionFailed, "The server sent data before the stream was opened.")
         } else {
             finish(reset: false)
         }
@@ -246,7 +246,7 @@ extension Session {
             // Without a version no features follow, and no TLS (RFC 6120 §4.7.5).
             guard event.head.version == nil else { return }
             if options.serverTLS == .required {
-                return refuse(clearRefusal(.server, "the server offers no TLS"))
+                return refuse(clearRefusal(.server, "the server does not offer TLS"))
             }
             return relayInClear()
         }
