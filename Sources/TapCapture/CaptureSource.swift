@@ -5,7 +5,8 @@ internal import XMPPCore
 /// The records of a complete capture, as what happened to its sessions.
 ///
 /// The records of one run, in the order in which they were written; ``Reanalysis`` reads whole files by it. What becomes of
-/// each record is told at `RecordedSession`. A session whose end was not recorded is left open, as it was.
+/// each record is documented at `RecordedSession`. A session whose end was not recorded stays open; one whose beginning was
+/// not recorded is given as it is stored.
 public struct CaptureSource: Source {
     private var waiting: ArraySlice<SourceInput> = []
     /// Sessions that have begun and not ended.
@@ -18,7 +19,14 @@ public struct CaptureSource: Source {
     /// placeholder may be longer than the secret was.
     public static var options: SessionOptions {
         let most = 1 << 30
-        let limits = StreamLimits(itemBytes: most, tagBytes: most)
+        let limits = StreamLimits(
+            itemBytes: most,
+            tagBytes: most,
+            depth: most,
+            attributes: most,
+            nameBytes: most,
+            namespaces: most
+        )
         var options = SessionOptions(redaction: .none, unauthenticatedLimits: limits, limits: limits)
         options.isRecorded = true
         return options
@@ -34,10 +42,9 @@ public struct CaptureSource: Source {
                 input
             )
         }
-        if record.session > 0, open.insert(record.session).inserted {
-            let isBeginning = record.code == Record.Code.sessionBegan
-            let words = isBeginning ? record.message : nil
-            waiting.append(input(.began(words ?? "a session whose beginning is not recorded", remote: record.remote)))
+        // Of one whose beginning is not there the streams cannot be read.
+        if record.code == Record.Code.sessionBegan, open.insert(record.session).inserted {
+            waiting.append(input(.began(record.message ?? "", remote: record.remote)))
         }
         if record.code == Record.Code.sessionEnded { open.remove(record.session) }
         waiting.append(input(.recorded(line)))
@@ -62,6 +69,8 @@ public final class Reanalysis {
     private var run = ""
     private var hasGap = false
     private var waiting: ArraySlice<RecordLine> = []
+    /// What comes behind ``waiting``.
+    private var held: RecordReader.Entry?
 
     /// Whether nothing was given as it is stored, but what was made of clients' logs just now.
     public private(set) var isWhole = true
@@ -73,7 +82,15 @@ public final class Reanalysis {
     public func next() throws(ReaderFault) -> RecordReader.Entry? {
         while true {
             if let record = waiting.popFirst() { return .record(record) }
-            guard let entry = try reader.next() else { return nil }
+            if let entry = held {
+                held = nil
+                return entry
+            }
+            guard let entry = try reader.next() else {
+                for run in parts.keys.sorted() { release(run) }
+                guard waiting.isEmpty else { continue }
+                return nil
+            }
             switch entry {
             case .header(let header):
                 run = header.run
@@ -81,10 +98,13 @@ public final class Reanalysis {
                 if !header.isComplete || hasGap || !isKnown && (header.recordsBefore ?? 0) > 0 { giveUp() }
                 hasGap = false
                 if parts[run] == nil { parts[run] = Part() }
-                return entry
+                held = entry
             case .record(let line):
                 if line.record.code == RecordReader.droppedCode { giveUp() }
-                guard var part = parts[run] ?? nil else { return entry }
+                guard var part = parts[run] ?? nil else {
+                    held = entry
+                    continue
+                }
                 // Out of the dictionary while it changes, or it would be copied.
                 parts[run] = .some(nil)
                 part.source.take(line)
@@ -93,13 +113,23 @@ public final class Reanalysis {
             case .gap:
                 hasGap = true
                 return entry
-            case .damage: return entry
+            case .damage(let line):
+                if !line.isInterruption { giveUp() }
+                held = entry
             }
         }
     }
 
+    /// Gives the rest of the run as it is stored.
     private func giveUp() {
+        release(run)
         parts[run] = .some(nil)
-        isWhole = isWhole && reader.hasClientLog
+        isWhole = isWhole && reader.isClientLog
+    }
+
+    /// Gives what the sessions of a run still hold, since nothing more of them is read.
+    private func release(_ run: String) {
+        guard let part = parts[run] ?? nil else { return }
+        part.runner.release { waiting.append($0) }
     }
 }

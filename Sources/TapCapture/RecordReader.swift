@@ -28,6 +28,8 @@ public final class RecordReader {
     public let firstHeader: RecordHeader
     /// Whether any of the files is a client's own log.
     public let hasClientLog: Bool
+    /// Whether the entry given out last is of a client's own log.
+    var isClientLog: Bool { parts.last?.isClientLog == true }
     /// Whether everything read so far is complete: every header says so, nothing was dropped or is missing, no line was
     /// damaged. False from the start if the first file is not the first part of its run.
     public private(set) var isComplete = true

@@ -65,6 +65,7 @@ import XMPPCore
             source.take(try RecordLine(json: Array(line.utf8).span.bytes))
             runner.take(&source) { made.append($0) }
         }
+        runner.release { made.append($0) }
         return made
     }
 
@@ -415,5 +416,49 @@ import XMPPCore
         let lines = Self.scenes[0].recorded().dropLast()
         let made = try Self.made(of: Array(lines)).map(Self.line)
         #expect(made == Array(lines))
+    }
+
+    @Test func `A session whose beginning was not recorded is given as it is stored`() throws {
+        let lines = Array(Self.scenes[0].recorded().dropFirst())
+        #expect(try Self.made(of: lines).map(\.record.sequence).count == lines.count)
+        #expect(try Self.made(of: lines).allSatisfy { $0.record.code != "unparsable" && $0.record.kind != .bytes })
+        #expect(try Self.made(of: lines).filter { $0.record.kind == .error }.isEmpty)
+    }
+
+    @Test func `From a damaged line on the records are given as they are stored, and none is lost`() throws {
+        let folder = try TemporaryFolder()
+        let lines = Scene("login") { $0.say(Conversations.plainLogin) }.recorded()
+        var header = LineBuffer()
+        RecordHeader(
+            tool: "test",
+            time: Timestamp(nanoseconds: 0),
+            level: "verbose",
+            isComplete: true,
+            redaction: .secrets,
+            run: "r"
+        ).append(to: &header)
+        // Of the client's header, without which its next item would be no stream.
+        let damaged = try #require(lines.firstIndex { $0.contains("\"kind\":\"stream-open\"") })
+        for place in [nil, damaged, lines.count - 2] {
+            var texts = lines
+            if let place { texts[place] = "{\"torn\n" }
+            let path = try folder.write(String(decoding: header.bytes, as: UTF8.self) + texts.joined(), to: "x.xtap")
+            let reanalysis = Reanalysis(try RecordReader([path]))
+            var count = 0
+            while let entry = try reanalysis.next() {
+                guard case .record(let line) = entry else { continue }
+                count += 1
+                #expect(line.record.code != ScanFault.Code.notAStream.rawValue && line.record.kind != .bytes)
+            }
+            #expect(count == (place == nil ? lines.count : lines.count - 1), "\(place ?? -1)")
+            #expect(reanalysis.isWhole == (place == nil))
+        }
+    }
+
+    @Test(arguments: ["9223372036.854775807", "-9223372036.854775807", "3000000000"])
+    func `Times that no session can have are refused`(value: String) throws {
+        let line = try #require(Self.scenes[0].recorded().first)
+        let text = line.replacing(/"monotonic":[^,]*/, with: "\"monotonic\":\(value)")
+        #expect(throws: RecordLineError.self) { try RecordLine(json: Array(text.utf8).span.bytes) }
     }
 }

@@ -39,6 +39,8 @@ final class RecordedSession {
     /// A step that is under way has ended, by what no item shows or by the session's end; and what follows it.
     private var waiting: [RecordLine] = []
     private var diagnosis: RecordLine?
+    /// The most records that are held back for the end of a step.
+    private static let mostWaiting = 256
     /// This program logs in to the server for the client, whose login it has ended.
     private var isLoggingIn = false
 
@@ -51,8 +53,7 @@ final class RecordedSession {
     func take(_ line: RecordLine, at now: Run.Instant, _ tell: (RecordLine) -> Void) -> State {
         let record = line.record
         if isRead(line) {
-            for line in waiting { handOn(line, tell) }
-            waiting = []
+            handOnWaiting(tell)
             read(line, at: now, tell)
             return .open
         }
@@ -70,10 +71,23 @@ final class RecordedSession {
             made[Key(record)] = count - 1
         } else if !waiting.isEmpty || runner.session.isUnderWay(record) {
             waiting.append(line)
+            if waiting.count > Self.mostWaiting { release(tell) }
         } else {
             handOn(line, tell)
         }
         return .open
+    }
+
+    /// Gives what is held back, since nothing more comes or too much is held.
+    func release(_ tell: (RecordLine) -> Void) {
+        handOnWaiting(tell)
+        if let diagnosis { handOn(diagnosis, tell) }
+        diagnosis = nil
+    }
+
+    private func handOnWaiting(_ tell: (RecordLine) -> Void) {
+        for line in waiting { handOn(line, tell) }
+        waiting = []
     }
 
     // MARK: Items

@@ -38,6 +38,11 @@ public struct SourceRunner {
         while let input = source.next() { take(input, tell) }
     }
 
+    /// Gives what the sessions of a recording hold back, since nothing more of them comes.
+    public func release(_ tell: (RecordLine) -> Void) {
+        for number in sessions.keys.sorted() { sessions[number]?.recorded?.release(tell) }
+    }
+
     private mutating func take(_ input: SourceInput, _ tell: (RecordLine) -> Void) {
         if case .began(let words, let remote) = input.input {
             let runner = begin(words, remote, input)

@@ -114,14 +114,19 @@ public struct RecordLine: Sendable {
         unknown += reader.raw(value)
     }
 
+    /// Nanoseconds within 73 years, so that sums and differences of a few of them do not overflow.
+    private func duration(_ slice: JSONReader.Slice, _ reader: JSONReader) -> Int64? {
+        reader.nanoseconds(slice).flatMap { $0.magnitude < 1 << 61 ? $0 : nil }
+    }
+
     /// - Returns: whether the value is one that the field can have.
     private mutating func read(_ field: Field, _ reader: inout JSONReader) throws(JSONError) -> Bool {
         switch try reader.next() {
         case .text(let slice): return readText(field, slice, reader)
         case .number(let slice):
             switch field {
-            case .monotonic: return assign(reader.nanoseconds(slice)) { $0.monotonic = $1 }
-            case .roundTrip: return assign(reader.nanoseconds(slice)) { $0.roundTrip = $1 }
+            case .monotonic: return assign(duration(slice, reader)) { $0.monotonic = $1 }
+            case .roundTrip: return assign(duration(slice, reader)) { $0.roundTrip = $1 }
             case .epoch: return assign(reader.integer(slice).flatMap { Int(exactly: $0) }) { $0.epoch = $1 }
             case .sequence: return assign(reader.unsigned(slice)) { $0.sequence = $1 }
             case .session: return assign(reader.unsigned(slice)) { $0.session = $1 }

@@ -11,7 +11,8 @@ struct ExplainCommand: ParsableCommand, Configurable {
         discussion: """
             Shows the login of each session step by step: which step failed, why, and what to try. Also shows why the \
             session ended. The steps are recorded at level verbose and in captures; a complete capture is decoded \
-            again by this version. The exit code is 1 if no session completed its login.
+            again by this version. The exit code is 1 if no session completed its login (not with \
+            --subscriptions), or if a session of --session was not found.
 
             Also reads a client's own log, if it contains the sent and received XML as XMPPFramework, slixmpp, Gajim and \
             profanity write it (SEND: and RECV:).

@@ -45,7 +45,10 @@ struct ReadCommand: ParsableCommand, Configurable {
     @Flag(
         help: ArgumentHelp(
             "Decode the items of a complete capture again.",
-            discussion: "Timeline, diagnosis and summaries are made by this version; redacted secrets stay redacted."
+            discussion: """
+                Timeline, diagnosis and summaries are made by this version; redacted secrets stay redacted. Other files \
+                are shown as stored, with exit code 3.
+                """
         )
     )
     var reanalyse = false

@@ -96,7 +96,7 @@ struct ProxyOptions: ParsableArguments {
         help: ArgumentHelp(
             "Set a resource limit; repeatable.",
             discussion: """
-                Sizes: item=1MiB (a stanza), login-item=64KiB (a stanza before login), tag=64KiB, name=1KiB, \
+                Sizes: item=1MiB (a stanza), login-item=64KiB (any item before the session is open), tag=64KiB, name=1KiB, \
                 waiting=256KiB (data after <starttls/>, buffered until the answer). Numbers: depth=256, attributes=256, \
                 namespaces=256, connections (half of the file descriptors), connections-per-address=0, authorities=64 \
                 (CAs in --ca-dir; at this number none is created on demand). Seconds: login=60, idle=0. For connections, \

@@ -66,14 +66,12 @@ extension Session {
         _ direction: Direction,
         _ reading: inout ItemReading
     ) -> ItemDecision? {
-        guard event.item == .element, !event.isTruncated, !isRefusing, let login, var bridge = login.bridge else {
-            return nil
-        }
+        guard event.item == .element, !event.isTruncated, !isRefusing else { return nil }
         switch event.head.namespace.namespace {
         case .sasl, .sasl2, .sasl2Legacy: break
         default: return nil
         }
-        guard let element = parse(direction) else { return nil }
+        guard let login, var bridge = login.bridge, let element = parse(direction) else { return nil }
         let wasLoggingIn = bridge.isLoggingIn
         let acts =
             direction == .send
