@@ -68,6 +68,8 @@ public final class Reanalysis {
     private var parts: [String: Part?] = [:]
     private var run = ""
     private var hasGap = false
+    /// A line could not be read. What a new beginning follows was only cut off there.
+    private var hasDamage = false
     private var waiting: ArraySlice<RecordLine> = []
     /// What comes behind ``waiting``.
     private var held: RecordReader.Entry?
@@ -97,10 +99,12 @@ public final class Reanalysis {
                 let isKnown = parts[run] != nil
                 if !header.isComplete || hasGap || !isKnown && (header.recordsBefore ?? 0) > 0 { giveUp() }
                 hasGap = false
+                hasDamage = false
                 if parts[run] == nil { parts[run] = Part() }
                 held = entry
             case .record(let line):
-                if line.record.code == RecordReader.droppedCode { giveUp() }
+                if hasDamage || line.record.code == RecordReader.droppedCode { giveUp() }
+                hasDamage = false
                 guard var part = parts[run] ?? nil else {
                     held = entry
                     continue
@@ -113,8 +117,8 @@ public final class Reanalysis {
             case .gap:
                 hasGap = true
                 return entry
-            case .damage(let line):
-                if !line.isInterruption { giveUp() }
+            case .damage:
+                hasDamage = true
                 held = entry
             }
         }

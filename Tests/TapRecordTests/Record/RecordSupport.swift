@@ -99,7 +99,7 @@ extension Sample {
         )
         sample.record.sequence = UInt64.random(in: 0 ... .max, using: &random)
         sample.record.time = Timestamp(nanoseconds: Int64.random(in: .min ... .max, using: &random))
-        sample.record.monotonic = Int64.random(in: 0 ... .max, using: &random)
+        sample.record.monotonic = Int64.random(in: 0..<1 << 61, using: &random)
         sample.record.session = maybe(UInt64.random(in: 1 ... .max, using: &random)) ?? 0
         sample.record.jid = maybe(text())
         sample.record.user = maybe(text())
@@ -127,7 +127,7 @@ extension Sample {
             if sample.record.payloadNamespace == .other { sample.record.payloadURI = sample.put("u" + text()) }
         }
         sample.record.answers = maybe(UInt64.random(in: 0 ... .max, using: &random))
-        sample.record.roundTrip = maybe(Int64.random(in: -1000 ... .max, using: &random))
+        sample.record.roundTrip = maybe(Int64.random(in: -1000..<1 << 61, using: &random))
         sample.record.action = maybe(text())
         sample.record.rule = maybe(text())
         sample.record.isTruncated = Bool.random(using: &random)
