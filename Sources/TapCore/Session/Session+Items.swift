@@ -31,6 +31,7 @@ extension Session {
                 return digest(direction, isFirst: isFirst)
             }
             if isFirst { apply(.refuse(oversize(event, direction)), to: event, direction) }
+            action = nil
         case .fault(let fault): handleFault(fault, event, direction)
         case .torn: recordTorn(event, direction)
         }

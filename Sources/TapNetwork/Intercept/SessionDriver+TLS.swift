@@ -21,8 +21,15 @@ extension SessionDriver {
         stage = .negotiatingTLS
         // What has come behind it is more of the same.
         let more = deferred.takeReads(of: .client)
-        negotiate(.received(Array(buffer.readableBytesView) + Array(more.readableBytesView)))
+        heldHello = Array(buffer.readableBytesView) + Array(more.readableBytesView)
         return true
+    }
+
+    /// Begins TLS with what the client has begun with, once no command is under way: an end that came in between would wait.
+    func beginHeldHello() {
+        guard let hello = heldHello else { return }
+        heldHello = nil
+        negotiate(.received(hello))
     }
 
     /// Begins TLS behind the consent that the session holds, if it may.
@@ -153,6 +160,7 @@ extension SessionDriver {
                 // The consent goes out in clear, and all after it by TLS.
                 session.proceed(at: now)
                 perform()
+                guard stage == .negotiatingTLS else { return }
             }
             try client.secure(engine)
         } catch {

@@ -52,6 +52,8 @@ final class SessionDriver {
     var negotiation: Negotiation?
     /// The session holds the consent to TLS, which is to begin once nothing else is being done.
     var isConsentHeld = false
+    /// What the client has begun TLS with, until no command is under way.
+    var heldHello: [UInt8]?
     /// The client has said something.
     private var hasHeardClient = false
     private(set) var isPerforming = false
@@ -189,7 +191,9 @@ final class SessionDriver {
             return turnAway(.hostUnknown, "The client disconnected before it named a domain.")
         }
         if stage == .negotiatingTLS, !isPerforming {
-            negotiate(.ended(leg, failure(leg, TLSFault(.endedInHandshake))))
+            // A client whose handshake has not begun just leaves.
+            let hasBegun = leg == .server || client.tls != nil || negotiation?.readsHello == true
+            negotiate(hasBegun ? .ended(leg, failure(leg, TLSFault(.endedInHandshake))) : .stopped(nil))
         }
         guard stage == .relaying, !isPerforming else { return postpone(.ended(leg, end)) }
         session.ended(leg, end, at: now)
@@ -238,6 +242,7 @@ final class SessionDriver {
             while let command = session.next() { run(command) }
         } while stage != .connecting && stage != .opening && stage != .negotiatingTLS && takeDeferred()
         isPerforming = false
+        beginHeldHello()
         client.flush()
         server.flush()
         updateReading()
