@@ -11,7 +11,7 @@ enum ItemDecision {
     /// It goes no further.
     case drop
     /// Other bytes go on in its place.
-    case replace(FeaturesEdit.Outcome)
+    indirect case replace(FeaturesEdit.Outcome)
     /// It was meant for xmpptap, which says what there is to say (``ItemReading``), and goes no further.
     case answer
     /// It goes no further, and the session ends.
