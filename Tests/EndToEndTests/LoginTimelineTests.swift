@@ -96,6 +96,6 @@ struct LoginTimelineTests {
         #expect(demo.ending == .exited(0), "\(demo.error)")
         let (lines, _) = try await explain(log)
         #expect(lines.count == 3)
-        #expect(lines.contains { $0.contains("recorded from verbose on") }, "\(lines)")
+        #expect(lines.contains { $0.contains("no login steps recorded; record with --capture or --log verbose") }, "\(lines)")
     }
 }
