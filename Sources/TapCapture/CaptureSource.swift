@@ -56,7 +56,7 @@ public struct CaptureSource: Source {
 
 /// Reads files as a ``RecordReader`` does, and of complete captures gives the records that today's code makes of their items.
 ///
-/// Each run has sessions of its own. From where a run is known to be incomplete its records are given as they are stored.
+/// Session numbers count within a run. After the first gap or damaged line of a run, its records are returned as stored.
 public final class Reanalysis {
     private struct Part {
         var source = CaptureSource()

@@ -343,15 +343,7 @@ private final class SilentPort {
     init() throws {
         port = try FreePort.next()
         descriptor = socket(AF_INET, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
-        let outcome = withUnsafePointer(to: address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-            }
-        }
+        let outcome = LoopbackAddress.with(port) { bind(descriptor, $0, $1) }
         guard outcome == 0 else { throw KitError("cannot bind UDP port \(port): errno \(errno)") }
     }
 

@@ -1,4 +1,4 @@
-import Glibc
+public import Glibc
 import Synchronization
 
 /// A TCP connection on loopback with nothing above it: says what a test wants said, and ends as a test wants it to end.
@@ -225,9 +225,10 @@ public final class RawListener: Sendable {
     }
 }
 
-enum LoopbackAddress {
+/// Addresses of this machine for the system's calls.
+public enum LoopbackAddress {
     /// Calls with the address of a port of 127.0.0.1, or of another address of loopback.
-    static func with<Result>(
+    public static func with<Result>(
         _ port: UInt16,
         host: String = "127.0.0.1",
         _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result

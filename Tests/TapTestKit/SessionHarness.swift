@@ -153,3 +153,18 @@ public struct SessionHarness: ~Copyable {
     /// Records with this stable code.
     public func told(code: String) -> [Told] { told.filter { $0.record.code == code } }
 }
+
+extension SessionHarness {
+    /// Everything that sinks write of the session's records: JSON as in captures, and text at trace.
+    public func written() throws -> String {
+        let filter = LogFilter(try LogSpec("trace"))
+        var json = JSONForm()
+        var text = TextForm()
+        var line = LineBuffer()
+        for told in told {
+            json.append(told.record, content: told.content.span, [.content, .chunks], to: &line)
+            text.append(told.record, content: told.content.span, filter.shown(of: told.record), to: &line)
+        }
+        return String(decoding: line.bytes, as: UTF8.self)
+    }
+}

@@ -67,7 +67,7 @@ struct DirectionRelay: ~Copyable {
 
     // What the session has noticed about the direction.
 
-    /// Runs over bytes that are told without being shown.
+    /// The running digest of bytes that records do not show.
     var digest: (any Digest)?
     /// The decoder may have another event.
     var hasInput = false
@@ -77,9 +77,9 @@ struct DirectionRelay: ~Copyable {
     var mayRestart = false
     /// A stream restarted unexpectedly; reported once.
     var hasRestartedUncalled = false
-    /// Something was read that others may read differently; told once.
+    /// An item was read that other parsers may read differently; reported once.
     var hasDifference = false
-    /// No more bytes will come on the leg; told once.
+    /// How the leg's input ended; nil while it is open.
     var end: LegEnd?
     /// The end has been passed on.
     var hasPassedEnd = false

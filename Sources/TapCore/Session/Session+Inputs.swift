@@ -16,8 +16,8 @@ extension Session {
         }
     }
 
-    /// The connection to the server could not be made; the client is told so in its own terms. Where no attempt has been
-    /// told by ``made(_:at:)`` or ``took(_:_:since:details:at:)``, there was one, which is told here.
+    /// The connection to the server failed; the client gets a stream error. Records the failed step `connect`, unless
+    /// ``made(_:at:)`` or ``took(_:_:since:details:at:)`` recorded a failed attempt before.
     public mutating func serverFailed(
         _ reason: String,
         _ fault: ConnectionFault = .unreachable,

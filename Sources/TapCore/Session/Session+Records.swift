@@ -59,7 +59,7 @@ extension Session {
         record.chunks = event.chunks
         record.isTruncated = event.isTruncated
         if let action { record.action = action }
-        // Where nobody wants to be told, there is no need to find out what may be.
+        // Without a log, the rest of the record has no reader.
         guard options.level > .off else { return record }
         contentSource = direction == .send ? .send : .recv
         guard !event.isTruncated else {

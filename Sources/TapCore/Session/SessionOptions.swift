@@ -33,8 +33,8 @@ public struct SessionOptions: Sendable {
     public var isInsideTLS = false
     /// The bytes are read from a client's own log, which does not show whether a proxy stood between the two.
     public var isClientLog = false
-    /// What comes is a recording that ``Session/recall(_:at:)`` is told of: the session looks on and keeps nothing back, and
-    /// what its items do not show it takes from there.
+    /// The session reads a recording: it buffers nothing, and takes from the records what the items do not show; see
+    /// ``SourceRunner``. Default false.
     public var isRecorded = false
     /// The client is this program itself, so that there is no TLS but the server's leg's: behind it both streams begin
     /// anew. Goes with ``holdsProceed``.

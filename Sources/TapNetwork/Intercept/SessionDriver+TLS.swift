@@ -4,7 +4,7 @@ internal import TapRecord
 internal import TapSecurity
 internal import XMPPCore
 
-// TLS that is terminated here: the negotiation is told what happens, and what it wants is done.
+// TLS termination: gives inputs to the negotiation and performs its outputs.
 extension SessionDriver {
     typealias Negotiation = TLSNegotiation<ShownCertificate>
 
@@ -171,7 +171,7 @@ extension SessionDriver {
         client.tls?.start(early: handshake.early.map { ByteBuffer(bytes: $0) })
     }
 
-    /// An engine whose messages are told where somebody wants to know.
+    /// Keeps the engine's handshake messages for the log at trace.
     private func observed(_ engine: TLSEngine) -> TLSEngine {
         if options.level >= .trace { engine.keepMessages() }
         return engine

@@ -50,7 +50,7 @@ final class SlowSteps: Sendable {
         while var work = next {
             work.step.perform()
             let (step, promise) = (work.step, work.promise)
-            // Never synchronously: the caller may be in the middle of its own work.
+            // Always asynchronously: the caller may be performing commands.
             promise.futureResult.eventLoop.execute { promise.succeed(step) }
             next = state.withLock { state in
                 if let next = state.waiting.popFirst() { return next }

@@ -3,7 +3,7 @@ internal import Synchronization
 /// Hands each record of a run to the sinks that want it. Sinks can be added and removed, and their levels can change,
 /// while sessions run.
 ///
-/// Each event loop writes through a ``Producer`` of its own, which keeps a copy of the list of sinks. One relaxed
+/// Each event loop has one ``Producer``, which keeps a copy of the list of sinks. One relaxed
 /// atomic load per record shows whether the list has changed; only then a lock is taken.
 public final class RecordDispatcher: Sendable {
     /// The least severe level that any sink wants; a record beyond it need not be made.
@@ -22,8 +22,8 @@ public final class RecordDispatcher: Sendable {
     /// Hands records to this sink too from now on.
     public func add(_ sink: any Sink) { change { $0.append(sink) } }
 
-    /// Hands no more records to this sink. A write that another thread has begun still ends, and a producer keeps its
-    /// reference to the sink until its next use.
+    /// Hands no more records to this sink. A producer may still write to it until the producer sees the change, and keeps
+    /// its reference until its next use.
     public func remove(_ sink: any Sink) { change { sinks in sinks.removeAll { $0 === sink } } }
 
     /// Reads the sinks' levels again. Call it after the ``Sink/level`` of one has changed.

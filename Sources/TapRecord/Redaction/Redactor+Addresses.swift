@@ -2,7 +2,7 @@ import XMPPCore
 
 // Names of people where only metadata may be told: the same address has the same pseudonym throughout a run.
 extension Redactor {
-    /// An address as it may be told beside the items: itself, or what stands for it in the items.
+    /// An address for use outside the items: itself, or its placeholder from the items.
     public func disclose(address: String) -> String {
         guard policy == .metadata else { return address }
         return pseudonym(of: address) ?? Placeholder.text(.address, size: address.utf8.count)

@@ -3,7 +3,7 @@ internal import TapCapture
 /// All that files hold, for commands that look at the whole of it before they say anything.
 enum StoredRecords {
     /// Gives out every entry of the files, in the order in which they were written: of complete captures the records that
-    /// today's code makes of their items, else those that are stored. What is damaged or missing is told and passed over.
+    /// today's code makes of their items, else those that are stored. Damaged and missing lines are reported and skipped.
     ///
     /// - Parameter files: JSON logs, captures or clients' logs; `-` is standard input.
     /// - Returns: Whether every line was read, but those where writing was interrupted.

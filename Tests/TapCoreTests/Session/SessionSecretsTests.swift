@@ -4,19 +4,6 @@ import TapTestKit
 import Testing
 import XMPPCore
 
-/// Everything that the records of a session make sinks write: JSON as in captures, and text.
-private func everything(_ harness: borrowing SessionHarness) throws -> String {
-    let filter = LogFilter(try LogSpec("trace"))
-    var json = JSONForm()
-    var text = TextForm()
-    var line = LineBuffer()
-    for told in harness.told {
-        json.append(told.record, content: told.content.span, [.content, .chunks], to: &line)
-        text.append(told.record, content: told.content.span, filter.shown(of: told.record), to: &line)
-    }
-    return String(decoding: line.bytes, as: UTF8.self)
-}
-
 @Suite struct SessionSecretsTests {
     @Test(arguments: [Int.max, 997, 61]) func aSessionFullOfSecretsIsToldWithoutThem(piece: Int) throws {
         let session = SecretCatalogue.session()
@@ -35,7 +22,7 @@ private func everything(_ harness: borrowing SessionHarness) throws -> String {
         #expect(harness.toServer == session.send, "what passes is untouched")
         #expect(harness.toClient == session.recv)
         #expect(harness.told.count > 300)
-        let told = try everything(harness)
+        let told = try harness.written()
         #expect(SecretSearch(SecretCatalogue.items).leaks(in: told).prefix(5) == [])
         #expect(told.contains("[redacted:sasl-plain#"))
     }
@@ -78,7 +65,7 @@ private func everything(_ harness: borrowing SessionHarness) throws -> String {
             harness.end(.client)
             harness.end(.server)
             harness.close()
-            let told = try everything(harness)
+            let told = try harness.written()
             #expect(SecretSearch(secrets: [Array("kQ7zvR2mXw9b".utf8)]).leaks(in: told) == [], "\(piece): \(told)")
         }
     }
@@ -101,6 +88,6 @@ private func everything(_ harness: borrowing SessionHarness) throws -> String {
         let messages = harness.told.compactMap(\.record.message)
         #expect(messages.contains("no aesgcm://a/b#[redacted:file-key#1] here"))
         #expect(messages.contains("xmpp:a@b?;preauth=[redacted:preauth-token#1]"))
-        #expect(SecretSearch(secrets: [Array("kQ7zvR2mXw9b".utf8)]).leaks(in: try everything(harness)) == [])
+        #expect(SecretSearch(secrets: [Array("kQ7zvR2mXw9b".utf8)]).leaks(in: try harness.written()) == [])
     }
 }

@@ -108,19 +108,6 @@ import TapCore
         }
     }
 
-    /// Everything that a session's records make sinks write.
-    private static func everything(_ harness: borrowing SessionHarness) throws -> String {
-        let filter = LogFilter(try LogSpec("trace"))
-        var json = JSONForm()
-        var text = TextForm()
-        var line = LineBuffer()
-        for told in harness.told {
-            json.append(told.record, content: told.content.span, [.content, .chunks], to: &line)
-            text.append(told.record, content: told.content.span, filter.shown(of: told.record), to: &line)
-        }
-        return String(decoding: line.bytes, as: UTF8.self)
-    }
-
     @Test(arguments: [RedactionPolicy.bodies, .metadata], [Int.max, 61])
     func aWholeSessionIsToldWithoutThem(policy: RedactionPolicy, piece: Int) throws {
         var harness = SessionHarness(options: SessionOptions(level: .trace, redaction: policy))
@@ -133,7 +120,7 @@ import TapCore
         harness.end(.client, .reset)
         harness.end(.server)
         harness.close()
-        let told = try Self.everything(harness)
+        let told = try harness.written()
         var secrets = SecretCatalogue.texts.flatMap(\.secrets)
         if policy == .metadata {
             secrets +=
@@ -154,7 +141,7 @@ import TapCore
         harness.end(.server)
         harness.end(.client)
         harness.close()
-        let told = try Self.everything(harness)
+        let told = try harness.written()
         for name in ["bill", "globe", "juliet", "balcony"] { #expect(!told.contains(name), "\(name) in \(told)") }
         #expect(told.contains("session-ready"))
     }
@@ -167,45 +154,19 @@ import TapCore
         harness.send(
             "<message to='juliet@example.org' id='juliet@1'><body>\(String(repeating: "x", count: 4000))</body></message>"
         )
-        let told = try Self.everything(harness)
+        let told = try harness.written()
         #expect(told.contains("\"truncated\":true"))
         #expect(!told.contains("juliet"))
     }
 
     @Test(.enabled(if: Corpus.isAvailable)) func everyExampleKeepsItsShapeAndNoName() throws {
-        struct Example: Decodable {
-            var xep: String
-            var n: Int
-            var text: String
-        }
-        let header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>"
-        let parser = StanzaParser()
         var count = 0
-        for line in try Corpus.unzip("xep-examples.jsonl.gz").split(separator: 0x0A) {
-            let example = try JSONDecoder().decode(Example.self, from: line)
-            for policy in [RedactionPolicy.bodies, .metadata] {
-                let redactor = Redactor(policy: policy, registry: SecretRegistry())
-                var decoder = StreamDecoder(limits: .authenticated)
-                decoder.append(Array((header + example.text).utf8).span)
-                while let event = decoder.next() {
-                    guard case .item(.element) = event.kind,
-                        case .redacted(let redaction) = redactor.disclose(event, of: decoder)
-                    else { continue }
-                    count += 1
-                    let before = try parser.parse(decoder)
-                    let after = try parser.parse(
-                        redaction.bytes.span,
-                        root: Array(" xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'".utf8)
-                    )
-                    let place = "XEP-\(example.xep) #\(example.n)"
-                    #expect(Self.skeleton(before) == Self.skeleton(after), "\(place)")
-                    let text = String(decoding: redaction.bytes, as: UTF8.self)
-                    #expect(!text.contains("[redacted:item#"), "\(place)")
-                    #expect(!Self.holdsBody(after), "\(place): \(text)")
-                    guard policy == .metadata else { continue }
-                    for name in text.matches(of: /[^\s'"<>=]+@/) {
-                        #expect(name.output.hasPrefix("anon-"), "\(place): \(name.output)")
-                    }
+        for policy in [RedactionPolicy.bodies, .metadata] {
+            count += try RedactedExamples.forEach(of: policy) { place, element, text in
+                #expect(!Self.holdsBody(element), "\(place): \(text)")
+                guard policy == .metadata else { return }
+                for name in text.matches(of: /[^\s'"<>=]+@/) {
+                    #expect(name.output.hasPrefix("anon-"), "\(place): \(name.output)")
                 }
             }
         }
@@ -218,9 +179,5 @@ import TapCore
             element.text.isEmpty || element.text.allSatisfy(\.isWhitespace) || element.text.contains("[redacted:")
         return names.contains { element.isNamed($0) } && element.children.isEmpty && !isHidden
             || element.children.contains(where: holdsBody)
-    }
-
-    private static func skeleton(_ element: Element) -> String {
-        "<\(element.name) \(element.attributes.map(\.name))>" + element.children.map(skeleton).joined() + "</>"
     }
 }

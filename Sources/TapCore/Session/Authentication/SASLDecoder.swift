@@ -1,7 +1,7 @@
 public import TapRecord
 public import XMPPCore
 
-/// One step of an authentication, as far as it may be told.
+/// One step of an authentication, without its secrets.
 public struct AuthenticationStep: Sendable, Hashable {
     /// What the step is.
     public enum Kind: String, Sendable, Hashable {

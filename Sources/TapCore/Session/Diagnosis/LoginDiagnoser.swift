@@ -8,7 +8,7 @@ struct LoginDiagnoser {
     let info: SessionInfo
     let steps: [LoginStep]
     let notes: LoginNotes
-    /// The domain the client asked for, as it may be told.
+    /// The domain that the client requested, redacted if the policy hides it.
     let domain: String?
 
     /// The diagnosis; nil if there was no login, or if its messages could not be decoded.

@@ -80,7 +80,7 @@ extension Session {
 }
 
 extension DirectionRelay {
-    /// Whether the stream goes on where nobody can read it: how it went there cannot be told.
+    /// Whether the stream continues undecoded: its outcome is unknown.
     fileprivate var isUnreadable: Bool {
         switch mode {
         case .opaque(.tls, _), .opaque(.compression, _): true

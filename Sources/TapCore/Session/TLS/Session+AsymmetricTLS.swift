@@ -196,8 +196,8 @@ extension Session {
         begin(.startTLS, awaits: .client)
     }
 
-    /// Lets nothing pass that a server says which has been told nothing; whether it is one. Where the client has left before
-    /// it has asked for TLS, that is an alert: there was no hello.
+    /// Refuses bytes of a server whose stream was not opened; returns whether it did. If the client left before it requested
+    /// TLS, the bytes are an alert, because the server got no ClientHello.
     mutating func refusesEarlyBytesOfServer() -> Bool {
         guard asymmetric?.way == .answering else { return false }
         if directions.send.end == nil {

@@ -204,8 +204,8 @@ extension Session {
         tlsFailed(leg, TLSFailure(code: "starttls-injection", words), at: now)
     }
 
-    /// The server's consent to TLS, which waits for TLS on the server's leg. One that nobody may act on, since none was asked
-    /// for or this is inside TLS, is refused: the client would begin TLS, and take what ends the session for that.
+    /// Buffers the server's `<proceed/>` until TLS is up on the server's leg. Refuses an unexpected one (without a request, or
+    /// inside TLS): the client would start TLS and misread the stream error.
     func interceptConsent(_ event: StreamEvent, _ direction: Direction) -> ItemDecision? {
         guard options.holdsProceed, event.item == .element, direction == .recv, event.head.namespace.namespace == .tls,
             !event.isTruncated, !isRefusing, isNamed("proceed", event, .recv)

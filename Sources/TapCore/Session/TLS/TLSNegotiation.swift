@@ -46,7 +46,7 @@ public struct TLSNegotiation<Identity: Sendable>: Sendable {
         case notFound(TLSFailure)
         /// The connection on a leg ended; the failure that this is in the middle of its handshake.
         case ended(Leg, TLSFailure)
-        /// The session is to end; nil where neither peer is to be told why.
+        /// The session ends; nil if no peer gets a reason.
         case stopped(TLSFailure?)
     }
 
@@ -192,7 +192,7 @@ public struct TLSNegotiation<Identity: Sendable>: Sendable {
         case (.serverHandshake, .ended(.server, let failure)): return fail(.server, failure)
         case (.readingHello, .ended(.client, let failure)), (.clientHandshake, .ended(.client, let failure)):
             return fail(.client, failure)
-        // The peer that nobody waits for can end the session in its own way.
+        // The other peer ends the session without a TLS failure.
         case (_, .ended), (_, .stopped(nil)): return end(.abandon)
         case (.awaitingConsent, .stopped(let failure?)), (.serverHandshake, .stopped(let failure?)):
             return fail(.server, failure)
