@@ -190,11 +190,14 @@ import Testing
         #expect(lines.all.allSatisfy { $0.split(separator: " ").count == 3 })
     }
 
-    /// What this process takes for an idle session, in bytes: for both of its legs, after as much as 100,000 bytes each way.
+    /// Bytes that pass each way before a session is idle.
+    private static let burst = 100_000
+
+    /// What this process takes for an idle session, in bytes: for both of its legs, after a ``burst`` each way.
     private static func bytesOfIdleSession() async throws -> Int {
         let fixture = try await EngineFixture.common
-        var burst = SeededGenerator(seed: 1)
-        let bytes = ByteBuffer(bytes: burst.bytes(count: 100_000))
+        var generator = SeededGenerator(seed: 1)
+        let bytes = ByteBuffer(bytes: generator.bytes(count: burst))
         func make() throws -> EnginePair {
             var pair = try fixture.pair()
             pair.pump(size: 4000)
@@ -228,11 +231,12 @@ import Testing
         return try #require(words.count > 1 ? Int(words[1]) : nil) * Int(getpagesize())
     }
 
-    @Test func `an idle session keeps less than 40 KiB for both of its legs`() async {
+    @Test func `an idle session gives back what a burst has taken`() async {
         // In a process of its own: other tests take memory beside this one.
         await #expect(processExitsWith: .success) {
             let each = try await Self.bytesOfIdleSession()
-            #expect(each > 1 << 10 && each < 40 << 10, "\(each) bytes")
+            // Usually a third. The buffers of OpenSSL alone would be two thirds, and what they have passed on as much again.
+            #expect(each > 1 << 10 && each < Self.burst * 3 / 4, "\(each) bytes")
         }
     }
 }
