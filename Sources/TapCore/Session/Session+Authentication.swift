@@ -13,14 +13,14 @@ extension Session {
         switch step.kind {
         case .begin:
             info.authentication = .none
-            phase = .authenticating
+            negotiation.beginAuthentication()
         case .failure:
             record.level = .error
             record.condition = step.condition
             record.code = "sasl-failure"
             record.message = step.text.map { tools.redactor.disclose(text: $0) }
             info.authentication = .failed(condition: step.condition ?? "undefined-condition")
-            phase = .opening
+            negotiation.failAuthentication()
         default: break
         }
         emit(consume record)
@@ -35,9 +35,8 @@ extension Session {
         noteBindingOutcome(accepted: true)
         // Before authentication a stranger had little room; from here on the session has its own.
         for direction in Direction.allCases { directions[direction].limits = options.limits }
-        guard element.namespace.isSASL2 else { return phase = .restarting }
-        phase = .binding
-        handleSASL2Success(element, event)
+        negotiation.authenticate(isSASL2: element.namespace.isSASL2)
+        if element.namespace.isSASL2 { handleSASL2Success(element, event) }
     }
 
     /// What an element means for authentication, noted in the facts of the session.

@@ -65,7 +65,7 @@ extension Session {
     /// A step on the way to the server has been made: told as a record with the code `step`.
     public mutating func made(_ step: DiscoveryStep, at now: Run.Instant) {
         self.now = now
-        guard !phase.isClosed else { return }
+        guard !negotiation.isClosed else { return }
         note(step)
         var record = makeRecord(.note, step.isDetail ? .verbose : .info, part: .net)
         record.code = LoginStep.code
@@ -110,7 +110,7 @@ extension Session {
 
     /// A header in which the client names another domain than the one that was chosen.
     func interceptOtherDomain(_ event: StreamEvent, _ direction: Direction) -> ItemDecision? {
-        guard event.item == .header, direction == .send, let chosenDomain, !isRefusing,
+        guard event.item == .header, direction == .send, let chosenDomain, !negotiation.isRefusing,
             let to = text(event.head.to, .send), !Self.isSame(chosenDomain, to)
         else { return nil }
         return .refuse(
@@ -130,7 +130,8 @@ extension Session {
 
     /// The same for the SNI of a ClientHello, with a TLS alert.
     mutating func refuseOtherName(_ hello: ClientHello) {
-        guard let chosenDomain, !isFinished, let name = hello.serverName, !Self.isSame(chosenDomain, name) else {
+        guard let chosenDomain, !negotiation.isFinished, let name = hello.serverName, !Self.isSame(chosenDomain, name)
+        else {
             return
         }
         login?.refusal = "the session is for \(chosenDomain), but the client's ClientHello names another host"

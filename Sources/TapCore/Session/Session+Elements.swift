@@ -63,8 +63,7 @@ extension Session {
     ///
     /// - Parameter earlier: The session that this one continues.
     mutating func becomeOpen(_ event: StreamEvent, _ words: String, resumes earlier: UInt64? = nil) {
-        if case .open = phase { return }
-        phase = .open
+        guard negotiation.open() else { return }
         info.opened = now
         identifyClient()
         login = nil

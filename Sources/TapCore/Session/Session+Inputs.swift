@@ -8,7 +8,7 @@ extension Session {
     /// attempts have been told by ``made(_:at:)``, this one has been, too.
     public mutating func serverConnected(_ address: String, since: Run.Instant? = nil, at now: Run.Instant) {
         self.now = now
-        isConnected = true
+        negotiation.connected()
         directions.send.hasInput = true
         note(.session, .trace, code: "server-connected", "connected to \(address)", part: .net)
         if !timeline.has(.connect) {
@@ -39,7 +39,7 @@ extension Session {
         at now: Run.Instant
     ) {
         self.now = now
-        guard !isFinished, !isRefusing else { return }
+        guard !negotiation.isFinished, !negotiation.isRefusing else { return }
         login?.refusal = text
         note(.error, .error, code: code, text, condition: condition, part: .session)
         refuse(condition, text)
@@ -48,18 +48,18 @@ extension Session {
     /// Bytes have arrived.
     public mutating func receive(_ direction: Direction, _ bytes: Span<UInt8>, at now: Run.Instant) -> Disposition {
         self.now = now
-        guard !bytes.isEmpty, !isFinished else { return .keep }
+        guard !bytes.isEmpty, !negotiation.isFinished else { return .keep }
         if options.level >= .trace { traceChunk(direction, bytes) }
         let isFirst = directions[direction].count(bytes.count)
         liveness.lastReceived = now.monotonic
         count(direction, bytes.count)
         if isFirst {
             lookAtFirstBytes(direction, bytes)
-            if isFinished { return .keep }
+            if negotiation.isFinished { return .keep }
         }
         if case .opaque(let why, _) = directions[direction].mode {
             lookIntoOpaque(direction, bytes)
-            if isFinished || drops(why) { return .keep }
+            if negotiation.isFinished || drops(why) { return .keep }
         }
         return directions[direction].take(bytes)
     }
@@ -68,7 +68,7 @@ extension Session {
     public mutating func ended(_ leg: Leg, _ end: LegEnd, at now: Run.Instant) {
         self.now = now
         let direction = leg.inbound
-        guard !isFinished else { return }
+        guard !negotiation.isFinished else { return }
         if directions[direction].end == .finished, end != .finished {
             // The peer had only ceased to send; now it is gone, and nothing that is for it can reach it.
             return finish(reset: !hasEndedInOrder(direction))
@@ -79,16 +79,18 @@ extension Session {
         // What waits for the answer to a request for TLS waits in vain: who sends no more cannot begin TLS. The server
         // learns of the end behind it, or it might never answer and the session never end. A step of a login that is being
         // done elsewhere comes to its end, and the server is still to be told what comes of it.
-        if direction == .send, end == .finished, directions.send.isHeld, login?.computing == nil { release(.send) }
+        if direction == .send, end == .finished, directions.send.isHeld, negotiation.bridged?.computing == nil {
+            release(.send)
+        }
         // A client that is gone before its server is reached has nobody to pass the end on to.
-        if direction == .send, !isConnected, end != .finished { finish(reset: true) }
+        if direction == .send, !negotiation.isConnected, end != .finished { finish(reset: true) }
     }
 
     /// Ends the session because this program stops. Neither end is told by an end of its stream, so that a session with
     /// stream management can be resumed (XEP-0198 §5).
     public mutating func stop(at now: Run.Instant) {
         self.now = now
-        guard !isFinished else { return }
+        guard !negotiation.isFinished else { return }
         if info.ending == nil { info.ending = .stopped }
         finish(reset: false)
     }
@@ -96,7 +98,7 @@ extension Session {
     /// What was read ends here: whether the session went on nobody knows.
     public mutating func recordingEnded(at now: Run.Instant) {
         self.now = now
-        guard !isFinished else { return }
+        guard !negotiation.isFinished else { return }
         if info.ending == nil { info.ending = .unrecorded }
         finish(reset: false)
     }
@@ -104,7 +106,7 @@ extension Session {
     /// The legs are closed: the last thing a driver tells. Records what is to be said of the session as a whole.
     public mutating func closed(at now: Run.Instant) {
         self.now = now
-        guard !phase.isClosed else { return }
+        guard !negotiation.isClosed else { return }
         finishRecords()
     }
 
@@ -125,9 +127,9 @@ extension Session {
     ///
     /// TLS passed through counts from the server's ServerHello that answers a complete ClientHello.
     public var isPastLogin: Bool {
-        if info.opened != nil || isVerifying { return true }
+        if info.opened != nil || negotiation.passedTLS?.isAnswered == true { return true }
         guard let login else { return false }
-        if login.serverHello == .hello { return hello == nil }
+        if login.hasVerified { return true }
         // A server that has answered with the end of its stream or its connection has let nobody in.
         guard let from = login.unreadFrom, directions.recv.end == nil, !directions.recv.hasClosedStream else {
             return false
@@ -139,7 +141,7 @@ extension Session {
     public func wantsBytes(from leg: Leg) -> Bool {
         let direction = leg.inbound
         guard directions[direction].isStoring else { return true }
-        let isWaiting = directions[direction].isHeld || leg == .client && !isConnected && !isRefusing
+        let isWaiting = directions[direction].isHeld || leg == .client && negotiation.isAwaitingServer
         return !isWaiting || directions[direction].waiting < options.waitingBytes
     }
 

@@ -56,7 +56,7 @@ extension Session {
             ?? .pass
         if case .refuse = decision { return decision }
         // What has gone out, if only in part, cannot be kept any more; nor is anything put in where the session is refused.
-        return directions[direction].isStoring && !isRefusing ? decision : .pass
+        return directions[direction].isStoring && !negotiation.isRefusing ? decision : .pass
     }
 
     /// Carries out what was decided: the one place that lets an item go out or keeps it.
@@ -65,7 +65,7 @@ extension Session {
         switch decision {
         case .pass:
             // A session that is refused has no server to pass anything to.
-            guard !isRefusing else { return }
+            guard !negotiation.isRefusing else { return }
             switch directions[direction].pass(event) {
             case .nothing: break
             case .item: enqueue(.forward(direction))
@@ -156,14 +156,14 @@ extension Session {
         }
         if isLate { return turnOpaque(direction, .ended) }
         failStep(condition: fault.condition.rawValue, isForeign ? "no XMPP" : fault.explanation)
-        if isRefusing { return direction == .send ? answerRefused() : finish(reset: false) }
+        if negotiation.isRefusing { return direction == .send ? answerRefused() : finish(reset: false) }
         if refusesUnread {
             return refuse(fault.condition, "\(fault.explanation), at offset \(fault.offset)", fault: direction)
         }
         turnOpaque(direction, isForeign ? .foreign : .unparsable)
         if isForeign {
             turnOpaque(direction.opposite, .paired)
-            phase = .opaque
+            negotiation.turnOpaque(nil)
         }
     }
 

@@ -6,7 +6,7 @@ extension Session {
     /// The very first bytes of a leg decide whether they are XMPP.
     mutating func lookAtFirstBytes(_ direction: Direction, _ bytes: Span<UInt8>) {
         guard direction == .send, bytes[0] == 0x16, !refusesDirectTLS() else { return }
-        guard case .refusing(let condition, _) = phase else { return beginTLS(directly: true) }
+        guard case .refusing(let condition, _) = negotiation else { return beginTLS(directly: true) }
         beginTLS(directly: true)
         lookIntoOpaque(direction, bytes)
         info.ending = .tap(condition: condition.rawValue)
@@ -23,36 +23,7 @@ extension Session {
     }
 
     private mutating func lookIntoTLS(_ direction: Direction, _ bytes: Span<UInt8>) {
-        switch direction {
-        case .send:
-            login?.records?.send.append(bytes)
-            readHello(bytes)
-        case .recv:
-            login?.records?.recv.append(bytes)
-            readServerHello(bytes)
-        }
-    }
-
-    /// Whether the TLS that is passed through ends with an alert.
-    func endsWithAlert(_ direction: Direction) -> Bool {
-        guard let records = login?.records else { return false }
-        return direction == .send ? records.send.endsWithAlert : records.recv.endsWithAlert
-    }
-
-    /// Looks for the server's answer to the ClientHello.
-    private func readServerHello(_ bytes: Span<UInt8>) {
-        guard let login, var reader = login.serverHelloReader else { return }
-        let result = reader.append(bytes)
-        login.serverHelloReader = result == nil ? reader : nil
-        login.serverHello = result
-    }
-
-    private mutating func readHello(_ bytes: Span<UInt8>) {
-        guard var reader = hello else { return }
-        let direction = Direction.send
-        let result = reader.append(bytes)
-        hello = result == .needMore ? reader : nil
-        guard result != .needMore else { return }
+        guard let result = negotiation.passedTLS?.read(direction, bytes) else { return }
         var record = makeRecord(.tls, .info, part: .tls)
         record.direction = direction
         record.leg = direction.source
@@ -96,10 +67,7 @@ extension Session {
 
     /// From here on both directions are TLS, which is passed through.
     mutating func beginTLS(directly: Bool) {
-        phase = .opaque
-        hello = ClientHelloReader()
-        login?.serverHelloReader = ServerHelloReader()
-        login?.records = (send: TLSRecordReader(), recv: TLSRecordReader())
+        negotiation.turnOpaque(PassedTLS())
         let at = directions.send.decoder.position
         var record = makeRecord(.tls, .info, part: .tls)
         record.code = Self.tlsBeganCode

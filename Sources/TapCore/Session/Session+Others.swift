@@ -30,7 +30,7 @@ extension Session {
             ? "component sent its handshake (hash of stream ID and secret)" : "server accepted the handshake"
         emit(record)
         guard direction == .recv else {
-            phase = .authenticating
+            negotiation.beginAuthentication()
             return begin(.handshake, awaits: .server)
         }
         info.authentication = .succeeded
@@ -101,7 +101,7 @@ extension Session {
             if !step.isVerification, direction == .send, info.opened == nil { info.mechanism = "dialback" }
         case .valid:
             finish(loginStep, key: step.key, .ok)
-            isVerifying = isVerifying || step.isVerification
+            if step.isVerification { login?.hasVerified = true }
             guard !step.isVerification, direction == .recv, info.opened == nil else { return }
             info.authentication = .succeeded
             info.jid = step.to

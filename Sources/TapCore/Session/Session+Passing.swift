@@ -68,7 +68,7 @@ extension Session {
         switch end {
         case .finished:
             let other = direction.opposite
-            let isOtherOver = directions[other].hasPassedEnd || !isConnected
+            let isOtherOver = directions[other].hasPassedEnd || !negotiation.isConnected
             enqueue(.finish(direction.destination))
             // The answer that the other direction waits for will not come any more.
             if direction == .recv, directions[other].isHeld { release(other) }
@@ -86,7 +86,7 @@ extension Session {
         let (own, other) = (direction, direction.opposite)
         let hasClosed =
             directions[own].hasClosedStream || directions[own].isOpaque && directions[own].end == .finished
-            || endsWithAlert(own)
+            || negotiation.passedTLS?.endsWithAlert(own) == true
         return hasClosed
             || directions[other].end == .finished && (directions[other].hasClosedStream || directions[other].isOpaque)
     }
@@ -96,8 +96,6 @@ extension Session {
 
     /// Ends both legs after all that has been written.
     mutating func finish(reset: Bool) {
-        guard !isFinished else { return }
-        isFinished = true
-        enqueue(.close(reset: reset))
+        if negotiation.finish() { enqueue(.close(reset: reset)) }
     }
 }

@@ -83,7 +83,7 @@ extension Session {
 
     /// TLS has begun on a leg: streams begin anew in it.
     private mutating func recallTLS(_ record: Record) {
-        phase = .opening
+        negotiation.enterTLS()
         // A client that has none goes on with the stream that it has.
         if record.leg == .client { info.version = nil }
         // What is overlooked of a certificate is a warning.

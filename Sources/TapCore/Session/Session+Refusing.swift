@@ -3,17 +3,11 @@ import XMPPCore
 
 // What this program says for itself: stream errors.
 extension Session {
-    /// Whether the session only waits for the client's header to answer it with a stream error.
-    var isRefusing: Bool {
-        if case .refusing = phase { return true }
-        return false
-    }
-
     /// Ends the session with a stream error: to the client at once if its header has come, else when it comes. Where
     /// the server's stream is at fault the error goes there, and the client is told that it cannot be served.
     mutating func refuse(_ condition: StreamErrorCondition, _ text: String, fault: Direction = .send) {
-        guard !isFinished, !isRefusing else { return }
-        if isConnected {
+        guard !negotiation.isFinished, !negotiation.isRefusing else { return }
+        if negotiation.isConnected {
             info.ending = .tap(condition: condition.rawValue)
             if !directions.recv.isOpaque, !directions.send.isOpaque {
                 if mayInsert(.recv) { sayError(fault == .send ? condition : .internalServerError, text, to: .client) }
@@ -26,7 +20,7 @@ extension Session {
             finish(reset: false)
             return
         }
-        phase = .refusing(condition, text)
+        negotiation.refuse(condition, text)
         if directions.send.isOpaque { return finish(reset: false) }
         directions.send.hasInput = true
         if info.domain != nil { answerRefused() }
@@ -64,7 +58,7 @@ extension Session {
 
     /// Answers the header of a client that is refused.
     mutating func answerRefused() {
-        guard case .refusing(let condition, let text) = phase, !isFinished else { return }
+        guard case .refusing(let condition, let text) = negotiation else { return }
         info.ending = .tap(condition: condition.rawValue)
         sayError(condition, text, to: .client)
         enqueue(.finish(.client))

@@ -123,7 +123,7 @@ extension Session {
     mutating func finishRecords() {
         contentSource = .none
         info.unanswered = requests.count + requests.forgotten
-        phase = .closed
+        negotiation.close()
         endTimeline()
         for direction in Direction.allCases { recordOpaqueBytes(direction) }
         noteDiagnosis()

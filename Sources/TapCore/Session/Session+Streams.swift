@@ -43,25 +43,24 @@ extension Session {
         directions[direction].mayRestart = false
         awaitFeatures(event, direction)
         timelineHeader(event, direction)
-        if case .refusing = phase, direction == .send { answerRefused() }
+        if direction == .send { answerRefused() }
     }
 
     /// Whether the initiator may open a new stream: after success, or ahead of it while authentication is under way.
     private func isRestartDue(_ direction: Direction) -> Bool {
-        if directions[direction].mayRestart { return true }
-        return switch phase {
-        case .restarting, .authenticating: true
-        case .binding:
-            direction == .recv || directions.send.decoder.epoch <= directions.recv.decoder.epoch
-        default: false
-        }
+        directions[direction].mayRestart
+            || negotiation.mayRestart(
+                direction,
+                sendEpoch: directions.send.decoder.epoch,
+                recvEpoch: directions.recv.decoder.epoch
+            )
     }
 
     mutating func handleStreamEnd(_ event: StreamEvent, _ direction: Direction) {
         directions[direction].hasClosedStream = true
         recordItem(event, direction, .streamClose, level: .info)
         if info.ending == nil { info.ending = .clean(by: direction) }
-        if case .open = phase { phase = .closing }
+        negotiation.closeStream()
     }
 
     mutating func handleStreamElement(_ event: StreamEvent, _ direction: Direction) {

@@ -23,7 +23,8 @@ public struct Session: ~Copyable {
     let remote: String?
     /// Both directions.
     var directions: Directions
-    var phase = Phase.opening
+    /// Internal, because each part of a login asks it and moves it on.
+    var negotiation: Negotiation
     var now: Run.Instant
     var requests = IQTracker()
     var roster = Roster()
@@ -33,20 +34,10 @@ public struct Session: ~Copyable {
     var sasl: SASLDecoder
     /// What is remembered of the login until the session is ready.
     var login: LoginNotes? = LoginNotes()
-    /// Reads what a client that begins TLS says in clear, until it has said it.
-    var hello: ClientHelloReader?
-    /// How far TLS has come that is ended here.
-    var tls = TLSProgress.none
-    /// TLS that does not begin on both legs together, until it has begun.
-    var asymmetric: AsymmetricTLS?
     /// What was done to the item at hand, as its record says it; nil for one that passes.
     var action: String?
-    /// Keys of dialback are checked by this stream (XEP-0220 §2.3): it need not carry anything else.
-    var isVerifying = false
     /// Stanzas of both servers go by this stream (XEP-0288).
     var isBidirectional = false
-    var isConnected = false
-    var isFinished = false
     /// The domain the client has asked for, where that has chosen its server.
     var chosenDomain: String?
     /// Which client of its account this is, for those that reconnect again and again.
@@ -87,14 +78,12 @@ public struct Session: ~Copyable {
         self.remote = remote
         self.now = now
         sasl = SASLDecoder(policy: options.redaction)
-        asymmetric = AsymmetricTLS(options)
         self.number = number ?? run.nextSession()
         recording = options.isRecorded ? Recording() : nil
-        isConnected = options.isRecorded || options.isClientLog
+        negotiation = Negotiation(options, isConnected: options.isRecorded || options.isClientLog)
         info = SessionInfo(began: now)
         liveness = Liveness(at: now.monotonic)
         timeline = LoginTimeline(at: now.monotonic)
-        login?.bridge = options.authenticator.map { SASLBridge($0) }
         directions = Directions(
             limits: options.unauthenticatedLimits,
             outline: options.level >= .info ? tools.outline : nil
@@ -156,9 +145,9 @@ public struct Session: ~Copyable {
 
     /// Looks at one item of a direction; false when there is nothing to look at.
     private mutating func step(_ direction: Direction) -> Bool {
-        guard directions[direction].hasInput, !isFinished else { return false }
+        guard directions[direction].hasInput, !negotiation.isFinished else { return false }
         if directions[direction].isHeld && !passesWhileHeld(direction)
-            || direction == .send && !isConnected && !isRefusing
+            || direction == .send && negotiation.isAwaitingServer
         {
             if direction == .send, refusesEarlyBytes() { return true }
             // What waits goes on waiting, unless nobody is left to wait for it.
@@ -179,7 +168,7 @@ public struct Session: ~Copyable {
     /// White space behind a request for TLS goes with it, though RFC 6120 §5.3.3 forbids it: go-sendxmpp ends the request
     /// with a line feed, and a server that got it after its consent would take it for TLS.
     private func passesWhileHeld(_ direction: Direction) -> Bool {
-        guard direction == .send, case .startingTLS = phase, directions.send.waiting > 0 else { return false }
+        guard direction == .send, negotiation.isStartingTLS, directions.send.waiting > 0 else { return false }
         return [0x20, 0x09, 0x0A, 0x0D].contains(directions.pending(.send)[0])
     }
 

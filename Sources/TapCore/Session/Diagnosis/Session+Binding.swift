@@ -25,7 +25,10 @@ extension Session {
         subject.signsMechanisms = attempt?.signsMechanisms ?? false
         subject.signsTLSVersion = attempt?.signsTLSVersion ?? false
         subject.hasSameCertificate = legs.hasSameCertificate
-        let forecast = BindingForecast(subject, login.bridge?.isEnding == true ? .accounts : legs.strategy)
+        let forecast = BindingForecast(
+            subject,
+            negotiation.bridged?.bridge.isEnding == true ? .accounts : legs.strategy
+        )
         guard forecast != login.bindingForecast else { return }
         login.bindingForecast = forecast
         login.bindingSeen = info.domain.flatMap { domain in

@@ -53,7 +53,7 @@ extension Session {
     }
 
     private func judged() -> LoginDiagnosis? {
-        guard info.opened == nil, !isVerifying, info.ending != .stopped, let login else { return nil }
+        guard info.opened == nil, info.ending != .stopped, let login, !login.hasVerified else { return nil }
         if let blamed = login.blamed { return blamed }
         // Who has not seen all of it cannot judge it.
         if let recording, recording.isPartial { return nil }

@@ -18,7 +18,10 @@ extension Session {
         }
         info.ending =
             directions[direction].isOpaque
-            ? .undecoded(leg: direction.source, endsWithAlert(direction) ? .finished : end)
+            ? .undecoded(
+                leg: direction.source,
+                negotiation.passedTLS?.endsWithAlert(direction) == true ? .finished : end
+            )
             : .unclean(leg: direction.source, end)
         let unheard = unheard(by: direction)
         info.closeReason = unheard?.closeReason

@@ -59,7 +59,7 @@ extension Session {
         let features = StreamFeaturesSummary(offer)
         info.mechanisms = features.allMechanisms
         info.features = features.names
-        if case .restarting = phase { phase = .binding }
+        negotiation.takeFeatures()
         warnOfClearLogin(offer)
         login?.note(offer)
         if options.level >= .info {
@@ -71,7 +71,7 @@ extension Session {
         }
         terminate(offer)
         noteTimeline(features, offer)
-        if case .binding = phase, info.kind == .server { openServerStream(event) }
+        if negotiation.isBinding, info.kind == .server { openServerStream(event) }
     }
 
     /// Puts beside an item what goes out in its place.

@@ -5,14 +5,15 @@ import XMPPCore
 extension Session {
     /// TLS is ended on both legs, and this is what logins may be bound to: for a session whose logins are ended here.
     public mutating func secured(client: SecuredLeg?, server: SecuredLeg?) {
-        login?.bridge?.client = client
-        login?.bridge?.server = server
-        login?.bridge?.isServerVerified = !info.isUnverified
+        guard let bridged = negotiation.bridged else { return }
+        bridged.bridge.client = client
+        bridged.bridge.server = server
+        bridged.bridge.isServerVerified = !info.isUnverified
     }
 
     /// What the client is to be offered; nil where no login is ended here, or nothing that is offered can be.
     func terminatedOffer(_ offer: StreamFeatures) -> BridgedOffer? {
-        guard case .opening = phase, info.kind == .client, let bridge = login?.bridge else { return nil }
+        guard negotiation.isOpening, info.kind == .client, let bridge = negotiation.bridged?.bridge else { return nil }
         return BridgedOffer(offer, bridge.authenticator, client: bridge.client)
     }
 
@@ -29,27 +30,27 @@ extension Session {
 
     /// Keeps a client whose header has come; false where nothing is waited for.
     mutating func awaitFeatures() -> Bool {
-        guard case .opening = phase, asymmetric == nil, let login, login.bridge != nil, info.kind == .client else {
-            return false
-        }
-        login.awaitsFeatures = true
+        guard negotiation.isOpening, negotiation.asymmetric == nil, let bridged = negotiation.bridged,
+            info.kind == .client
+        else { return false }
+        bridged.awaitsFeatures = true
         hold(.send)
         return true
     }
 
     /// Goes on with a client that waited for features.
     mutating func stopAwaiting() {
-        guard let login, login.awaitsFeatures else { return }
-        login.awaitsFeatures = false
+        guard let bridged = negotiation.bridged, bridged.awaitsFeatures else { return }
+        bridged.awaitsFeatures = false
         if directions.send.isHeld { release(.send) }
     }
 
     /// Takes the offer that has come, and tells what the client is not offered of it.
     mutating func terminate(_ offer: StreamFeatures) {
         stopAwaiting()
-        guard case .opening = phase, let login, login.bridge != nil else { return }
+        guard negotiation.isOpening, let bridged = negotiation.bridged else { return }
         let terminated = terminatedOffer(offer)
-        login.bridge?.offer = terminated
+        bridged.bridge.offer = terminated
         guard terminated == nil, !(offer.mechanisms + (offer.sasl2Mechanisms ?? [])).isEmpty else { return }
         note(
             .note,
@@ -66,17 +67,14 @@ extension Session {
         _ direction: Direction,
         _ reading: inout ItemReading
     ) -> ItemDecision? {
-        guard event.item == .element, !event.isTruncated, !isRefusing else { return nil }
+        guard event.item == .element, !event.isTruncated, !negotiation.isRefusing else { return nil }
         switch event.head.namespace.namespace {
         case .sasl, .sasl2, .sasl2Legacy: break
         default: return nil
         }
-        guard let login, var bridge = login.bridge, let element = parse(direction) else { return nil }
-        let wasLoggingIn = bridge.isLoggingIn
-        let acts =
-            direction == .send
-            ? acts(of: element, &bridge, login) : acts(ofServer: element, &bridge)
-        login.bridge = bridge
+        guard let bridged = negotiation.bridged, let element = parse(direction) else { return nil }
+        let wasLoggingIn = bridged.bridge.isLoggingIn
+        let acts = direction == .send ? acts(of: element, bridged) : acts(ofServer: element, &bridged.bridge)
         guard let acts else { return nil }
         reading = .login(element, acts, wasLoggingIn: wasLoggingIn)
         // The server's failure goes to the client as it came.
@@ -96,7 +94,7 @@ extension Session {
             return understand(event, .element, direction)
         }
         if direction == .send {
-            login?.endedEpoch = event.epoch
+            negotiation.bridged?.endedEpoch = event.epoch
             handleSASL(event, .send, element)
         } else {
             recordOwn(event, element, acts)
@@ -108,12 +106,9 @@ extension Session {
     /// Takes a step of a login that was done elsewhere, and goes on with both directions.
     public mutating func computed(_ step: SlowStep, at now: Run.Instant) {
         self.now = now
-        guard !isFinished, !isRefusing, let login, var bridge = login.bridge, let uri = login.computing else {
-            return
-        }
-        login.computing = nil
-        let acts = bridge.computed(step)
-        login.bridge = bridge
+        guard let bridged = negotiation.bridged, let uri = bridged.computing else { return }
+        bridged.computing = nil
+        let acts = bridged.bridge.computed(step)
         release(.send)
         release(.recv)
         for act in acts { perform(act, uri) }
@@ -122,10 +117,10 @@ extension Session {
 
     /// Keeps the client back while the proxy logs in, and both while a step is done elsewhere.
     private mutating func holdClient(wasLoggingIn: Bool) {
-        if login?.computing != nil {
+        if negotiation.bridged?.computing != nil {
             hold(.send)
             hold(.recv)
-        } else if login?.bridge?.isLoggingIn == true {
+        } else if negotiation.bridged?.bridge.isLoggingIn == true {
             hold(.send)
         } else if wasLoggingIn {
             // What is held for another reason, as behind a request for TLS, is not let go by this.
@@ -136,31 +131,29 @@ extension Session {
     /// White space that the client has sent behind its part of the login: the server has ended that stream, and an XML
     /// declaration may follow nothing. go-sendxmpp ends each element with a line feed.
     func interceptWhitespace(_ event: StreamEvent, _ direction: Direction) -> ItemDecision? {
-        guard event.item == .whitespace, direction == .send, case .restarting = phase else { return nil }
-        return login?.endedEpoch == event.epoch ? .answer : nil
+        guard event.item == .whitespace, direction == .send, case .restarting(event.epoch) = negotiation else {
+            return nil
+        }
+        return .answer
     }
 
     // MARK: What it means
 
-    private func acts(
-        of element: Element,
-        _ bridge: inout SASLBridge,
-        _ login: LoginNotes
-    ) -> [SASLBridge.Act]? {
+    private func acts(of element: Element, _ bridged: BridgedLogin) -> [SASLBridge.Act]? {
         // Who it is can be read from the first message; the session's own decoder is told when it is recorded.
         var peek = sasl
         let isSASL2 = element.namespace.isSASL2
         switch element.name {
         case "auth" where !isSASL2, "authenticate" where isSASL2:
             _ = peek.decode(element, .send)
-            login.hasMissedAccount = false
-            login.inline = isSASL2 ? Self.inline(of: element) : []
-            login.refusedInline =
+            login?.hasMissedAccount = false
+            bridged.inline = isSASL2 ? Self.inline(of: element) : []
+            bridged.refusedInline =
                 element.children.filter { BridgedOffer.isTiedToMechanism($0.namespace) }.map(\.name)
             let text =
                 isSASL2
                 ? element.childText("initial-response", element.namespace).map { $0.isEmpty ? "=" : $0 } : element.text
-            return bridge.begin(
+            return bridged.bridge.begin(
                 element.attribute("mechanism") ?? "",
                 isSASL2: isSASL2,
                 SASLMessage.read(Array((text ?? "").utf8).span),
@@ -169,8 +162,8 @@ extension Session {
             )
         case "response":
             _ = peek.decode(element, .send)
-            return bridge.clientSays(SASLMessage.read(Array(element.text.utf8).span), user: peek.user)
-        case "abort": return bridge.clientAborts()
+            return bridged.bridge.clientSays(SASLMessage.read(Array(element.text.utf8).span), user: peek.user)
+        case "abort": return bridged.bridge.clientAborts()
         default: return nil
         }
     }
@@ -218,8 +211,8 @@ extension Session {
         switch act {
         case .passOn, .succeed, .proceed, .fail: break
         case .compute:
-            guard let work = login?.bridge?.work else { break }
-            login?.computing = uri
+            guard let bridged = negotiation.bridged, let work = bridged.bridge.work else { break }
+            bridged.computing = uri
             enqueue(.compute(work))
         case .challenge(let bytes): answer(Self.element("challenge", uri, bytes))
         case .refuse(let condition, let text): answer(Self.failure(uri, condition, text))
@@ -239,14 +232,13 @@ extension Session {
     private mutating func succeed(_ data: [UInt8]?, _ element: Element, _ event: StreamEvent) {
         let isSASL2 = element.namespace.isSASL2
         answer(isSASL2 ? Self.replacing(data, in: element) : Self.success(element.namespaceURI, data))
-        login?.bridge = nil
         authenticated(element, event)
     }
 
     /// The server's failure, which has gone to the client as it came.
     private mutating func handleFailure(_ element: Element) {
         info.authentication = .failed(condition: login?.attempts.last?.condition ?? "undefined-condition")
-        phase = .opening
+        negotiation.failAuthentication()
         let loginStep: LoginStep.Name = element.namespace.isSASL2 ? .sasl2 : .sasl
         for inline in [LoginStep.Name.bind2, .resume] { timeline.cancel(inline) }
         finish(loginStep, .failed(condition: login?.attempts.last?.condition, "xmpptap's own login failed"))
@@ -283,7 +275,7 @@ extension Session {
                 $0.element("auth", xmlns: uri, ["mechanism": mechanism], text: Self.text(message))
             }
         }
-        let inline = login?.inline ?? []
+        let inline = negotiation.bridged?.inline ?? []
         return XMLWriter.bytes { xml in
             xml.element("authenticate", xmlns: uri, ["mechanism": mechanism]) {
                 $0.element("initial-response", text: Self.text(message))

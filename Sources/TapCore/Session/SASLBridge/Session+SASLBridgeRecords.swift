@@ -14,7 +14,7 @@ extension Session {
         guard step.kind == .failure else { return }
         login?.markRefusal()
         info.authentication = .failed(condition: step.condition ?? "undefined-condition")
-        phase = .opening
+        negotiation.failAuthentication()
     }
 
     /// Says something of the login to the server, as its client would: `isOwn` as part of the proxy's own login, else for
@@ -27,7 +27,7 @@ extension Session {
             return
         }
         if element.isNamed("auth") || element.isNamed("authenticate") {
-            login?.ownLogin = SASLDecoder(policy: options.redaction)
+            negotiation.bridged?.ownLogin = SASLDecoder(policy: options.redaction)
             login?.ownFailure = nil
             login?.isServerUnproven = false
         }
@@ -63,7 +63,7 @@ extension Session {
     }
 
     private mutating func decodeOwn(_ element: Element, _ direction: Direction) -> AuthenticationStep? {
-        guard let login, var step = login.ownLogin.decode(element, direction) else { return nil }
+        guard var step = negotiation.bridged?.ownLogin.decode(element, direction) else { return nil }
         step.details = tools.redactor.disclose(step.details, at: info.domain)
         return step
     }
@@ -202,9 +202,9 @@ extension Session {
 
     /// What the client asks for and does not get, since it hangs on the mechanism.
     private mutating func tellRefused() {
-        guard let login, !login.refusedInline.isEmpty else { return }
-        let names = login.refusedInline.joined(separator: ", ")
-        login.refusedInline = []
+        guard let bridged = negotiation.bridged, !bridged.refusedInline.isEmpty else { return }
+        let names = bridged.refusedInline.joined(separator: ", ")
+        bridged.refusedInline = []
         note(
             .note,
             .info,

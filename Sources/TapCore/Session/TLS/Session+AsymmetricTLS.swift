@@ -11,7 +11,7 @@ extension Session {
         _ direction: Direction,
         _ reading: inout ItemReading
     ) -> ItemDecision? {
-        guard let asymmetric, let kind = event.item, !isRefusing else { return nil }
+        guard let asymmetric = negotiation.asymmetric, let kind = event.item else { return nil }
         reading = .asymmetricTLS(nil)
         switch (asymmetric.way, direction) {
         case (.answering, .send) where kind == .element && !isStartTLS(event):
@@ -92,7 +92,7 @@ extension Session {
         _ direction: Direction,
         _ offer: StreamFeatures?
     ) {
-        guard let way = asymmetric?.way else { return }
+        guard let way = negotiation.asymmetric?.way else { return }
         switch (kind, way, direction) {
         case (.whitespace, _, _): recordItem(event, direction, .whitespace, level: .verbose)
         case (.declaration, _, _):
@@ -106,18 +106,16 @@ extension Session {
 
     /// The server that was found begins with TLS. Counts where it would have been asked for it.
     public mutating func serverBeginsWithTLS() {
-        if asymmetric?.way == .asking { asymmetric?.way = .preceding }
+        if negotiation.asymmetric?.way == .asking { negotiation.asymmetric?.way = .preceding }
     }
 
     /// TLS on the server's leg begins with its first byte, whatever the client does.
-    public var serverTLSIsDirect: Bool { options.serverTLS == .direct || asymmetric?.way == .preceding }
+    public var serverTLSIsDirect: Bool { options.serverTLS == .direct || negotiation.asymmetric?.way == .preceding }
 
     /// TLS is up on the server's leg, and none follows on the client's: its stream is opened inside.
     mutating func openInside() {
-        guard let asymmetric else { return }
-        self.asymmetric = nil
-        tls = .inside
-        phase = .opening
+        guard let asymmetric = negotiation.asymmetric else { return }
+        negotiation.enterTLS()
         forgetClear()
         directions.recv.enterTLS()
         guard asymmetric.way == .asking else {
@@ -136,8 +134,8 @@ extension Session {
 
     /// Whether the client has a stream of this program's or of the server's.
     var clientHasStream: Bool {
-        switch asymmetric?.way {
-        case .answering: asymmetric?.hasAnswered == true
+        switch negotiation.asymmetric?.way {
+        case .answering: negotiation.asymmetric?.hasAnswered == true
         case .asking, .preceding: false
         case nil: directions.recv.decoder.epoch > 0
         }
@@ -145,7 +143,7 @@ extension Session {
 
     /// Whether the server has got what the client has opened its stream with.
     var serverHasStream: Bool {
-        switch asymmetric?.way {
+        switch negotiation.asymmetric?.way {
         case .answering, .preceding: false
         case .asking, nil: directions.send.decoder.epoch > 0
         }
@@ -161,8 +159,8 @@ extension Session {
             sayOffer()
         case .element:
             recordItem(event, .send, .element, level: .info, part: .tls)
-            guard asymmetric?.hasAnswered == true, directions.recv.buffered == nil else { return }
-            phase = .startingTLS
+            guard negotiation.asymmetric?.hasAnswered == true, directions.recv.buffered == nil else { return }
+            _ = negotiation.requestTLS()
             finish(.startTLS, .ok)
             // Given to the client when the server's TLS is up, or there will be none.
             directions.recv.setBuffered(Self.consent)
@@ -186,8 +184,8 @@ extension Session {
 
     /// Opens a stream for the client in which there is nothing but TLS.
     private mutating func sayOffer() {
-        guard !isFinished, asymmetric?.hasAnswered == false else { return }
-        asymmetric?.hasAnswered = true
+        guard !negotiation.isFinished, negotiation.asymmetric?.hasAnswered == false else { return }
+        negotiation.asymmetric?.hasAnswered = true
         finish(.streamOpen, .ok)
         let offer =
             "<stream:features><starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'><required/></starttls></stream:features>"
@@ -199,7 +197,7 @@ extension Session {
     /// Refuses bytes of a server whose stream was not opened; returns whether it did. If the client left before it requested
     /// TLS, the bytes are an alert, because the server got no ClientHello.
     mutating func refusesEarlyBytesOfServer() -> Bool {
-        guard asymmetric?.way == .answering else { return false }
+        guard negotiation.asymmetric?.way == .answering else { return false }
         if directions.send.end == nil {
             refuse(.remoteConnectionFailed, "The server sent data before the stream was opened.")
         } else {
@@ -216,12 +214,12 @@ extension Session {
         _ kind: StanzaScanner.Item.Kind,
         _ way: AsymmetricTLS.Way
     ) {
-        guard asymmetric?.isOpen == false, kind == .header else {
+        guard negotiation.asymmetric?.isOpen == false, kind == .header else {
             recordItem(event, .send, .element, level: .info)
             return finish(reset: false)
         }
         noteOpening()
-        asymmetric?.isOpen = true
+        negotiation.asymmetric?.isOpen = true
         handleHeader(event, .send)
         // All that follows waits until it can go by TLS.
         hold(.send)
@@ -231,7 +229,7 @@ extension Session {
     }
 
     private mutating func noteOpening() {
-        if asymmetric?.isOpen == false { asymmetric?.opening.append(directions.bytes(.send)) }
+        if negotiation.asymmetric?.isOpen == false { negotiation.asymmetric?.opening.append(directions.bytes(.send)) }
     }
 
     /// The server's header, its features that offer TLS, or its answer to the request for that.
@@ -264,8 +262,8 @@ extension Session {
 
     private mutating func askServer(_ event: StreamEvent, _ offer: StreamFeatures) {
         handleFeatures(event, offer, nil)
-        asymmetric?.hasAsked = true
-        phase = .startingTLS
+        negotiation.asymmetric?.hasAsked = true
+        _ = negotiation.requestTLS()
         say([(.element, Self.request)], to: .server)
         timeline.cancel(.mechanism)
         begin(.startTLS, awaits: .server)
@@ -274,7 +272,7 @@ extension Session {
     /// No TLS follows on the server's leg: what it has said so far goes on to the client, and both go on in clear.
     private mutating func relayInClear() {
         release(.recv)
-        asymmetric = nil
+        negotiation.asymmetric = nil
         release(.send)
     }
 }

@@ -44,27 +44,29 @@ extension Session {
 
     /// The leg that requires TLS and has none yet; nil if there is none.
     var legDueTLS: Leg? {
-        guard options.holdsProceed, case .none = tls else { return nil }
+        guard options.holdsProceed, negotiation.isClear else { return nil }
         return options.clientTLS == .required ? .client : options.serverTLS == .required ? .server : nil
     }
 
     /// Whether a session that cannot be followed is closed: where TLS is required, what passes unread could be a login in
     /// clear.
-    var refusesUnread: Bool { options.onUnparsable == .close || legDueTLS != nil }
+    var refusesUnread: Bool {
+        options.onUnparsable == .close || negotiation.isRefusing || legDueTLS != nil
+    }
 
     /// A stream or an element in clear where TLS has to come first, or a request for TLS where it has no place. What a server
     /// sends can be anybody's, and have a login seem over, or the streams be passed unread, for the client to go on in clear.
     func interceptClear(_ event: StreamEvent, _ direction: Direction) -> ItemDecision? {
-        guard options.holdsProceed, case .none = tls, !isRefusing else { return nil }
+        guard options.holdsProceed, negotiation.isClear else { return nil }
         if event.item == .header, direction == .send, options.clientTLS == .direct {
             return .refuse(clearRefusal(.client, "the client does not begin with TLS"))
         }
         guard event.item == .element else { return nil }
         let namespace = event.head.namespace.namespace
         if direction == .send {
-            guard asymmetric == nil else { return nil }
+            guard negotiation.asymmetric == nil else { return nil }
             if namespace == .tls, isNamed("starttls", event, .send) {
-                guard options.clientTLS == .off, case .opening = phase else { return nil }
+                guard options.clientTLS == .off, negotiation.isOpening else { return nil }
                 return .refuse(requestRefusal)
             }
         }
@@ -91,7 +93,7 @@ extension Session {
 
     /// The end of a session whose server offers no TLS where one leg demands it; nil where it goes on.
     func refusal(of offer: StreamFeatures) -> Refusal? {
-        guard options.holdsProceed, case .none = tls, case .opening = phase, offer.startTLS == .absent,
+        guard options.holdsProceed, negotiation.isClear, negotiation.isOpening, offer.startTLS == .absent,
             options.clientTLS == .required || options.serverTLS == .required
         else { return nil }
         let leg = options.serverTLS == .required ? Leg.server : .client

@@ -7,9 +7,7 @@ extension Session {
         recordItem(event, direction, .element, level: .info, part: .tls)
         switch direction {
         case .send where isNamed("starttls", event, direction):
-            // There is nothing to wait for once authentication has succeeded (RFC 6120 §5.3.1).
-            guard phase.isBeforeAuthentication else { return }
-            phase = .startingTLS
+            guard negotiation.requestTLS() else { return }
             begin(.startTLS, awaits: .server)
             timeline.cancel(.mechanism)
             // What follows belongs to TLS or, if the server declines, to this stream: it waits for the answer, unless
@@ -23,10 +21,7 @@ extension Session {
             noteEarlyBytes()
             beginTLS(directly: false)
         case .recv:
-            if case .startingTLS = phase {
-                phase = .opening
-                finish(.startTLS, .failed("the server answered <failure/>"))
-            }
+            if negotiation.declineTLS() { finish(.startTLS, .failed("the server answered <failure/>")) }
             if directions.send.isHeld { release(.send) }
         default: break
         }
@@ -35,7 +30,7 @@ extension Session {
     /// The streams restart inside TLS, which the log does not show.
     private mutating func passTLS() {
         finish(.tls, .skipped("not recorded; the log contains the decrypted streams"))
-        phase = .opening
+        negotiation.enterTLS()
         for direction in Direction.allCases { directions[direction].mayRestart = true }
         if directions.send.isHeld { release(.send) }
     }

@@ -1,18 +1,6 @@
 public import TapRecord
 import XMPPCore
 
-/// How far TLS has come that this program ends on both legs.
-enum TLSProgress {
-    /// Nobody has asked for it.
-    case none
-    /// The handshake with the server.
-    case server
-    /// The handshake with the client.
-    case client
-    /// What comes is what TLS carried.
-    case inside
-}
-
 // TLS that is ended here: the server's leg first, then the client's, then both streams begin anew (RFC 6120 §5.4).
 extension Session {
     /// Whether TLS may begin after the `<proceed/>` that is held: nobody has sent anything behind it, or behind the
@@ -20,7 +8,7 @@ extension Session {
     /// ends.
     public mutating func mayBeginTLS(at now: Run.Instant) -> Bool {
         self.now = now
-        guard !isFinished, directions.recv.buffered != nil else { return false }
+        guard !negotiation.isFinished, directions.recv.buffered != nil else { return false }
         // What a client has sent that asks for no TLS goes on inside the server's.
         let both = options.clientTLS != .off
         for direction in both ? [Direction.recv, .send] : [.recv] where hasText(direction) {
@@ -33,8 +21,8 @@ extension Session {
     /// The handshake on a leg begins; `directly` where the client has begun with TLS, rather than asked for it.
     public mutating func tlsBegins(_ leg: Leg, directly: Bool, at now: Run.Instant) {
         self.now = now
-        guard !isFinished else { return }
-        tls = leg == .server ? .server : .client
+        guard !negotiation.isFinished else { return }
+        negotiation.beginHandshake()
         begin(
             .tls,
             key: leg.name.description,
@@ -58,7 +46,7 @@ extension Session {
         at now: Run.Instant
     ) {
         self.now = now
-        guard !isFinished else { return }
+        guard !negotiation.isFinished else { return }
         finish(.tls, key: leg.name.description, .ok)
         if overlooked != nil { self.info.isUnverified = true }
         var record = makeRecord(.tls, overlooked == nil ? .info : .warn, part: .tls)
@@ -77,15 +65,19 @@ extension Session {
     /// Gives the client the consent, the server's or this program's: its TLS is to begin.
     public mutating func proceed(at now: Run.Instant) {
         self.now = now
-        guard !isFinished, let consent = directions.recv.takeBuffered() else { return }
-        if asymmetric == nil { enqueue(.send(.client, consent)) } else { say([(.element, consent)], to: .client) }
+        guard !negotiation.isFinished, let consent = directions.recv.takeBuffered() else { return }
+        if negotiation.asymmetric == nil {
+            enqueue(.send(.client, consent))
+        } else {
+            say([(.element, consent)], to: .client)
+        }
     }
 
     /// TLS has failed on a leg, and the session with it. The client is told in the terms that it expects just now: a
     /// `<failure/>` (RFC 6120 §5.4.2.2), or the failure's alert of TLS.
     public mutating func tlsFailed(_ leg: Leg, _ failure: TLSFailure, at now: Run.Instant) {
         self.now = now
-        guard !isFinished else { return }
+        guard !negotiation.isFinished else { return }
         if let cause = failure.cause {
             blame(
                 cause,
@@ -124,7 +116,7 @@ extension Session {
 
     /// A message of TLS has gone by on a leg; told at trace, without what it says.
     public mutating func traceTLS(_ leg: Leg, _ name: String, length: Int, isReceived: Bool, at now: Run.Instant) {
-        guard options.level >= .trace, !phase.isClosed else { return }
+        guard options.level >= .trace, !negotiation.isClosed else { return }
         self.now = now
         var record = makeRecord(.tls, .trace, part: .tls)
         record.leg = leg
@@ -138,9 +130,7 @@ extension Session {
     // MARK: Steps
 
     private mutating func beginInside() {
-        tls = .inside
-        phase = .opening
-        asymmetric = nil
+        negotiation.enterTLS()
         info.version = nil
         forgetClear()
         for direction in Direction.allCases { directions[direction].enterTLS() }
@@ -153,7 +143,6 @@ extension Session {
         info.mechanism = nil
         login?.offer = nil
         login?.hasServerHeader = false
-        login?.bridge?.reset()
     }
 
     private mutating func endWithoutTLS(_ leg: Leg, _ words: String, _ alert: Alert?) {
@@ -161,7 +150,7 @@ extension Session {
         if options.clientTLS == .off {
             // It has not asked for TLS, and may have no stream yet.
             sayError(.remoteConnectionFailed, "TLS with the server failed.", to: .client)
-        } else if directions.recv.takeBuffered() != nil || isConsentAwaited {
+        } else if directions.recv.takeBuffered() != nil || negotiation.isConsentAwaited {
             sayFailure()
         } else if let alert {
             return self.alert(alert)
@@ -169,11 +158,6 @@ extension Session {
         enqueue(.finish(.client))
         enqueue(.finish(.server))
         finish(reset: false)
-    }
-
-    /// The client has asked for TLS, and the server has not answered.
-    private var isConsentAwaited: Bool {
-        if case .startingTLS = phase, case .none = tls { true } else { false }
     }
 
     // MARK: Plaintext where TLS is due
@@ -187,7 +171,7 @@ extension Session {
 
     /// Ends a session whose client goes on in clear behind its request for TLS; whether it did.
     mutating func refusesEarlyBytes() -> Bool {
-        guard options.holdsProceed, options.clientTLS != .off, case .startingTLS = phase, directions.send.isHeld,
+        guard options.holdsProceed, options.clientTLS != .off, negotiation.isStartingTLS, directions.send.isHeld,
             hasText(.send)
         else { return false }
         refuseInjection(.send)
@@ -208,9 +192,9 @@ extension Session {
     /// inside TLS): the client would start TLS and misread the stream error.
     func interceptConsent(_ event: StreamEvent, _ direction: Direction) -> ItemDecision? {
         guard options.holdsProceed, event.item == .element, direction == .recv, event.head.namespace.namespace == .tls,
-            !event.isTruncated, !isRefusing, isNamed("proceed", event, .recv)
+            !event.isTruncated, !negotiation.isRefusing, isNamed("proceed", event, .recv)
         else { return nil }
-        if isConsentAwaited { return .buffer(until: .serverTLS) }
+        if negotiation.isConsentAwaited { return .buffer(until: .serverTLS) }
         return .refuse(
             Refusal(
                 answer: .streamError(.policyViolation, "Unexpected <proceed/>.", fault: .recv),
@@ -226,7 +210,7 @@ extension Session {
 
     /// Warns of a login without TLS, if TLS is intercepted.
     mutating func warnOfClearLogin(_ offer: StreamFeatures) {
-        guard options.holdsProceed, case .none = tls, case .opening = phase, offer.startTLS == .absent,
+        guard options.holdsProceed, negotiation.isClear, negotiation.isOpening, offer.startTLS == .absent,
             !info.mechanisms.isEmpty
         else { return }
         note(

@@ -77,7 +77,7 @@ extension Session {
 
     /// A header has passed.
     mutating func timelineHeader(_ event: StreamEvent, _ direction: Direction) {
-        guard !isRefusing else { return }
+        guard !negotiation.isRefusing else { return }
         let epoch: Attributes = ["epoch": .integer(Int64(clamping: event.epoch))]
         switch direction {
         case .send:
@@ -96,12 +96,13 @@ extension Session {
         // Features after a SASL2 success, or repeated ones, answer no header.
         let isDue = timeline.isUnderWay(.features)
         if isDue { finish(.features, .ok, details: ["features": .strings(features.names)]) }
-        if case .opening = phase { forecastBinding() }
-        switch phase {
-        case .opening where offer.startTLS == .required: begin(.startTLS, awaits: .client)
-        case .opening where !features.allMechanisms.isEmpty: begin(.mechanism, awaits: .client)
-        case .binding where isDue && offer.offersBinding: begin(.bind, awaits: .client)
-        default: break
+        if negotiation.isBinding, isDue, offer.offersBinding { begin(.bind, awaits: .client) }
+        guard negotiation.isOpening else { return }
+        forecastBinding()
+        if offer.startTLS == .required {
+            begin(.startTLS, awaits: .client)
+        } else if !features.allMechanisms.isEmpty {
+            begin(.mechanism, awaits: .client)
         }
     }
 

@@ -77,17 +77,13 @@ final class LoginNotes {
     var hasServerHeader = false
     /// Which direction could not be parsed first, and why.
     var fault: (fault: ScanFault, direction: Direction, isForeign: Bool)?
-    /// Follow the records of TLS that is passed through; nil where there is none.
-    var records: (send: TLSRecordReader, recv: TLSRecordReader)?
-    /// Reads the server's answer to a ClientHello that is passed through, until it is known.
-    var serverHelloReader: ServerHelloReader?
-    /// What that answer is; nil while it is not known.
-    var serverHello: ServerHelloReader.Result?
     /// Offsets in the legs from which on bytes count as an exchange that cannot be followed; nil while all is decoded.
     var unreadFrom: (send: UInt64, recv: UInt64)?
     /// The text with which xmpptap closed the session, and the cause, if known.
     var refusal: String?
     var refusalCause: LoginCause?
+    /// Keys of dialback are checked by this stream (XEP-0220 §2.3): it need not carry anything else.
+    var hasVerified = false
     /// What the server said first is a record of TLS.
     var hasServerTLS = false
     /// xmpptap, not the server, requires TLS of the client.
@@ -103,28 +99,14 @@ final class LoginNotes {
     var bindingForecast: BindingForecast?
     /// How TLS is intercepted, if it is.
     var legs: BindingForecast.Legs?
-    /// Performs the login itself, if there is `--accounts`.
-    var bridge: SASLBridge?
-    /// A step of a login that is ended here is done elsewhere: the namespace in which it is answered.
-    var computing: String?
     /// Why xmpptap gave up its own login.
     var ownFailure: String?
     /// It did so because the server did not authenticate itself.
     var isServerUnproven = false
     /// How this server treated logins like the one in ``bindingForecast``; nil if unknown.
     var bindingSeen: Bool?
-    /// The client's stream in which its login was ended here.
-    var endedEpoch: Int?
-    /// The client waits for the features so that its login can be ended.
-    var awaitsFeatures = false
-    /// Reads the login that this program makes then.
-    var ownLogin = SASLDecoder()
-    /// What the client of SASL2 asks for beside its login, as it goes on to the server.
-    var inline: [UInt8] = []
     /// The client's account is not among those whose logins are ended here, and its login cannot pass.
     var hasMissedAccount = false
-    /// The names of its parts that are not relayed, until that is logged.
-    var refusedInline: [String] = []
 
     /// Features as far as a login depends on them.
     struct Offer {
