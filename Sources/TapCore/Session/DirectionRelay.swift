@@ -63,7 +63,8 @@ struct DirectionRelay: ~Copyable {
     private var forwarded: UInt64 = 0
     /// Items that wait for an event, and go out before all that follows them.
     private(set) var buffered: [UInt8]?
-    private var isHolding = false
+    /// Items that are stored wait until ``release()``, and so does the end of the leg.
+    private(set) var isHeld = false
 
     // What the session has noticed about the direction.
 
@@ -123,8 +124,8 @@ struct DirectionRelay: ~Copyable {
         return false
     }
 
-    /// No item is looked at until the session says so: what arrives waits.
-    var isHeld: Bool { isHolding && isStoring }
+    /// No item is looked at until ``release()``. One of which a part has gone out goes on, though the direction is held.
+    var isWaiting: Bool { isHeld && isStoring }
 
     // MARK: Bytes in
 
@@ -213,18 +214,18 @@ struct DirectionRelay: ~Copyable {
     // MARK: Modes
 
     /// Lets items wait that are stored, until ``release()``. Bytes that pass as they come cannot wait: they have gone.
-    mutating func hold() { if !isCutThrough { isHolding = true } }
+    mutating func hold() { if !isCutThrough, !isOpaque { isHeld = true } }
 
     /// Goes on with items that wait.
     mutating func release() {
-        isHolding = false
+        isHeld = false
         hasInput = true
     }
 
     /// Lets bytes pass as they come, at once; what waits is taken by ``takeRest()``.
     mutating func enterCutThrough() {
         mode = .cutThrough
-        isHolding = false
+        isHeld = false
     }
 
     /// Stores items from the next boundary on.
@@ -234,7 +235,10 @@ struct DirectionRelay: ~Copyable {
     }
 
     /// Ceases to decode; what waits is taken by ``takeRest()``.
-    mutating func turnOpaque(_ why: Opacity) { mode = .opaque(why, from: decoder.position) }
+    mutating func turnOpaque(_ why: Opacity) {
+        mode = .opaque(why, from: decoder.position)
+        isHeld = false
+    }
 
     /// Gives up the decoder of bytes that are not decoded, with what it has kept.
     mutating func dropIdleDecoder() {

@@ -43,20 +43,22 @@ extension Session {
     private mutating func decide(_ event: StreamEvent, _ direction: Direction, _ reading: inout ItemReading)
         -> ItemDecision
     {
+        // What has gone out, if only in part, cannot be kept any more, and nobody takes a step that would keep it; nor is
+        // anything put in where the session is refused.
+        let mayAct = directions[direction].isStoring && !negotiation.isRefusing
         let decision =
             interceptOversize(event, direction)
             ?? interceptOtherDomain(event, direction)
             ?? interceptClear(event, direction)
-            ?? interceptAsymmetricTLS(event, direction, &reading)
+            ?? (mayAct ? interceptAsymmetricTLS(event, direction, &reading) : nil)
             ?? interceptFeatures(event, direction, &reading)
-            ?? interceptLogin(event, direction, &reading)
+            ?? (mayAct ? interceptLogin(event, direction, &reading) : nil)
             ?? interceptConsent(event, direction)
             ?? interceptWhitespace(event, direction)
             // Here, last, is the place of rules: they see what xmpptap itself lets pass.
             ?? .pass
         if case .refuse = decision { return decision }
-        // What has gone out, if only in part, cannot be kept any more; nor is anything put in where the session is refused.
-        return directions[direction].isStoring && !negotiation.isRefusing ? decision : .pass
+        return mayAct ? decision : .pass
     }
 
     /// Carries out what was decided: the one place that lets an item go out or keeps it.

@@ -59,8 +59,7 @@ extension Session {
     mutating func passEnd(_ direction: Direction) {
         guard let end = directions[direction].end, !directions[direction].hasPassedEnd else { return }
         directions[direction].hasPassedEnd = true
-        let isHeld = directions[direction].isHeld
-        if !directions[direction].isOpaque, !isHeld {
+        if !directions[direction].isOpaque, !directions[direction].isWaiting {
             if let event = directions[direction].finish() { handle(event, direction) }
             if !directions[direction].isOpaque { flushRest(direction) }
         }

@@ -146,7 +146,7 @@ public struct Session: ~Copyable {
     /// Looks at one item of a direction; false when there is nothing to look at.
     private mutating func step(_ direction: Direction) -> Bool {
         guard directions[direction].hasInput, !negotiation.isFinished else { return false }
-        if directions[direction].isHeld && !passesWhileHeld(direction)
+        if directions[direction].isWaiting && !passesWhileHeld(direction)
             || direction == .send && negotiation.isAwaitingServer
         {
             if direction == .send, refusesEarlyBytes() { return true }

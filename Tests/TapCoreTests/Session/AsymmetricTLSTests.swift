@@ -31,6 +31,14 @@ import TapRecord
         return SessionHarness(options: options)
     }
 
+    @Test func `a client whose stream has passed already is not answered from here`() {
+        var harness = Self.harness(.auto, .off)
+        harness.session.cutThrough(.send)
+        harness.send(Self.open)
+        #expect(harness.toServer == Array(Self.open.utf8))
+        #expect(harness.toClient.isEmpty)
+    }
+
     // MARK: The server is asked from here
 
     @Test(arguments: [1, 9, Int.max], [LegTLS.auto, .required])

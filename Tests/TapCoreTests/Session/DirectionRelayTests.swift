@@ -44,6 +44,19 @@ import XMPPCore
         #expect(relay.out == "<presence/><presence></presence>")
     }
 
+    @Test func `a direction that is to wait while an item is passing is released like any other`() {
+        var harness = SessionHarness()
+        harness.say(Array(Conversations.startTLS.prefix(3)))
+        harness.session.cutThrough(.send)
+        harness.send("<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/><presence><sho")
+        harness.session.storeAndForward(.send)
+        harness.session.hold(.send)
+        harness.recv("<failure xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>")
+        let before = harness.toServer.count
+        harness.send("w/></presence><presence/>")
+        #expect(String(decoding: harness.toServer[before...], as: UTF8.self) == "w/></presence><presence/>")
+    }
+
     @Test func `an item beyond the limit that was passing goes on to its end`() {
         var relay = CheckedRelay(.recv, seed: 0)
         let item = "<message><body>\(String(repeating: "x", count: 2 * CheckedRelay.limit))</body></message>"
