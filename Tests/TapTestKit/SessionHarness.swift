@@ -31,6 +31,8 @@ public struct SessionHarness: ~Copyable {
     public private(set) var told: [Told] = []
     /// Directions that were held at an item.
     public private(set) var held: [Direction] = []
+    /// What has become of injected stanzas.
+    public private(set) var injected: [(number: UInt64, outcome: InjectionOutcome)] = []
     /// Legs that were sent a FIN.
     public private(set) var finished: [Leg] = []
     /// Whether the session has asked for both legs to be closed, and if so whether by a reset.
@@ -97,6 +99,19 @@ public struct SessionHarness: ~Copyable {
         drain()
     }
 
+    /// A stanza is to be put into a stream.
+    public mutating func inject(_ injection: Injection) {
+        session.inject(injection, at: now)
+        drain()
+    }
+
+    /// Time passes, by nanoseconds.
+    public mutating func wait(_ nanoseconds: Int64) {
+        now = now.advanced(by: nanoseconds)
+        session.tick(at: now)
+        drain()
+    }
+
     /// Goes on with a direction that is held.
     public mutating func release(_ direction: Direction) {
         session.release(direction)
@@ -144,6 +159,7 @@ public struct SessionHarness: ~Copyable {
                 }
                 step.perform()
                 session.computed(step, at: now)
+            case .injected(let number, let outcome): injected.append((number, outcome))
             case .finish(let leg): finished.append(leg)
             case .close(let reset): closed = reset
             }

@@ -13,6 +13,8 @@ public enum Command: Sendable {
     /// A step of a login that takes long: it is to be performed elsewhere and handed to ``Session/computed(_:at:)``. The
     /// session looks at nothing that comes until then.
     case compute(SlowStep)
+    /// What has become of the injected stanza that has this number: see ``Session/inject(_:at:)``.
+    case injected(UInt64, InjectionOutcome)
     /// Sends no more on the leg: a FIN, after all that was written before.
     case finish(Leg)
     /// Ends both legs, after all that was written before. `reset` passes a reset on as a reset.

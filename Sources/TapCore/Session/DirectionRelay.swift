@@ -234,6 +234,9 @@ struct DirectionRelay: ~Copyable {
         mode = waiting == 0 && decoder.isBetweenItems ? .store : .draining
     }
 
+    /// Lets the item that is coming go on as it comes, though items are stored.
+    mutating func drain() { mode = .draining }
+
     /// Ceases to decode; what waits is taken by ``takeRest()``.
     mutating func turnOpaque(_ why: Opacity) {
         mode = .opaque(why, from: decoder.position)

@@ -83,6 +83,9 @@ struct IQTracker {
         }
     }
 
+    /// Whether a request of this direction has no answer yet.
+    func isPending(_ direction: Direction) -> Bool { (direction == .send ? send.count : recv.count) > 0 }
+
     /// When the oldest unanswered ping of this direction passed, in nanoseconds of the run.
     func oldestPing(_ direction: Direction) -> Int64? { direction == .send ? send.oldestPing : recv.oldestPing }
 

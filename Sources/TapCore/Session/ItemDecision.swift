@@ -74,6 +74,8 @@ enum ItemReading {
     case features(StreamFeatures?)
     /// An element of a login, what the SASL bridge does about it, and whether that was logging in when it came.
     case login(Element, [SASLBridge.Act], wasLoggingIn: Bool)
+    /// The answer to an injected request.
+    case injected(IQTracker.Request)
 }
 
 extension StreamEvent {

@@ -110,6 +110,15 @@ extension Session {
         finishRecords()
     }
 
+    /// When ``tick(at:)`` is due, in nanoseconds of the run; nil while nothing is waited for.
+    public var nextDeadline: Int64? { injections?.deadline }
+
+    /// Time has passed: gives up what is overdue. Harmless at any other time.
+    public mutating func tick(at now: Run.Instant) {
+        self.now = now
+        if let injections { expire(injections) }
+    }
+
     /// Goes on with a direction that was held.
     public mutating func release(_ direction: Direction) {
         if let items = directions[direction].takeBuffered() { enqueue(.send(direction.destination, items)) }

@@ -22,9 +22,12 @@ extension Session {
             case (_, .features(let offer)): handleFeatures(event, offer, nil)
             case (_, .login(let element, let acts, let wasLoggingIn)):
                 handleBridged(event, direction, element, acts, wasLoggingIn: wasLoggingIn)
+            case (_, .injected(let request)): handleInjected(event, direction, request)
             }
             action = nil
         case .fragment(let isFirst):
+            // Where they are stored for an injection alone, one beyond the limit passes as it would without.
+            if injections?.stored.contains(direction) == true { directions[direction].drain() }
             // Where items are stored the beginning of one beyond the limit ends the session.
             guard directions[direction].isStoring else {
                 apply(.pass, to: event, direction)
@@ -53,6 +56,7 @@ extension Session {
             ?? (mayAct ? interceptAsymmetricTLS(event, direction, &reading) : nil)
             ?? interceptFeatures(event, direction, &reading)
             ?? (mayAct ? interceptLogin(event, direction, &reading) : nil)
+            ?? (mayAct ? interceptInjected(event, direction, &reading) : nil)
             ?? interceptConsent(event, direction)
             ?? interceptWhitespace(event, direction)
             // Here, last, is the place of rules: they see what xmpptap itself lets pass.

@@ -64,13 +64,15 @@ extension Session {
         contentSource = direction == .send ? .send : .recv
         guard !event.isTruncated else {
             record.digest = takeDigest(direction)
-            note(tools.redactor.disclose(event.head), in: &record)
+            Self.note(tools.redactor.disclose(event.head), in: &record)
             return record
         }
         record.xml = ByteRange(0, Int(truncatingIfNeeded: event.length))
-        note(event.head, in: &record)
-        if event.head.mayHoldSecret || options.redaction.hidesTexts || needsComposing(event.head) {
-            compose(event, direction, &record)
+        Self.note(event.head, in: &record)
+        if event.head.mayHoldSecret || options.redaction.hidesTexts || Self.needsComposing(event.head),
+            Self.compose(event, of: directions[direction].decoder, tools.redactor, into: &composed, &record)
+        {
+            contentSource = .composed
         }
         if isToldBySummary(event.head, kind), level <= options.level {
             record.summary = summary(event, direction, record, answering: request)
@@ -97,7 +99,7 @@ extension Session {
     private static let longestRead = 256 << 10
 
     /// What the item says, made of what the record may show of it.
-    private func summary(
+    func summary(
         _ event: StreamEvent,
         _ direction: Direction,
         _ record: borrowing Record,
@@ -128,7 +130,7 @@ extension Session {
         return tools.elements.read(shown, in: directions[direction].decoder)
     }
 
-    private func note(_ head: StanzaHead, in record: inout Record) {
+    private static func note(_ head: StanzaHead, in record: inout Record) {
         record.name = head.name.isEmpty ? nil : head.name
         record.id = head.id?.range
         record.type = head.type?.range
@@ -138,46 +140,54 @@ extension Session {
         record.payloadNamespace = head.payloadNamespace.namespace
     }
 
-    private func needsComposing(_ head: StanzaHead) -> Bool {
+    private static func needsComposing(_ head: StanzaHead) -> Bool {
         if head.payloadNamespace.source != .known { return true }
         return head.id?.needsDecoding ?? false || head.type?.needsDecoding ?? false
             || head.from?.needsDecoding ?? false || head.to?.needsDecoding ?? false
     }
 
-    /// Gives a record content of its own where the item's bytes are not what it may show, or not what its head means.
-    private mutating func compose(_ event: StreamEvent, _ direction: Direction, _ record: inout Record) {
+    /// Gives a record content of its own where the item's bytes are not what it may show, or not what its head means;
+    /// false where they are, unless it is to have some `always`.
+    static func compose(
+        _ event: StreamEvent,
+        of decoder: borrowing StreamDecoder,
+        _ redactor: Redactor,
+        always: Bool = false,
+        into content: inout [UInt8],
+        _ record: inout Record
+    ) -> Bool {
         var head = event.head
-        composed.removeAll(keepingCapacity: true)
-        switch tools.redactor.disclose(event, of: directions[direction].decoder) {
+        content.removeAll(keepingCapacity: true)
+        switch redactor.disclose(event, of: decoder) {
         case .verbatim:
-            guard needsComposing(head) else { return }
-            composed.append(directions.bytes(direction))
+            guard always || needsComposing(head) else { return false }
+            content.append(decoder.bytes)
         case .redacted(let redaction):
-            composed += redaction.bytes
+            content += redaction.bytes
             head = redaction.carry(head)
         case .withheld: record.xml = nil
         }
-        contentSource = .composed
-        if record.xml != nil { record.xml = ByteRange(0, composed.count) }
+        if record.xml != nil { record.xml = ByteRange(0, content.count) }
         note(head, in: &record)
-        record.id = meaning(of: head.id)
-        record.type = meaning(of: head.type)
-        record.from = meaning(of: head.from)
-        record.to = meaning(of: head.to)
+        record.id = meaning(of: head.id, in: &content)
+        record.type = meaning(of: head.type, in: &content)
+        record.from = meaning(of: head.from, in: &content)
+        record.to = meaning(of: head.to, in: &content)
         if head.payloadNamespace.source != .known {
-            let start = composed.count
-            directions[direction].decoder.appendURI(of: event.head.payloadNamespace, to: &composed)
-            record.payloadURI = ByteRange(start, composed.count)
+            let start = content.count
+            decoder.appendURI(of: event.head.payloadNamespace, to: &content)
+            record.payloadURI = ByteRange(start, content.count)
         }
+        return true
     }
 
-    /// Where an attribute's meaning stands in the composed content: its value, or behind the item what that stands for.
-    private mutating func meaning(of attribute: StanzaHead.Attribute?) -> ByteRange? {
+    /// Where an attribute's meaning stands in the content: its value, or behind the item what that stands for.
+    private static func meaning(of attribute: StanzaHead.Attribute?, in content: inout [UInt8]) -> ByteRange? {
         guard let attribute, attribute.needsDecoding else { return attribute?.range }
-        let start = composed.count
+        let start = content.count
         var decoded: [UInt8] = []
-        AttributeValue.decode(composed.span.slice(attribute.range), into: &decoded)
-        composed += decoded
-        return ByteRange(start, composed.count)
+        AttributeValue.decode(content.span.slice(attribute.range), into: &decoded)
+        content += decoded
+        return ByteRange(start, content.count)
     }
 }

@@ -51,7 +51,7 @@ extension Session {
     }
 
     /// Whether what has been passed on ends with a whole item that is not the last, so that another may follow.
-    private func mayInsert(_ direction: Direction) -> Bool {
+    func mayInsert(_ direction: Direction) -> Bool {
         guard !directions[direction].hasClosedStream else { return false }
         return directions[direction].isStoring || directions[direction].decoder.isBetweenItems
     }

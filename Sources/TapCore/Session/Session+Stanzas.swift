@@ -76,7 +76,7 @@ extension Session {
     }
 
     /// Whether the two ends speak for many, each of whom chooses ids of his own.
-    private var hasManyUsers: Bool { info.kind == .server || info.kind == .component }
+    var hasManyUsers: Bool { info.kind == .server || info.kind == .component }
 
     private func note(_ request: IQTracker.Request?, in record: inout Record) {
         guard let request else { return }

@@ -44,6 +44,8 @@ public struct Session: ~Copyable {
     var client: ReconnectWatch.Key?
     /// What the session can be resumed by.
     var resumption: ResumptionTable.Key?
+    /// Stanzas of this program's own that are under way.
+    var injections: Injections?
     /// Where it is read from a recording (``SessionOptions/isRecorded``): what that tells.
     var recording: Recording?
 
@@ -119,7 +121,9 @@ public struct Session: ~Copyable {
             if composed.capacity > 256 { composed = [] }
             dropIdleDecoders()
             if step(.recv) || step(.send) { continue }
-            return nil
+            guard let injections else { return nil }
+            advance(injections)
+            if queue.isEmpty { return nil }
         }
     }
 

@@ -45,6 +45,8 @@ public struct SessionOptions: Sendable {
     public var onUnparsable = UnparsablePolicy.relay
     /// Bytes a direction may keep waiting before its leg is no longer read. Default 256 KiB.
     public var waitingBytes = 256 << 10
+    /// Bytes of injected stanzas that a session may keep waiting until they can go out. Default 4 MiB.
+    public var injectedBytes = 4 << 20
 
     /// ``recordLevel`` as it is now.
     public var level: Level { recordLevel.current }

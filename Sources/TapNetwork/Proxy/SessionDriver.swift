@@ -266,6 +266,8 @@ final class SessionDriver {
         case .send(let leg, let bytes): handler(leg).write(bytes.span)
         case .held: isConsentHeld = true
         case .compute(let step): compute(step)
+        // Nobody injects into a relayed session yet who could be told.
+        case .injected: break
         case .finish(let leg): handler(leg).finish()
         case .close(let reset): beginClosing(reset: reset)
         }

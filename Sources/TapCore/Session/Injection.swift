@@ -1,0 +1,224 @@
+public import TapRecord
+public import XMPPCore
+
+/// A stanza that this program puts into a session's stream.
+public struct Injection: Sendable {
+    /// Chosen by the caller; comes back with what becomes of the stanza.
+    public var number: UInt64
+    /// One whole stanza as it goes out, with nothing but white space around it, which does not go out.
+    public var item: [UInt8]
+    /// The leg on which it goes out.
+    public var destination: Leg
+    /// The answer to this iq request is for the caller: it does not pass. Default false.
+    public var swallowsAnswer: Bool
+    /// Nanoseconds for which it may wait to go out, and its answer may take. Default 10 s.
+    public var timeout: Int64
+
+    /// Puts the parts together.
+    public init(
+        _ item: [UInt8],
+        to destination: Leg,
+        number: UInt64 = 0,
+        swallowsAnswer: Bool = false,
+        timeout: Int64 = 10_000_000_000
+    ) {
+        self.number = number
+        self.item = item
+        self.destination = destination
+        self.swallowsAnswer = swallowsAnswer
+        self.timeout = timeout
+    }
+}
+
+/// What becomes of an ``Injection``: it fails, or it is sent and then, where its answer was asked for, answered or failed.
+public enum InjectionOutcome: Sendable, Hashable {
+    /// It has gone out.
+    case sent
+    /// The answer has come, a result or an error, after this many nanoseconds.
+    case answered([UInt8], roundTrip: Int64)
+    /// It does not go out, or its answer does not come.
+    case failed(InjectionFault)
+}
+
+/// Why a stanza cannot be injected, or has no answer.
+public enum InjectionFault: Error, Sendable, Hashable {
+    /// The session is not ready yet: a stanza before that ends it (RFC 6120 §7.1).
+    case notOpen
+    /// The stream has ended, or ended while the stanza or its answer was waited for.
+    case ended
+    /// The stream is not decoded, so that nobody knows where an item ends.
+    case notDecoded
+    /// It is larger than this many bytes, the limit of an item.
+    case tooLarge(limit: Int)
+    /// It is no XML that may stand in a stream; the offset is that within the item.
+    case malformed(ScanFault)
+    /// It is no whole item, or none at all.
+    case incomplete
+    /// More follows behind the first item.
+    case severalItems
+    /// It ends the stream.
+    case streamEnd
+    /// It is no iq, message or presence of the stream's namespace.
+    case notStanza
+    /// Its answer was asked for, but it is no iq request with an id.
+    case notRequest
+    /// As much waits as may: items, or bytes of them.
+    case tooManyWaiting(limit: Int)
+    /// The item that is passing did not end in time.
+    case noBoundary
+    /// The answer did not come in time. One that comes later does not pass either.
+    case noAnswer
+}
+
+/// An injected item that was found to be one stanza of a stream.
+final class InjectedItem {
+    let number: UInt64
+    let swallowsAnswer: Bool
+    /// When it is given up, in nanoseconds of the run.
+    let deadline: Int64
+    let bytes: [UInt8]
+    let event: StreamEvent
+    /// Has read the item, and so has the declarations that it stands under.
+    let decoder: StreamDecoder
+    /// It is an iq that is to be answered.
+    let isRequest: Bool
+
+    /// Reads an item as if it stood in a stream.
+    init(
+        _ injection: Injection,
+        in stream: borrowing StreamDecoder,
+        _ limits: StreamLimits,
+        at now: Int64
+    ) throws(InjectionFault) {
+        guard injection.item.count <= limits.itemBytes else { throw .tooLarge(limit: limits.itemBytes) }
+        let header = Self.header(of: stream)
+        let range = try Self.findStanza(in: injection.item, behind: header, limits)
+        var decoder = StreamDecoder(limits: limits)
+        decoder.append(header.span)
+        _ = decoder.next()
+        let item = Array(injection.item[range])
+        decoder.append(item.span)
+        guard let event = decoder.next() else { throw .incomplete }
+        guard event.head.kind != .nonza else { throw .notStanza }
+        let type = item.span.slice(event.head.type?.range ?? .empty)
+        isRequest = event.head.kind == .iq && (type.equals("get") || type.equals("set"))
+        bytes = item
+        self.event = event
+        self.decoder = decoder
+        number = injection.number
+        swallowsAnswer = injection.swallowsAnswer
+        deadline = now.addingReportingOverflow(injection.timeout).partialValue
+        guard !swallowsAnswer || isRequest && event.head.id != nil else { throw .notRequest }
+    }
+
+    /// A header with the declarations of the stream's own.
+    private static func header(of stream: borrowing StreamDecoder) -> [UInt8] {
+        var name: [UInt8] = []
+        stream.forEachDeclaration { prefix, uri in
+            guard Namespace(uri: uri) == .streams else { return }
+            name = []
+            name.append(prefix)
+            if !name.isEmpty { name.append(UInt8(ascii: ":")) }
+        }
+        return Array("<".utf8) + name + Array("stream".utf8) + stream.declarations + Array(">".utf8)
+    }
+
+    /// Where the only item stands. All is read before any of it is believed.
+    private static func findStanza(
+        in item: [UInt8],
+        behind header: [UInt8],
+        _ limits: StreamLimits
+    ) throws(InjectionFault) -> Range<Int> {
+        var decoder = StreamDecoder(limits: limits)
+        decoder.append(header.span)
+        guard case .item(.header)? = decoder.next()?.kind else { throw .notDecoded }
+        let start = decoder.position
+        decoder.append(item.span)
+        var stanza: Range<Int>?
+        while let event = next(&decoder) {
+            let begin = Int(event.position - start)
+            switch event.kind {
+            case .item(.whitespace): continue
+            case .item(.element) where stanza == nil: stanza = begin..<begin + Int(event.length)
+            case .item(.element): throw .severalItems
+            case .item(.end): throw .streamEnd
+            case .item(.declaration), .item(.header): throw .notStanza
+            case .fragment, .torn: throw .incomplete
+            case .fault(var fault):
+                // The stream's offset becomes the item's.
+                fault.offset -= min(fault.offset, UInt64(header.count))
+                throw .malformed(fault)
+            }
+        }
+        guard let stanza else { throw .incomplete }
+        return stanza
+    }
+
+    private static func next(_ decoder: inout StreamDecoder) -> StreamEvent? {
+        if let event = decoder.next() { return event }
+        return decoder.finish()
+    }
+}
+
+/// What was injected into a session and is not over: items that wait to go out, and requests whose answers do not pass.
+///
+/// A class that a session has only while there is any: of most it is one empty reference.
+final class Injections {
+    /// The most items that may wait, together with the answers that are waited for.
+    static let capacity = IQTracker.capacity
+
+    /// Requests whose answers do not pass, also after their deadline.
+    var requests = IQTracker()
+    private var waiting: [(item: InjectedItem, direction: Direction)] = []
+    /// Who waits for an answer, by the sequence number of the request; and by which direction it comes.
+    private var awaited: [UInt64: (item: InjectedItem, direction: Direction)] = [:]
+    /// Directions that are stored for this alone.
+    var stored: Set<Direction> = []
+
+    /// Whether there is nothing that the session would have to do.
+    var isIdle: Bool { waiting.isEmpty && awaited.isEmpty && stored.isEmpty && requests.count == 0 }
+
+    /// When the next of them is given up, in nanoseconds of the run; nil where none waits.
+    var deadline: Int64? { (waiting + awaited.values).map(\.item.deadline).min() }
+
+    func append(_ item: InjectedItem, _ direction: Direction, byteLimit: Int) throws(InjectionFault) {
+        guard waiting.count + awaited.count < Self.capacity else { throw .tooManyWaiting(limit: Self.capacity) }
+        let bytes = waiting.reduce(item.event.length) { $0 + $1.item.event.length }
+        guard bytes <= byteLimit else { throw .tooManyWaiting(limit: byteLimit) }
+        waiting.append((item, direction))
+    }
+
+    func isWaiting(_ direction: Direction) -> Bool { waiting.contains { $0.direction == direction } }
+
+    func takeFirst(_ direction: Direction) -> InjectedItem? {
+        waiting.firstIndex { $0.direction == direction }.map { waiting.remove(at: $0).item }
+    }
+
+    /// Has the answer to an item waited for, that comes by a direction.
+    func await(_ item: InjectedItem, _ sequence: UInt64, by direction: Direction) {
+        awaited[sequence] = (item, direction)
+    }
+
+    /// Whether an answer may come by the direction that is not to pass.
+    func expects(_ direction: Direction) -> Bool { requests.isPending(direction.opposite) }
+
+    /// Whose the answer to a request is; nil where nobody waits for it any more.
+    func takeAwaited(_ sequence: UInt64) -> UInt64? { awaited.removeValue(forKey: sequence)?.item.number }
+
+    /// Gives up what waits for a direction, or for an answer by it; their numbers.
+    func removeAll(_ direction: Direction) -> [UInt64] {
+        let gone = waiting.filter { $0.direction == direction } + awaited.values.filter { $0.direction == direction }
+        waiting.removeAll { $0.direction == direction }
+        awaited = awaited.filter { $0.value.direction != direction }
+        return gone.map(\.item.number)
+    }
+
+    /// Gives up what has waited too long.
+    func expire(at now: Int64) -> [(number: UInt64, fault: InjectionFault)] {
+        let unsent = waiting.filter { $0.item.deadline <= now }
+        let unanswered = awaited.values.filter { $0.item.deadline <= now }
+        waiting.removeAll { $0.item.deadline <= now }
+        awaited = awaited.filter { $0.value.item.deadline > now }
+        return unsent.map { ($0.item.number, .noBoundary) } + unanswered.map { ($0.item.number, .noAnswer) }
+    }
+}

@@ -1,0 +1,153 @@
+internal import TapRecord
+import XMPPCore
+
+// Items that this program puts into a stream, between those of the peers.
+extension Session {
+    /// Puts a stanza into a stream behind the item that is passing: at once, or when that ends. What becomes of it comes as
+    /// ``Command/injected(_:_:)``.
+    ///
+    /// A direction whose bytes pass as they come is stored until the stanza is out, and while an answer is expected by it
+    /// that must not pass.
+    public mutating func inject(_ injection: Injection, at now: Run.Instant) {
+        self.now = now
+        let direction = injection.destination.inbound.opposite
+        do throws(InjectionFault) {
+            if let obstacle = obstacle(direction) { throw obstacle }
+            if injection.swallowsAnswer, let obstacle = obstacle(direction.opposite) { throw obstacle }
+            let injections = injections ?? Injections()
+            try injections.append(
+                InjectedItem(injection, in: directions[direction].decoder, options.limits, at: now.monotonic),
+                direction,
+                byteLimit: options.injectedBytes
+            )
+            self.injections = injections
+        } catch {
+            enqueue(.injected(injection.number, .failed(error)))
+        }
+    }
+
+    /// Why no item can be put into a direction, or come by it; nil where it can.
+    private func obstacle(_ direction: Direction) -> InjectionFault? {
+        if isFinished || directions[direction].hasClosedStream || directions[direction].end != nil { return .ended }
+        if directions[direction].isOpaque { return .notDecoded }
+        return info.opened == nil ? .notOpen : nil
+    }
+
+    /// Sends the first item that waits for what has passed, where that ends with an item. Asked when nothing else is to be
+    /// done: all that has come was looked at.
+    mutating func advance(_ injections: Injections) {
+        for direction in Direction.allCases {
+            if let obstacle = obstacle(direction) {
+                for number in injections.removeAll(direction) { enqueue(.injected(number, .failed(obstacle))) }
+            } else if injections.isWaiting(direction) {
+                if mayInsert(direction) { return send(injections.takeFirst(direction), direction, injections) }
+                store(direction, injections)
+            }
+            guard !injections.isWaiting(direction), !injections.expects(direction), !directions[direction].isHeld,
+                injections.stored.remove(direction) != nil
+            else { continue }
+            cutThrough(direction)
+        }
+        if isFinished || injections.isIdle { self.injections = nil }
+    }
+
+    /// Gives up what has waited for too long.
+    mutating func expire(_ injections: Injections) {
+        for (number, fault) in injections.expire(at: now.monotonic) { enqueue(.injected(number, .failed(fault))) }
+    }
+
+    private mutating func store(_ direction: Direction, _ injections: Injections) {
+        guard directions[direction].isCutThrough else { return }
+        injections.stored.insert(direction)
+        storeAndForward(direction)
+    }
+
+    private mutating func send(_ item: InjectedItem?, _ direction: Direction, _ injections: Injections) {
+        guard let item else { return }
+        enqueue(.send(direction.destination, item.bytes))
+        var record = makeRecord(.stanza, .info, part: .inject)
+        record.origin = .tap
+        record.direction = direction
+        record.leg = direction.destination
+        record.length = item.event.length
+        record.xml = ByteRange(0, item.bytes.count)
+        _ = Self.compose(item.event, of: item.decoder, tools.redactor, always: true, into: &composed, &record)
+        contentSource = .composed
+        if options.level >= .info { record.summary = summary(item.event, direction, record, answering: nil) }
+        if item.isRequest {
+            if item.swallowsAnswer {
+                store(direction.opposite, injections)
+                injections.await(item, record.sequence, by: direction.opposite)
+                Self.note(item, record, direction, hasManyUsers: hasManyUsers, in: &injections.requests)
+            } else if answersComeBack {
+                let hasManyUsers = hasManyUsers
+                Self.note(item, record, direction, hasManyUsers: hasManyUsers, in: &requests)
+            }
+        }
+        emit(record)
+        enqueue(.injected(item.number, .sent))
+    }
+
+    private static func note(
+        _ item: InjectedItem,
+        _ record: borrowing Record,
+        _ direction: Direction,
+        hasManyUsers: Bool,
+        in requests: inout IQTracker
+    ) {
+        let head = item.event.head
+        let item = item.bytes
+        let bytes = item.span
+        requests.note(
+            direction,
+            id: bytes.slice(head.id?.range ?? .empty),
+            to: bytes.slice(head.to?.range ?? .empty),
+            from: hasManyUsers ? bytes.slice(head.from?.range ?? .empty) : Span(),
+            sequence: record.sequence,
+            at: record.monotonic,
+            purpose: head.payloadNamespace.namespace == .ping ? .ping : .ordinary,
+            summary: record.summary
+        )
+    }
+
+    // MARK: Answers
+
+    /// The answer to an injected request, which is for whoever has injected that.
+    func interceptInjected(
+        _ event: StreamEvent,
+        _ direction: Direction,
+        _ reading: inout ItemReading
+    ) -> ItemDecision? {
+        guard let injections, injections.expects(direction), event.item == .element, event.head.kind == .iq,
+            !event.isTruncated, let type = event.head.type
+        else { return nil }
+        let bytes = directions.bytes(direction)
+        guard bytes.slice(type.range).equals("result") || bytes.slice(type.range).equals("error"),
+            let request = injections.requests.answer(
+                direction,
+                id: bytes.slice(event.head.id?.range ?? .empty),
+                from: bytes.slice(event.head.from?.range ?? .empty),
+                to: hasManyUsers ? bytes.slice(event.head.to?.range ?? .empty) : Span(),
+                jid: info.jid,
+                domain: info.domain
+            )
+        else { return nil }
+        reading = .injected(request)
+        return .drop
+    }
+
+    /// Records such an answer, and hands it to whoever waits for it.
+    mutating func handleInjected(_ event: StreamEvent, _ direction: Direction, _ request: IQTracker.Request) {
+        info.count(.iq, direction)
+        var record = makeRecord(event, direction, .stanza, level: .info, part: .inject, answering: request)
+        let roundTrip = now.monotonic - request.monotonic
+        record.answers = request.sequence
+        record.roundTrip = roundTrip
+        emit(consume record)
+        // One that comes too late is dropped as well, but nobody waits for it.
+        guard let number = injections?.takeAwaited(request.sequence) else { return }
+        var bytes: [UInt8] = []
+        bytes.append(directions.bytes(direction))
+        enqueue(.injected(number, .answered(bytes, roundTrip: roundTrip)))
+    }
+}

@@ -1,0 +1,513 @@
+import TapRecord
+import TapTestKit
+import Testing
+import XMPPCore
+
+@testable import TapCore
+
+/// Stanzas that this program puts into a session's streams.
+@Suite struct InjectionTests {
+    private static let ping = "<iq type='get' id='xt-1'><ping xmlns='urn:xmpp:ping'/></iq>"
+
+    private static func harness(_ options: SessionOptions = SessionOptions(level: .trace)) -> SessionHarness {
+        var harness = SessionHarness(options: options)
+        harness.say(Array(Conversations.plainLogin.prefix(10)))
+        return harness
+    }
+
+    private static func injection(
+        _ item: String,
+        to destination: Leg = .server,
+        number: UInt64 = 1,
+        swallowsAnswer: Bool = false
+    ) -> Injection {
+        Injection(Array(item.utf8), to: destination, number: number, swallowsAnswer: swallowsAnswer)
+    }
+
+    // MARK: Whatever comes in between
+
+    @Test(arguments: CheckedInjections.Manner.allCases)
+    private func `items are put between items, each once, and all else passes as it came`(
+        manner: CheckedInjections.Manner
+    ) {
+        for seed in 0..<300 {
+            var random = SeededGenerator(seed: UInt64(seed))
+            var session = CheckedInjections(manner, seed: seed)
+            for _ in 0..<100 { session.step(using: &random) }
+            session.finish()
+        }
+    }
+
+    // MARK: Where it goes
+
+    @Test(arguments: Leg.allCases) func `between two items it goes out at once, and the mode stays`(leg: Leg) {
+        var harness = Self.harness()
+        let direction = leg.inbound.opposite
+        let before = leg == .server ? harness.toServer.count : harness.toClient.count
+        harness.inject(Self.injection(" <presence id='p'/>\n", to: leg, number: 7))
+        let out = leg == .server ? harness.toServer : harness.toClient
+        #expect(String(decoding: out[before...], as: UTF8.self) == "<presence id='p'/>")
+        #expect(harness.injected.map(\.number) == [7] && harness.injected.first?.outcome == .sent)
+        let records = harness.told.filter { $0.record.origin == .tap }
+        #expect(records.count == 1)
+        #expect(records.first?.xml == "<presence id='p'/>")
+        #expect(records.first?.record.kind == .stanza && records.first?.record.part == .inject)
+        #expect(records.first?.record.direction == direction && records.first?.record.leg == leg)
+        #expect(records.first?.text(records.first?.record.id) == "p")
+        let isCutThrough = harness.session.directions[direction].isCutThrough
+        #expect(isCutThrough && harness.session.injections == nil)
+        #expect(harness.told(code: "store-and-forward").isEmpty)
+    }
+
+    @Test func `behind an item that is passing, which goes on as it comes; then bytes pass as before`() {
+        var harness = Self.harness()
+        let before = harness.toServer.count
+        harness.send("<message><bo")
+        harness.inject(Self.injection("<presence/>"))
+        harness.send("dy>a</body></mess")
+        #expect(harness.injected.isEmpty)
+        harness.send("age><message><body>b")
+        harness.send("</body></message>")
+        #expect(
+            String(decoding: harness.toServer[before...], as: UTF8.self)
+                == "<message><body>a</body></message><presence/><message><body>b</body></message>"
+        )
+        #expect(harness.injected.map(\.outcome) == [.sent])
+        let isCutThrough = harness.session.directions.send.isCutThrough
+        #expect(isCutThrough)
+    }
+
+    @Test func `an item beyond the limit passes to its end before it`() {
+        var options = SessionOptions(level: .trace)
+        options.limits.itemBytes = 400
+        var harness = Self.harness(options)
+        let before = harness.toServer.count
+        let big = "<message><body>\(String(repeating: "x", count: 2000))</body></message>"
+        harness.send(String(big.prefix(700)))
+        harness.inject(Self.injection("<presence id='a'/>", number: 1))
+        harness.send(String(big.dropFirst(700).prefix(700)))
+        harness.inject(Self.injection("<presence id='b'/>", number: 2))
+        harness.send(String(big.dropFirst(1400)) + "<presence id='c'/>")
+        let items = "<presence id='c'/><presence id='a'/><presence id='b'/>"
+        #expect(String(decoding: harness.toServer[before...], as: UTF8.self) == big + items)
+        #expect(harness.closed == nil)
+    }
+
+    @Test func `an item beyond the limit passes while an answer is expected`() {
+        var options = SessionOptions(level: .trace)
+        options.limits.itemBytes = 400
+        var harness = Self.harness(options)
+        let before = harness.toClient.count
+        harness.inject(Self.injection(Self.ping, swallowsAnswer: true))
+        let big = "<message><body>\(String(repeating: "x", count: 2000))</body></message>"
+        for piece in [big.prefix(300), big.dropFirst(300).prefix(600), big.dropFirst(900)] {
+            harness.recv(String(piece))
+        }
+        harness.recv("\(big)<iq type='result' id='xt-1'/><presence/>")
+        #expect(String(decoding: harness.toClient[before...], as: UTF8.self) == "\(big)\(big)<presence/>")
+        #expect(harness.closed == nil && harness.injected.count == 2)
+    }
+
+    // MARK: Answers
+
+    @Test(arguments: [
+        "<iq type='result' id='xt-1'/>", "<iq from='juliet@example.org' id='xt-1' type='result'/>",
+        "<iq type='error' id='xt-1' from='example.org'><error type='cancel'><service-unavailable "
+            + "xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>",
+    ])
+    func `the answer does not pass, and goes to whoever has asked`(answer: String) throws {
+        var harness = Self.harness()
+        harness.inject(Self.injection(Self.ping, number: 3, swallowsAnswer: true))
+        let before = harness.toClient.count
+        harness.wait(5_000_000)
+        harness.recv("<presence from='a@example.org'/>\(answer)<presence from='b@example.org'/>")
+        #expect(
+            String(decoding: harness.toClient[before...], as: UTF8.self)
+                == "<presence from='a@example.org'/><presence from='b@example.org'/>"
+        )
+        // A read comes a millisecond later.
+        #expect(
+            harness.injected.map(\.outcome) == [.sent, .answered(Array(answer.utf8), roundTrip: 6_000_000)]
+        )
+        let record = try #require(harness.told.first { $0.record.action != nil }?.record)
+        let request = try #require(harness.told.first { $0.record.origin == .tap }?.record)
+        #expect(record.action == "dropped" && record.answers == request.sequence && record.roundTrip == 6_000_000)
+        let isCutThrough = harness.session.directions.recv.isCutThrough
+        #expect(isCutThrough && harness.session.injections == nil)
+    }
+
+    @Test func `what others ask and answer by the same id passes`() {
+        var harness = Self.harness()
+        harness.inject(Self.injection(Self.ping, swallowsAnswer: true))
+        let before = harness.toClient.count
+        let others =
+            "<iq type='get' id='xt-1'/><iq type='result' id='xt-2'/><iq type='result' id='xt-1' from='a@example.net'/>"
+            + "<message id='xt-1' type='error'/>"
+        harness.recv(others)
+        #expect(String(decoding: harness.toClient[before...], as: UTF8.self) == others)
+        #expect(harness.injected.map(\.outcome) == [.sent])
+    }
+
+    @Test func `an answer that does not come in time is not waited for, and does not pass when it comes`() {
+        var harness = Self.harness()
+        harness.inject(Self.injection(Self.ping, swallowsAnswer: true))
+        #expect(harness.session.nextDeadline == harness.now.monotonic + 10_000_000_000)
+        harness.wait(9_999_999_999)
+        #expect(harness.injected.count == 1)
+        harness.wait(1)
+        #expect(harness.injected.map(\.outcome) == [.sent, .failed(.noAnswer)])
+        #expect(harness.session.nextDeadline == nil)
+        let before = harness.toClient.count
+        harness.recv("<iq type='result' id='xt-1'/><presence/>")
+        #expect(String(decoding: harness.toClient[before...], as: UTF8.self) == "<presence/>")
+        #expect(harness.injected.count == 2 && harness.session.injections == nil)
+    }
+
+    @Test func `an answer that is not swallowed passes, and is paired`() throws {
+        var harness = Self.harness()
+        harness.inject(Self.injection(Self.ping))
+        let before = harness.toClient.count
+        harness.recv("<iq type='result' id='xt-1'/>")
+        #expect(harness.toClient.count > before)
+        let request = try #require(harness.told.first { $0.record.origin == .tap }?.record)
+        #expect(harness.told.last?.record.answers == request.sequence)
+    }
+
+    // MARK: What is refused
+
+    @Test(arguments: [
+        ("", InjectionFault.incomplete), (" \n", .incomplete), ("<message>", .incomplete), ("<message", .incomplete),
+        ("<message/><presence/>", .severalItems), ("<message/></stream:stream>", .streamEnd),
+        ("</stream:stream>", .streamEnd), ("<?xml version='1.0'?><message/>", .notStanza), ("<x/>", .notStanza),
+        ("<message xmlns='urn:example:x'/>", .notStanza), ("<r xmlns='urn:xmpp:sm:3'/>", .notStanza),
+        ("<stream:error/>", .notStanza),
+        ("a<message/>", .malformed(ScanFault(.textOutsideStanza, at: 0))),
+        ("<message/>a", .malformed(ScanFault(.textOutsideStanza, at: 10))),
+        ("<message></body>", .malformed(ScanFault(.mismatchedTag, at: 9))),
+        ("<message><!--a--></message>", .malformed(ScanFault(.comment, at: 9))),
+        ("<message><x:a/></message>", .malformed(ScanFault(.unboundPrefix, at: 10))),
+    ])
+    func `what is not one stanza is refused, and nothing of it passes`(item: String, fault: InjectionFault) {
+        for leg in Leg.allCases {
+            var harness = Self.harness()
+            let before = (harness.toServer.count, harness.toClient.count, harness.told.count)
+            harness.inject(Self.injection(item, to: leg))
+            #expect(harness.injected.map(\.outcome) == [.failed(fault)])
+            #expect(harness.toServer.count == before.0 && harness.toClient.count == before.1)
+            #expect(harness.told.count == before.2 && harness.session.injections == nil)
+        }
+    }
+
+    @Test func `it is read by the declarations of the stream it goes into`() {
+        var harness = SessionHarness()
+        harness.say(
+            Conversations.plainLogin.prefix(10).map {
+                (
+                    $0.direction,
+                    $0.text.replacing("xmlns:stream='http", with: "xmlns:x='urn:example:x' xmlns:stream='http")
+                )
+            }
+        )
+        harness.inject(Self.injection("<message><x:a/></message>"))
+        harness.inject(Self.injection("<message xmlns='jabber:client'/>", to: .client))
+        #expect(harness.injected.map(\.outcome) == [.sent, .sent])
+    }
+
+    @Test func `no answer can be asked for where there is none`() {
+        for item in ["<message id='a'/>", "<iq type='result' id='a'/>", "<iq type='get'/>"] {
+            var harness = Self.harness()
+            harness.inject(Self.injection(item, swallowsAnswer: true))
+            #expect(harness.injected.map(\.outcome) == [.failed(.notRequest)])
+        }
+    }
+
+    @Test func `the limits of one item and of all that wait hold`() {
+        var options = SessionOptions(level: .trace)
+        options.limits.itemBytes = 400
+        options.injectedBytes = 600
+        var harness = Self.harness(options)
+        harness.send("<message><bo")
+        func item(_ count: Int) -> String { "<message><body>\(String(repeating: "x", count: count))</body></message>" }
+        harness.inject(Self.injection(item(400)))
+        #expect(harness.injected.map(\.outcome) == [.failed(.tooLarge(limit: 400))])
+        for _ in 0..<3 { harness.inject(Self.injection(item(200))) }
+        #expect(harness.injected.dropFirst().map(\.outcome) == [.failed(.tooManyWaiting(limit: 600))])
+        harness.send("dy/></message>")
+        #expect(harness.injected.count(where: { $0.outcome == .sent }) == 2)
+    }
+
+    @Test func `answers that are waited for are bounded`() {
+        var harness = Self.harness()
+        for number in 0...Injections.capacity {
+            harness.inject(
+                Self.injection("<iq type='get' id='xt-\(number)'/>", number: UInt64(number), swallowsAnswer: true)
+            )
+        }
+        #expect(harness.injected.last?.outcome == .failed(.tooManyWaiting(limit: Injections.capacity)))
+        #expect(harness.injected.count == Injections.capacity + 1)
+    }
+
+    @Test func `an item that never ends is not waited for for ever`() {
+        var harness = Self.harness()
+        harness.send("<message><bo")
+        harness.inject(Self.injection("<presence/>"))
+        harness.wait(10_000_000_000)
+        #expect(harness.injected.map(\.outcome) == [.failed(.noBoundary)])
+        let before = harness.toServer.count
+        harness.send("dy/></message>")
+        #expect(String(decoding: harness.toServer[before...], as: UTF8.self) == "dy/></message>")
+        let isCutThrough = harness.session.directions.send.isCutThrough
+        #expect(isCutThrough && harness.session.injections == nil)
+    }
+
+    @Test func `before the session is open nothing is injected`() {
+        for count in 0..<10 {
+            var harness = SessionHarness()
+            harness.say(Array(Conversations.plainLogin.prefix(count)))
+            harness.inject(Self.injection("<presence/>"))
+            #expect(harness.injected.map(\.outcome) == [.failed(.notOpen)], "\(count)")
+        }
+    }
+
+    @Test func `nothing follows the end of a stream`() {
+        var closing = Self.harness()
+        closing.send("</stream:stream>")
+        closing.inject(Self.injection("<presence/>"))
+        closing.inject(Self.injection("<presence/>", to: .client))
+        #expect(closing.injected.map(\.outcome) == [.failed(.ended), .sent])
+
+        var ended = Self.harness()
+        ended.end(.client)
+        ended.inject(Self.injection("<presence/>"))
+        ended.inject(Self.injection("<presence/>", to: .client))
+        ended.inject(Self.injection(Self.ping, to: .client, swallowsAnswer: true))
+        #expect(ended.injected.map(\.outcome) == [.failed(.ended), .sent, .failed(.ended)])
+        ended.end(.server, .reset)
+        ended.inject(Self.injection("<presence/>", to: .client))
+        #expect(ended.injected.last?.outcome == .failed(.ended))
+    }
+
+    @Test func `what waits when the session ends has failed`() {
+        var harness = Self.harness()
+        harness.inject(Self.injection(Self.ping, number: 1, swallowsAnswer: true))
+        harness.send("<message><bo")
+        harness.inject(Self.injection("<presence/>", number: 2))
+        harness.end(.server)
+        harness.end(.client)
+        #expect(harness.injected.map(\.number).sorted() == [1, 1, 2])
+        #expect(harness.injected.count(where: { $0.outcome == .failed(.ended) }) == 2)
+        #expect(harness.session.injections == nil)
+    }
+
+    @Test func `where a stream cannot be decoded nobody knows where an item ends`() {
+        var harness = Self.harness()
+        harness.send("<message><bo")
+        harness.inject(Self.injection("<presence/>"))
+        harness.send("</message>")
+        harness.inject(Self.injection("<presence/>"))
+        #expect(harness.injected.map(\.outcome) == [.failed(.notDecoded), .failed(.notDecoded)])
+    }
+
+    @Test func `secrets in it are not told`() {
+        var harness = Self.harness()
+        harness.inject(
+            Self.injection(
+                "<iq type='set' id='r'><query xmlns='jabber:iq:register'><password>r0m30</password></query></iq>"
+            )
+        )
+        let record = harness.told.first { $0.record.origin == .tap }
+        #expect(record?.xml?.contains("r0m30") == false && record?.text(record?.record.id) == "r")
+        #expect(String(decoding: harness.toServer, as: UTF8.self).contains("r0m30"))
+    }
+}
+
+/// An open session, into which is injected at random, beside a plain account of what must have gone out.
+private struct CheckedInjections: ~Copyable {
+    /// How bytes pass but for what is injected.
+    enum Manner: CaseIterable {
+        /// As they come, and among them items beyond the limit.
+        case cutThrough
+        /// By turns, and held now and then.
+        case mixed
+        /// Always stored.
+        case stored
+    }
+
+    private static let limit = 400
+
+    private var session: Session
+    private let manner: Manner
+    private let seed: Int
+    private var now = Run.Instant(time: Timestamp(nanoseconds: 0), monotonic: 0)
+    private var number: UInt64 = 0
+
+    private var output: [[UInt8]] = [[], []]
+    /// Items that have come whole, but for answers to what was injected.
+    private var items: [[[UInt8]]] = [[], []]
+    /// What is still to come of the items that were made.
+    private var coming: [ArraySlice<UInt8>] = [[], []]
+    /// Answers that are still to be given, by direction.
+    private var answers: [[String]] = [[], []]
+    private var injected: [[[UInt8]]] = [[], []]
+    /// Requests whose answers are not to pass, and which way they go.
+    private var asked: [UInt64: Direction] = [:]
+    private var sent = 0
+    private var answered = 0
+    private var recorded: [String] = []
+    private var dropped = 0
+
+    init(_ manner: Manner, seed: Int) {
+        var options = SessionOptions(level: .verbose, redaction: .none)
+        options.limits.itemBytes = Self.limit
+        options.onUnparsable = manner == .stored ? .close : .relay
+        self.manner = manner
+        self.seed = seed
+        session = Session(
+            run: Run(),
+            options: options,
+            tools: SessionTools(run: Run(), redaction: options.redaction),
+            remote: nil,
+            upstream: "127.0.0.1:5222",
+            at: now
+        )
+        session.serverConnected("127.0.0.1:5222", at: now)
+        for turn in Conversations.plainLogin.prefix(10) {
+            _ = session.receive(turn.direction, Array(turn.text.utf8).span, at: now)
+            perform()
+        }
+        output = [[], []]
+    }
+
+    mutating func step(using random: inout SeededGenerator) {
+        let direction = Bool.random(using: &random) ? Direction.send : .recv
+        switch Int.random(in: 0..<12, using: &random) {
+        case 0, 1: inject(direction, using: &random)
+        case 2 where manner == .mixed: session.storeAndForward(direction)
+        case 3 where manner != .cutThrough: session.hold(direction)
+        case 4, 5: session.release(direction)
+        default: read(direction, using: &random)
+        }
+        // What was read may still wait to be looked at when the next thing happens.
+        if Bool.random(using: &random) { perform() }
+    }
+
+    private mutating func inject(_ direction: Direction, using random: inout SeededGenerator) {
+        number += 1
+        let swallows = Bool.random(using: &random)
+        let item =
+            swallows
+            ? "<iq type='get' id='xt-\(number)' to='example.org'/>"
+            : "<message id='xt-\(number)'><body>é</body></message>"
+        session.inject(
+            Injection(Array(item.utf8), to: direction.destination, number: number, swallowsAnswer: swallows),
+            at: now
+        )
+        injected[Int(direction.rawValue)].append(Array(item.utf8))
+        if swallows { asked[number] = direction }
+    }
+
+    private mutating func read(_ direction: Direction, using random: inout SeededGenerator) {
+        let side = Int(direction.rawValue)
+        if coming[side].isEmpty { make(direction, using: &random) }
+        take(direction, Int.random(in: 1...max(1, min(coming[side].count, 60)), using: &random))
+    }
+
+    private mutating func take(_ direction: Direction, _ count: Int) {
+        let side = Int(direction.rawValue)
+        let bytes = Array(coming[side].prefix(count))
+        coming[side] = coming[side].dropFirst(count)
+        if session.receive(direction, bytes.span, at: now) == .relay { output[side] += bytes }
+    }
+
+    private mutating func make(_ direction: Direction, using random: inout SeededGenerator) {
+        let side = Int(direction.rawValue)
+        var bytes: [UInt8] = []
+        for _ in 0..<Int.random(in: 1...4, using: &random) {
+            let item: String
+            switch Int.random(in: 0..<6, using: &random) {
+            case 0: item = " "
+            case 1: item = "<r xmlns='urn:xmpp:sm:3'/>"
+            case 2: item = "<iq type='result' id='xt-\(number)' from='other@example.net'/>"
+            case 3 where manner == .cutThrough:
+                let length = Int.random(in: Self.limit..<(3 * Self.limit), using: &random)
+                item = "<message><body>\(String(repeating: "x", count: length))</body></message>"
+            case 4 where !answers[side].isEmpty:
+                bytes += Array(answers[side].removeFirst().utf8)
+                continue
+            default:
+                let body = String(repeating: "é", count: .random(in: 0..<90, using: &random))
+                item = "<message><body>\(body)</body></message>"
+            }
+            items[side].append(Array(item.utf8))
+            bytes += Array(item.utf8)
+        }
+        coming[side] = bytes[...]
+    }
+
+    private mutating func perform() {
+        while let command = session.next() {
+            switch command {
+            case .forward(let direction): output[Int(direction.rawValue)].append(session.content)
+            case .send(let leg, let bytes): output[Int(leg.inbound.opposite.rawValue)] += bytes
+            case .record(let record):
+                if record.origin == .tap, let xml = record.xml { recorded.append(session.content.slice(xml).string()) }
+                if record.action != nil { dropped += 1 }
+            case .injected(let number, .sent):
+                sent += 1
+                // The peer answers what it is asked.
+                guard let direction = asked[number] else { continue }
+                let from = direction == .send ? " from='example.org'" : ""
+                answers[Int(direction.opposite.rawValue)].append("<iq type='result' id='xt-\(number)'\(from)/>")
+            case .injected(_, .answered): answered += 1
+            case .injected(let number, .failed(let fault)): Issue.record("seed \(seed): \(number) failed: \(fault)")
+            default: break
+            }
+        }
+    }
+
+    /// All comes that was begun or is owed, nothing is held any more, and all has gone out.
+    mutating func finish() {
+        for _ in 0..<2 {
+            for direction in Direction.allCases {
+                let side = Int(direction.rawValue)
+                take(direction, coming[side].count)
+                session.release(direction)
+                perform()
+                coming[side] = Array(answers[side].joined().utf8)[...]
+                answers[side] = []
+                take(direction, coming[side].count)
+                perform()
+            }
+        }
+        for direction in Direction.allCases { check(direction) }
+        let all = injected[0] + injected[1]
+        #expect(sent == all.count && answered == asked.count && dropped == asked.count, "seed \(seed), \(manner)")
+        let isRecorded = recorded.sorted() == all.map { String(decoding: $0, as: UTF8.self) }.sorted()
+        #expect(isRecorded, "seed \(seed), \(manner)")
+        #expect(session.injections == nil, "seed \(seed), \(manner)")
+    }
+
+    /// What has gone out is all that has come, and what was injected between two items of it.
+    private func check(_ direction: Direction) {
+        let side = Int(direction.rawValue)
+        var rest = output[side][...]
+        var items = items[side][...]
+        var injected = injected[side][...]
+        while !rest.isEmpty {
+            if let next = injected.first, rest.starts(with: next) {
+                rest = rest.dropFirst(next.count)
+                injected = injected.dropFirst()
+            } else if let next = items.first, rest.starts(with: next) {
+                rest = rest.dropFirst(next.count)
+                items = items.dropFirst()
+            } else {
+                break
+            }
+        }
+        let isRight = rest.isEmpty && items.isEmpty && injected.isEmpty
+        #expect(
+            isRight,
+            "seed \(seed), \(manner), \(direction): \(rest.count) bytes, \(items.count) items, \(injected.count) injected left"
+        )
+    }
+}
