@@ -30,6 +30,22 @@ public struct Attributes: Sendable, Hashable, ExpressibleByDictionaryLiteral {
     /// Whether there are none.
     public var isEmpty: Bool { entries.isEmpty }
 
+    /// Gives each text, with the name that it stands under, to be changed.
+    mutating func change(_ body: (String, inout String) -> Void) {
+        for position in entries.indices {
+            let name = entries[position].name
+            switch entries[position].value {
+            case .string(var text):
+                body(name, &text)
+                entries[position].value = .string(text)
+            case .strings(var list):
+                for index in list.indices { body(name, &list[index]) }
+                entries[position].value = .strings(list)
+            case .integer, .boolean: break
+            }
+        }
+    }
+
     /// The value of `name`. Setting nil takes the fact away; a new one goes to the end.
     public subscript(_ name: String) -> Value? {
         get { entries.first { $0.name == name }?.value }

@@ -42,7 +42,9 @@ import XMPPCore
                 play(&harness)
                 harness.now = harness.now.advanced(by: 1_000_000)
                 harness.close()
-                lines += harness.told.map { CaptureSourceTests.line(RecordLine($0.record, content: $0.content.span)) }
+                lines += harness.told.map {
+                    CaptureSourceTests.line(RecordLine($0.record.shown, content: $0.content.span))
+                }
             }
             return lines
         }
@@ -370,7 +372,7 @@ import XMPPCore
                 record.time = Timestamp(nanoseconds: 0)
                 record.monotonic = 0
                 record.roundTrip = nil
-                return Self.line(RecordLine(record, content: read.content.span))
+                return Self.line(RecordLine(record.shown, content: read.content.span))
             }
         }
         let whole = try withoutChunks(Self.made(of: capture(piece: .max)).map(Self.line))

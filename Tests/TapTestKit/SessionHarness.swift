@@ -150,7 +150,7 @@ public struct SessionHarness: ~Copyable {
             case .record(let record):
                 var content: [UInt8] = []
                 content.append(session.content)
-                told.append(Told(record: record, content: content))
+                told.append(Told(record: record.record, content: content))
             case .held(let direction): held.append(direction)
             case .compute(var step):
                 guard !keepsSlowSteps else {

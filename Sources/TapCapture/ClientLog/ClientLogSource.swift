@@ -100,7 +100,7 @@ struct ClientLogSource: Source {
         record.code = "foreign-line"
         record.message = redactor.disclose(line: bytes.span)
         let nothing: [UInt8] = []
-        tell(.recorded(RecordLine(record, content: nothing.span)), at: now)
+        tell(.recorded(RecordLine(redactor.redact(record), content: nothing.span)), at: now)
     }
 
     private mutating func tell(_ input: SessionInput, at now: Run.Instant) {

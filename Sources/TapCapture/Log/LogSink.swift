@@ -103,17 +103,17 @@ public final class LogSink: Sink {
     }
 
     /// Writes what the filter shows of a record.
-    public func write(_ record: borrowing Record, content: Span<UInt8>) {
-        let shown = filter.shown(of: record)
+    public func write(_ redacted: borrowing RedactedRecord, content: Span<UInt8>) {
+        let shown = filter.shown(of: redacted.record)
         guard !shown.isEmpty else { return }
         withTools { tools in
             tools.line.removeAll()
             if tools.text != nil {
-                tools.text?.append(record, content: content, shown, to: &tools.line)
+                tools.text?.append(redacted.record, content: content, shown, to: &tools.line)
             } else {
                 // A non-text part has no separate line: it is part of the record's line.
-                let hasContent = shown.contains(.xml) || record.bytes != nil
-                tools.json.append(record, content: content, hasContent ? parts.union(.content) : parts, to: &tools.line)
+                let parts = shown.contains(.xml) || redacted.record.bytes != nil ? parts.union(.content) : parts
+                tools.json.append(redacted.record, content: content, parts, to: &tools.line)
             }
             writer.append(tools.line)
         }

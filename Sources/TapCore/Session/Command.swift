@@ -9,7 +9,7 @@ public enum Command: Sendable {
     /// An item of this direction is kept back until ``Session/release(_:)``.
     case held(Direction)
     /// Hands a record to the sinks, with ``Session/content`` beside it.
-    case record(Record)
+    case record(RedactedRecord)
     /// A step of a login that takes long: it is to be performed elsewhere and handed to ``Session/computed(_:at:)``. The
     /// session looks at nothing that comes until then.
     case compute(SlowStep)

@@ -43,7 +43,6 @@ extension Session {
     mutating func decodeStep(_ element: Element, _ direction: Direction) -> AuthenticationStep? {
         if let user = recording?.sasl?["user"] { sasl.recall(user: user.text) }
         guard var step = sasl.decode(element, direction) else { return nil }
-        step.details = tools.redactor.disclose(step.details, at: info.domain)
         info.mechanism = sasl.mechanism
         if let user = sasl.user { info.user = user }
         // Of a message that is hidden the recording tells what was read of it when it passed.

@@ -95,8 +95,8 @@ extension Session {
         switch step.answer {
         case .none:
             var details: Attributes = [:]
-            details["from"] = step.from.map { .string(tools.redactor.disclose(address: $0)) }
-            details["to"] = step.to.map { .string(tools.redactor.disclose(address: $0)) }
+            details["from"] = step.from.map { .string($0) }
+            details["to"] = step.to.map { .string($0) }
             begin(loginStep, key: step.key, awaits: direction.destination, details: details)
             if !step.isVerification, direction == .send, info.opened == nil { info.mechanism = "dialback" }
         case .valid:

@@ -15,9 +15,11 @@ extension Session {
         emit(makeRecord(event, direction, kind, level: level, part: part))
     }
 
+    /// The only way of a record to the sinks: by the redactor.
     mutating func emit(_ record: consuming Record) {
         guard record.level <= options.level else { return }
-        enqueue(.record(consume record))
+        let domain = options.redaction == .metadata ? info.domain : nil
+        enqueue(.record(tools.redactor.redact(record, at: domain)))
     }
 
     /// A record of this session without content.
@@ -32,10 +34,10 @@ extension Session {
             part: part
         )
         record.session = number
-        record.jid = info.jid.map { tools.redactor.disclose(address: $0) }
+        record.jid = info.jid
         if info.jid == nil {
-            record.user = info.user.map { tools.redactor.disclose(user: $0, at: info.domain) }
-            record.domain = info.domain.map { tools.redactor.disclose(address: $0) }
+            record.user = info.user
+            record.domain = info.domain
         }
         record.remote = remote
         return record
@@ -106,7 +108,8 @@ extension Session {
         answering request: IQTracker.Request?
     ) -> String? {
         guard let xml = record.xml else { return nil }
-        let context = Summary.Context(direction: direction, jid: record.jid, request: request?.summary)
+        let jid = record.jid.map { tools.redactor.disclose(address: $0) }
+        let context = Summary.Context(direction: direction, jid: jid, request: request?.summary)
         let content = contentSource == .composed ? composed.span : directions.bytes(direction)
         // The head refers to the item as it came; where that is not shown, what is shown is read.
         if contentSource != .composed {

@@ -19,7 +19,7 @@ extension Session {
         record.condition = condition?.rawValue
         record.direction = direction
         record.leg = direction?.source
-        enqueue(.record(consume record))
+        emit(consume record)
     }
 
     /// - Parameter earlier: The session that this one continues.
@@ -28,7 +28,7 @@ extension Session {
         let elapsed = now.monotonic - info.began.monotonic
         var record = makeRecord(.session, .info, part: .session)
         record.code = Record.Code.sessionReady
-        record.message = "ready\(record.jid.map { " as \($0)" } ?? ""): \(words)"
+        record.message = "ready\(info.jid.map { " as \(tools.redactor.disclose(address: $0))" } ?? ""): \(words)"
         var details: Attributes = [:]
         if info.isUnverified { details["unverified"] = true }
         details[Record.Detail.resumes] = earlier.map { .integer(Int64(clamping: $0)) }
@@ -43,7 +43,7 @@ extension Session {
         record.leg = direction.source
         record.offset = directions[direction].received
         record.length = UInt64(bytes.count)
-        enqueue(.record(consume record))
+        emit(consume record)
     }
 
     mutating func recordFault(
@@ -137,9 +137,7 @@ extension Session {
         record.message = recording?.ending?.message ?? info.endingWords
         record.condition = info.endingCondition
         record.roundTrip = now.monotonic - info.began.monotonic
-        var summary = info.summary
-        summary["domain"] = info.domain.map { .string(tools.redactor.disclose(address: $0)) }
-        record.details = summary
+        record.details = info.summary
         emit(consume record)
     }
 }

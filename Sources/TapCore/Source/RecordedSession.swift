@@ -123,13 +123,14 @@ final class RecordedSession {
         made = [:]
         runner.session.receive(line, at: now)
         var isTold = false
-        runner.drain { record, content in
+        runner.drain { redacted, content in
+            let record = redacted.record
             guard !isTold, record.isItem, record.direction == line.record.direction else {
                 made[Key(record), default: 0] += 1
-                return tell(RecordLine(record, content: content))
+                return tell(RecordLine(redacted, content: content))
             }
             isTold = true
-            tell(line.record.origin == .tap ? line.numbered(record.sequence) : line.replaced(by: record, content))
+            tell(line.record.origin == .tap ? line.numbered(record.sequence) : line.remade(redacted, content: content))
         }
         if !isTold { tell(line.numbered(run.nextSequence())) }
     }
@@ -162,26 +163,5 @@ extension Record {
         case .declaration, .streamOpen, .stanza, .element, .whitespace, .streamClose: true
         case .session, .tls, .bytes, .note, .error, .chunk: false
         }
-    }
-}
-
-extension RecordLine {
-    /// What today's session makes of an item, with what the recording alone knows of it.
-    fileprivate func replaced(by made: Record, _ content: Span<UInt8>) -> RecordLine {
-        var made = made
-        made.leg = record.leg
-        made.epoch = record.epoch
-        made.offset = record.offset
-        made.length = record.length
-        made.chunks = record.chunks
-        made.action = record.action
-        made.rule = record.rule
-        guard let edited = record.edited else { return replaced(made, content: content) }
-        made.message = record.message
-        var both: [UInt8] = []
-        both.append(content)
-        made.edited = ByteRange(both.count, both.count + edited.count)
-        both.append(self.content.span.slice(edited))
-        return replaced(made, content: both.span)
     }
 }

@@ -11,7 +11,7 @@ public final class SessionRunner {
     public init(_ session: consuming Session) { self.session = session }
 
     /// Hands on the records that what happened last has brought.
-    public func drain(_ tell: (Record, Span<UInt8>) -> Void) {
+    public func drain(_ tell: (RedactedRecord, Span<UInt8>) -> Void) {
         while let command = session.next() {
             guard case .record(let record) = command else { continue }
             session.withContent { tell(record, $0) }
@@ -63,13 +63,8 @@ public struct SourceRunner {
             sessions[input.session] = nil
         }
         runner.drain { record, content in
-            var record = record
-            if let inferred, record.kind == .streamOpen {
-                record.origin = .tap
-                record.code = "inferred"
-                record.message = "inferred: \(inferred) not in the log"
-            }
-            tell(RecordLine(record, content: content))
+            let line = RecordLine(record, content: content)
+            if let inferred, line.record.kind == .streamOpen { tell(line.inferred(inferred)) } else { tell(line) }
         }
     }
 

@@ -104,8 +104,9 @@ final class ProbeWatch {
     }
 
     private func drain() {
-        runner.drain { record, content in
-            records.write(record, content: content)
+        runner.drain { redacted, content in
+            records.write(redacted, content: content)
+            let record = redacted.record
             switch record.code {
             case LoginStep.code: steps.append(record)
             case Record.Code.loginFailed: diagnosis = LoginDiagnosis(record)

@@ -148,6 +148,6 @@ final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
         record.code = "bad-proxy-header"
         record.message = "refused \(record.remote ?? "a client"): \(words)"
         let empty: [UInt8] = []
-        loop.records.write(record, content: empty.span)
+        loop.records.write(loop.tools.redactor.redact(record), content: empty.span)
     }
 }

@@ -50,9 +50,9 @@ public final class RecordDispatcher: Sendable {
         }
 
         /// Hands over a record with its texts. Does not block.
-        public func write(_ record: borrowing Record, content: Span<UInt8>) {
+        public func write(_ record: borrowing RedactedRecord, content: Span<UInt8>) {
             update()
-            for entry in sinks where record.level <= entry.level { entry.sink.write(record, content: content) }
+            for entry in sinks where record.record.level <= entry.level { entry.sink.write(record, content: content) }
         }
 
         /// Whether some sink has no room for more, so that sources should stop reading.

@@ -12,8 +12,8 @@ public struct RecordLine: Sendable {
     public private(set) var unknown: [UInt8] = []
 
     /// A record as it is when it is made, with a copy of its texts.
-    public init(_ record: Record, content: Span<UInt8>) {
-        self.record = record
+    public init(_ redacted: RedactedRecord, content: Span<UInt8>) {
+        record = redacted.record
         self.content.append(content)
     }
 
@@ -25,10 +25,30 @@ public struct RecordLine: Sendable {
         return line
     }
 
-    /// Another record in its place, beside the fields that this program does not know.
-    package func replaced(_ record: Record, content: Span<UInt8>) -> RecordLine {
-        var line = RecordLine(record, content: content)
+    /// What today's session makes of the same item, with what the recording alone knows of it.
+    package func remade(_ redacted: RedactedRecord, content: Span<UInt8>) -> RecordLine {
+        var line = RecordLine(redacted, content: content)
         line.unknown = unknown
+        line.record.leg = record.leg
+        line.record.epoch = record.epoch
+        line.record.offset = record.offset
+        line.record.length = record.length
+        line.record.chunks = record.chunks
+        line.record.action = record.action
+        line.record.rule = record.rule
+        guard let edited = record.edited else { return line }
+        line.record.message = record.message
+        line.record.edited = ByteRange(line.content.count, line.content.count + edited.count)
+        line.content += self.content[edited.range]
+        return line
+    }
+
+    /// The same of a stream header that no peer sent: `why` it was inferred is a clause that follows "inferred:".
+    package func inferred(_ why: String) -> RecordLine {
+        var line = self
+        line.record.origin = .tap
+        line.record.code = "inferred"
+        line.record.message = "inferred: \(why) not in the log"
         return line
     }
 

@@ -9,7 +9,7 @@ public protocol Sink: AnyObject, Sendable {
     var level: Level { get }
 
     /// Takes one record. `content` holds the record's texts and is gone after the call.
-    func write(_ record: borrowing Record, content: Span<UInt8>)
+    func write(_ record: borrowing RedactedRecord, content: Span<UInt8>)
 
     /// Whether the sink has no room for more at the moment.
     var isCongested: Bool { get }

@@ -24,23 +24,6 @@ extension Redactor {
         policy == .metadata ? Placeholder.text(.value, size: name.utf8.count) : name
     }
 
-    /// Attributes of an authentication, with the names in them.
-    package func disclose(_ details: Attributes, at domain: String?) -> Attributes {
-        guard policy == .metadata else { return details }
-        var shown = details
-        for entry in details.entries {
-            guard case .string(let text) = entry.value else { continue }
-            switch entry.name {
-            case "user": shown[entry.name] = .string(disclose(user: text, at: domain))
-            case "authzid", "authorization_identifier": shown[entry.name] = .string(disclose(user: text, at: domain))
-            case "resource", "software", "trace", "realm", "digest_uri":
-                shown[entry.name] = .string(disclose(name: text))
-            default: break
-            }
-        }
-        return shown
-    }
-
     /// `anon-1@DOMAIN/anon-2` for an address, which is itself where it is a domain alone; nil where it is no address.
     func pseudonym(of text: String) -> String? {
         let address = Address(text)

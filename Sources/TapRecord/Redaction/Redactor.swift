@@ -114,6 +114,11 @@ public final class Redactor {
     public func disclose(text: String) -> String {
         guard policy != .none else { return text }
         guard policy != .metadata else { return Placeholder.text(.text, size: text.utf8.count) }
+        return hideKeys(in: text)
+    }
+
+    /// A text without the keys and tokens of its URLs.
+    func hideKeys(in text: String) -> String {
         let bytes = Array(text.utf8)
         var shown: [UInt8] = []
         var position = 0

@@ -219,6 +219,7 @@ private struct CheckedRelay: ~Copyable {
             case .forward(direction): output.append(session.content)
             case .send(direction.destination, let bytes): output += bytes
             case .record(let record):
+                let record = record.record
                 if record.direction == direction, record.kind.isItem { recorded += record.length }
             default: break
             }

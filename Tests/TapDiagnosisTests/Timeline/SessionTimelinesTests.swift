@@ -1,5 +1,6 @@
 import TapDiagnosis
 import TapRecord
+import TapTestKit
 import Testing
 
 /// What records tell of sessions, put together by run and session.
@@ -65,7 +66,7 @@ import Testing
             var diagrams = SequenceDiagrams(of: wanted)
             for _ in 0..<2 {
                 for number in 1...60 {
-                    diagrams.note(RecordLine(record(nil, session: UInt64(number)), content: [UInt8]().span))
+                    diagrams.note(RecordLine(record(nil, session: UInt64(number)).shown, content: [UInt8]().span))
                 }
             }
             return diagrams

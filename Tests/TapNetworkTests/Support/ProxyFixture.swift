@@ -135,10 +135,10 @@ final class MemorySink: Sink {
 
     func setCongested(_ isCongested: Bool) { congested.store(isCongested, ordering: .relaxed) }
 
-    func write(_ record: borrowing Record, content: Span<UInt8>) {
+    func write(_ redacted: borrowing RedactedRecord, content: Span<UInt8>) {
         var bytes: [UInt8] = []
         bytes.append(content)
-        let copy = Told(record: copy record, content: bytes)
+        let copy = Told(record: redacted.record, content: bytes)
         told.withLock { $0.append(copy) }
     }
 

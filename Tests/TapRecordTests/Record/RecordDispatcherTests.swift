@@ -1,11 +1,12 @@
 import Synchronization
 import TapRecord
+import TapTestKit
 import Testing
 
 /// Sinks that come and go, and change their level, while records are handed over.
 @Suite struct RecordDispatcherTests {
-    private let note = Sample(.note, .info).record
-    private let chunk = Sample(.chunk, .trace).record
+    private let note = Sample(.note, .info).record.shown
+    private let chunk = Sample(.chunk, .trace).record.shown
 
     @Test func aSinkGetsWhatItsLevelAsksForFromWhenItIsAddedUntilItIsRemoved() {
         let first = CountingSink(.info)
@@ -68,7 +69,7 @@ import Testing
             for _ in 0..<4 {
                 group.addTask {
                     let producer = RecordDispatcher.Producer(dispatcher)
-                    for _ in 0..<2000 { producer.write(Sample(.note, .info).record, content: [UInt8]().span) }
+                    for _ in 0..<2000 { producer.write(Sample(.note, .info).record.shown, content: [UInt8]().span) }
                 }
             }
             group.addTask {
@@ -100,5 +101,5 @@ private final class CountingSink: Sink {
 
     func set(_ level: Level) { wanted.set(level) }
 
-    func write(_ record: borrowing Record, content: Span<UInt8>) { written.add(1, ordering: .relaxed) }
+    func write(_ record: borrowing RedactedRecord, content: Span<UInt8>) { written.add(1, ordering: .relaxed) }
 }

@@ -63,9 +63,7 @@ extension Session {
     }
 
     private mutating func decodeOwn(_ element: Element, _ direction: Direction) -> AuthenticationStep? {
-        guard var step = negotiation.bridged?.ownLogin.decode(element, direction) else { return nil }
-        step.details = tools.redactor.disclose(step.details, at: info.domain)
-        return step
+        negotiation.bridged?.ownLogin.decode(element, direction)
     }
 
     /// Writes an element of this program's own to a peer; gives it as the peer will read it.

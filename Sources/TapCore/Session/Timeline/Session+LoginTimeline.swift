@@ -82,7 +82,7 @@ extension Session {
         switch direction {
         case .send:
             var details = epoch
-            details["to"] = info.domain.map { .string(tools.redactor.disclose(address: $0)) }
+            details["to"] = info.domain.map { .string($0) }
             begin(.streamOpen, awaits: .server, details: details)
         case .recv:
             finish(.streamOpen, .ok, details: epoch)

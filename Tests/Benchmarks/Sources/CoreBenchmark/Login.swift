@@ -44,7 +44,7 @@ struct DrivenSession: ~Copyable {
             switch consume command {
             case .record(let record):
                 recordCount += 1
-                write(record, session.content)
+                write(record.record, session.content)
             default: break
             }
         }

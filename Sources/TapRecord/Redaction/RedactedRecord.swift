@@ -1,0 +1,53 @@
+/// A record that has passed ``Redactor/redact(_:at:)``: what commands hand over, dispatchers take and sinks write.
+///
+/// This file alone makes one. A record that is read back has passed when it was recorded: it is a ``RecordLine``, which
+/// is made of such a record or by the reader of a stored line.
+public struct RedactedRecord: Sendable {
+    /// The record as it may be shown.
+    public let record: Record
+
+    fileprivate init(_ record: consuming Record) { self.record = record }
+}
+
+extension Redactor {
+    /// The stage that every record passes on its way to the sinks.
+    ///
+    /// It hides whose session it is where only metadata may be shown, and what the catalogue knows in texts. The item
+    /// itself, of which ``Record/xml`` and the other ranges are parts, has been looked through as a whole before the
+    /// record was made of it (``disclose(_:of:)``); nor does the stage repeat what only the place of a text tells, such
+    /// as a peer's words within a sentence (``disclose(text:)``).
+    ///
+    /// - Parameter domain: The domain at which names of users are meant.
+    public func redact(_ record: consuming Record, at domain: String? = nil) -> RedactedRecord {
+        if policy == .metadata { hidePeople(in: &record, at: domain) }
+        // Nothing that has passed by and needs no words is looked at once more.
+        if policy != .none, !record.isPlain { hideSecrets(in: &record) }
+        return RedactedRecord(record)
+    }
+
+    private func hidePeople(in record: inout Record, at domain: String?) {
+        record.user = record.user.map { disclose(user: $0, at: domain ?? record.domain) }
+        record.jid = record.jid.map { disclose(address: $0) }
+        record.domain = record.domain.map { disclose(address: $0) }
+        record.sasl?.change { name, text in
+            switch name {
+            case "user", "authzid", "authorization_identifier": text = disclose(user: text, at: domain)
+            case "resource", "software", "trace", "realm", "digest_uri": text = disclose(name: text)
+            default: break
+            }
+        }
+        record.details?.change { name, text in
+            if name == "domain" || name == "from" || name == "to" { text = disclose(address: text) }
+        }
+    }
+
+    private func hideSecrets(in record: inout Record) {
+        if !policy.showsRawBytes { record.bytes = nil }
+        record.message = record.message.map { hideKeys(in: $0) }
+        record.condition = record.condition.map { hideKeys(in: $0) }
+        record.sasl?.change { $1 = hideKeys(in: $1) }
+        record.tls?.change { $1 = hideKeys(in: $1) }
+        record.sm?.change { $1 = hideKeys(in: $1) }
+        record.details?.change { $1 = hideKeys(in: $1) }
+    }
+}

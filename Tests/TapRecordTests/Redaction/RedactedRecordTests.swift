@@ -1,0 +1,78 @@
+import Testing
+import XMPPCore
+
+@testable import TapRecord
+
+/// The stage between a record and its sinks.
+@Suite struct RedactedRecordTests {
+    private static let secret = "sesame-4711"
+    private static let text = "see https://juliet:\(secret)@example.org/ for it"
+    private static let attributes: Attributes = [
+        "a": .string(text), "b": .strings(["nothing", text]), "user": .string(text), "n": 1, "f": true,
+    ]
+
+    /// The texts of a record that can hold what came from a peer.
+    private let texts: [WritableKeyPath<Record, String?>] = [\.condition, \.message]
+    private let lists: [WritableKeyPath<Record, Attributes?>] = [\.sasl, \.tls, \.sm, \.details]
+
+    private func line(_ record: Record, _ policy: RedactionPolicy, at domain: String? = nil) -> String {
+        let redactor = Redactor(policy: policy, registry: SecretRegistry())
+        var line = LineBuffer()
+        var form = JSONForm()
+        let content: [UInt8] = []
+        form.append(redactor.redact(record, at: domain).record, content: content.span, .content, to: &line)
+        return String(decoding: line.bytes, as: UTF8.self)
+    }
+
+    @Test(arguments: [RedactionPolicy.secrets, .bodies, .metadata])
+    func `No text of a record brings a secret past the stage`(policy: RedactionPolicy) {
+        for text in texts {
+            var record = Sample(.note, .info).record
+            record[keyPath: text] = Self.text
+            #expect(line(record, .none).contains(Self.secret))
+            #expect(!line(record, policy).contains(Self.secret), "\(text)")
+        }
+        for list in lists {
+            var record = Sample(.note, .info).record
+            record[keyPath: list] = Self.attributes
+            #expect(line(record, .none).contains(Self.secret))
+            #expect(!line(record, policy).contains(Self.secret), "\(list)")
+        }
+        var record = Sample(.bytes, .info).record
+        record.bytes = Array(Self.secret.utf8)
+        #expect(line(record, .none).contains("base64"))
+        #expect(!line(record, policy).contains("base64"))
+    }
+
+    @Test func `Of metadata alone the stage shows no name of a person`() {
+        var record = Sample(.note, .info).record
+        record.jid = "juliet@example.org/balcony"
+        record.user = "juliet"
+        record.domain = "example.org"
+        record.sasl = ["user": "juliet", "authzid": "juliet@example.org", "resource": "juliet", "software": "juliet"]
+        record.details = ["from": "juliet@example.org", "to": "juliet@example.org", "domain": "example.org"]
+        #expect(line(record, .secrets).contains("juliet"))
+        let shown = line(record, .metadata, at: "example.org")
+        #expect(!shown.contains("juliet") && !shown.contains("balcony") && shown.contains("example.org"))
+    }
+
+    /// Who adds a text to a record has to say whether the stage must look at it.
+    @Test func `Every text of a record is known to these tests`() {
+        var record = Sample(.note, .info).record
+        record.action = "passed"
+        let remarks = record.remarks[0]
+        let isText: (Mirror.Child) -> Bool = { type(of: $0.value) == String?.self }
+        #expect(
+            Mirror(reflecting: record).children.filter(isText).compactMap(\.label) == [
+                // The session's own, and the address that it comes from; the summary is made of what may be shown.
+                "jid", "user", "domain", "remote", "summary",
+            ]
+        )
+        #expect(
+            Mirror(reflecting: remarks).children.filter(isText).compactMap(\.label) == [
+                // The words of this program, but for the condition and the message.
+                "action", "rule", "digest", "condition", "code", "message",
+            ]
+        )
+    }
+}
