@@ -28,7 +28,7 @@ extension Session {
 
     /// Why no item can be put into a direction, or come by it; nil where it can.
     private func obstacle(_ direction: Direction) -> InjectionFault? {
-        if isFinished || directions[direction].hasClosedStream || directions[direction].end != nil { return .ended }
+        if negotiation.isFinished || directions[direction].hasClosedStream || directions[direction].end != nil { return .ended }
         if directions[direction].isOpaque { return .notDecoded }
         return info.opened == nil ? .notOpen : nil
     }
@@ -48,7 +48,7 @@ extension Session {
             else { continue }
             cutThrough(direction)
         }
-        if isFinished || injections.isIdle { self.injections = nil }
+        if negotiation.isFinished || injections.isIdle { self.injections = nil }
     }
 
     /// Gives up what has waited for too long.
