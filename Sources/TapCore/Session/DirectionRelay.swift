@@ -78,8 +78,6 @@ struct DirectionRelay: ~Copyable {
     var mayRestart = false
     /// A stream restarted unexpectedly; reported once.
     var hasRestartedUncalled = false
-    /// An item was read that other parsers may read differently; reported once.
-    var hasDifference = false
     /// How the leg's input ended; nil while it is open.
     var end: LegEnd?
     /// The end has been passed on.

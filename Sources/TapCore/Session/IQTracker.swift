@@ -49,12 +49,20 @@ struct IQTracker {
     private var recv: PendingRequests
     /// Number of requests that were evicted.
     private(set) var forgotten = 0
+    private var isBidirectional = false
 
     /// - Parameter hashMask: See ``PendingRequests/init(hashMask:)``.
     init(hashMask: Int = -1) {
         send = PendingRequests(hashMask: hashMask)
         recv = PendingRequests(hashMask: hashMask)
     }
+
+    /// Stanzas of both servers go by this stream (XEP-0288).
+    mutating func observeBidirectional() { isBidirectional = true }
+
+    /// Whether answers come on the stream that the request went out on. Servers have one for each way, unless both go by
+    /// one.
+    func expectsAnswers(on kind: SessionInfo.StreamKind) -> Bool { kind != .server || isBidirectional }
 
     /// Number of pending requests.
     var count: Int { send.count + recv.count }

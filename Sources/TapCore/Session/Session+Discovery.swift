@@ -134,7 +134,9 @@ extension Session {
         else {
             return
         }
-        login?.refusal = "the session is for \(chosenDomain), but the client's ClientHello names another host"
+        login?.observe(
+            .refused("the session is for \(chosenDomain), but the client's ClientHello names another host")
+        )
         note(
             .error,
             .error,
@@ -175,8 +177,6 @@ extension Session {
     /// Ends the session of a client that has begun TLS, with a fatal alert.
     mutating func alert(_ alert: Alert) {
         enqueue(.send(.client, [0x15, 3, 1, 0, 2, 2, alert.rawValue]))
-        enqueue(.finish(.client))
-        enqueue(.finish(.server))
-        finish(reset: false)
+        finishLegs()
     }
 }

@@ -17,7 +17,7 @@ extension Session {
             .componentConnect where isNamed("handshake", event, direction):
             handleHandshake(event, direction)
         case .bidirectional:
-            if direction == .send { isBidirectional = true }
+            if direction == .send { requests.observeBidirectional() }
             recordItem(event, direction, .element, level: .info)
         default: recordItem(event, direction, .element, level: .info)
         }
@@ -42,8 +42,8 @@ extension Session {
 
     private mutating func handleStreamManagement(_ event: StreamEvent, _ direction: Direction) {
         recordItem(event, direction, .element, level: .info)
-        if isNamed("r", event, direction) { return liveness.asks(direction, at: now.monotonic) }
-        if isNamed("a", event, direction) { return liveness.acknowledges(direction) }
+        if isNamed("r", event, direction) { return liveness.observe(.asked(direction), at: now.monotonic) }
+        if isNamed("a", event, direction) { return liveness.observe(.acknowledged(direction), at: now.monotonic) }
         if direction == .send, isNamed("resume", event, direction) { return begin(.resume, awaits: .server) }
         guard direction == .recv else { return }
         if isNamed("failed", event, direction), timeline.isUnderWay(.resume) {

@@ -24,8 +24,7 @@ extension Session {
         at now: Run.Instant
     ) {
         self.now = now
-        login?.connectionFault = fault
-        login?.refusal = reason
+        login?.observe(.unreachable(fault, reason))
         if !timeline.hasFailure { finish(.connect, .failed(reason)) }
         note(.error, .error, code: "server-unreachable", reason, condition: .remoteConnectionFailed, part: .net)
         refuse(.remoteConnectionFailed, "Cannot connect to the server.")
@@ -40,7 +39,7 @@ extension Session {
     ) {
         self.now = now
         guard !negotiation.isFinished, !negotiation.isRefusing else { return }
-        login?.refusal = text
+        login?.observe(.refused(text))
         note(.error, .error, code: code, text, condition: condition, part: .session)
         refuse(condition, text)
     }
@@ -51,8 +50,8 @@ extension Session {
         guard !bytes.isEmpty, !negotiation.isFinished else { return .keep }
         if options.level >= .trace { traceChunk(direction, bytes) }
         let isFirst = directions[direction].count(bytes.count)
-        liveness.lastReceived = now.monotonic
-        count(direction, bytes.count)
+        liveness.observe(.received, at: now.monotonic)
+        info.count(bytes: UInt64(bytes.count), direction)
         if isFirst {
             lookAtFirstBytes(direction, bytes)
             if negotiation.isFinished { return .keep }
@@ -140,10 +139,8 @@ extension Session {
         guard let login else { return false }
         if login.hasVerified { return true }
         // A server that has answered with the end of its stream or its connection has let nobody in.
-        guard let from = login.unreadFrom, directions.recv.end == nil, !directions.recv.hasClosedStream else {
-            return false
-        }
-        return directions.send.received > from.send && directions.recv.received > from.recv
+        return directions.recv.end == nil && !directions.recv.hasClosedStream
+            && login.hasExchange(sent: directions.send.received, received: directions.recv.received)
     }
 
     /// Whether the leg may be read: false while what it brought has to wait.
@@ -152,12 +149,5 @@ extension Session {
         guard directions[direction].isStoring else { return true }
         let isWaiting = directions[direction].isHeld || leg == .client && negotiation.isAwaitingServer
         return !isWaiting || directions[direction].waiting < options.waitingBytes
-    }
-
-    private mutating func count(_ direction: Direction, _ bytes: Int) {
-        switch direction {
-        case .send: info.sent.bytes += UInt64(bytes)
-        case .recv: info.received.bytes += UInt64(bytes)
-        }
     }
 }

@@ -94,7 +94,7 @@ extension Session {
 
     /// Records an item that is like any other, and takes note of what it says.
     mutating func understand(_ event: StreamEvent, _ kind: StanzaScanner.Item.Kind, _ direction: Direction) {
-        if event.head.isUnusual { compareReaders(event, kind, direction) }
+        if event.head.isUnusual { compareReaders(event, direction) }
         switch kind {
         case .declaration: recordItem(event, direction, .declaration, level: .verbose)
         case .whitespace: recordItem(event, direction, .whitespace, level: .verbose)
@@ -156,9 +156,11 @@ extension Session {
                 direction: direction
             )
         } else {
-            if isForeign, direction == .recv, isTLSRecord(directions.bytes(.recv)) { login?.hasServerTLS = true }
+            if isForeign, direction == .recv, isTLSRecord(directions.bytes(.recv)) {
+                login?.observe(.serverBeganTLS)
+            }
             recordFault(fault, event, direction, isForeign: isForeign, isLate: isLate)
-            if let login, login.fault == nil { login.fault = (fault, direction, isForeign) }
+            login?.observe(.fault(fault, direction, isForeign: isForeign))
         }
         if isLate { return turnOpaque(direction, .ended) }
         failStep(condition: fault.condition.rawValue, isForeign ? "no XMPP" : fault.explanation)

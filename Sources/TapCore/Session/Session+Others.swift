@@ -101,7 +101,7 @@ extension Session {
             if !step.isVerification, direction == .send, info.opened == nil { info.mechanism = "dialback" }
         case .valid:
             finish(loginStep, key: step.key, .ok)
-            if step.isVerification { login?.hasVerified = true }
+            if step.isVerification { login?.observe(.verifiedKey) }
             guard !step.isVerification, direction == .recv, info.opened == nil else { return }
             info.authentication = .succeeded
             info.jid = step.to
@@ -132,8 +132,4 @@ extension Session {
         }
         return step
     }
-
-    /// Whether answers come on the stream that the request went out on. Servers have one for each way, unless both
-    /// go by one (XEP-0288).
-    var answersComeBack: Bool { info.kind != .server || isBidirectional }
 }

@@ -43,10 +43,12 @@ extension Session {
     mutating func turnOpaque(_ direction: Direction, _ why: DirectionRelay.Opacity) {
         guard !directions[direction].isOpaque else { return }
         let position = directions[direction].decoder.position
-        if why != .tls, let login, login.unreadFrom == nil {
-            login.unreadFrom =
+        if why != .tls {
+            let (sent, received) = (directions.send.received, directions.recv.received)
+            login?.observe(
                 direction == .send
-                ? (send: position, recv: directions.recv.received) : (send: directions.send.received, recv: position)
+                    ? .unread(sent: position, received: received) : .unread(sent: sent, received: position)
+            )
         }
         if !drops(why) { flushRest(direction) }
         var rest: [UInt8] = []
@@ -92,6 +94,13 @@ extension Session {
 
     /// Whether bytes are thrown away that come after the end of a stream: where nothing may pass unread.
     func drops(_ why: DirectionRelay.Opacity) -> Bool { why == .ended && refusesUnread }
+
+    /// Ends both legs in order, each with a FIN.
+    mutating func finishLegs() {
+        enqueue(.finish(.client))
+        enqueue(.finish(.server))
+        finish(reset: false)
+    }
 
     /// Ends both legs after all that has been written.
     mutating func finish(reset: Bool) {

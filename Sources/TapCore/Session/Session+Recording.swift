@@ -23,11 +23,7 @@ extension Session {
         recording.sasl = record.sasl
         if record.origin == .tap || record.action != nil && record.edited == nil { recording.isPartial = true }
         _ = receive(direction, line.content.span.slice(xml), at: now)
-        let surplus = (record.origin == .tap ? 0 : record.length) &- UInt64(xml.count)
-        switch direction {
-        case .send: info.sent.bytes &+= surplus
-        case .recv: info.received.bytes &+= surplus
-        }
+        info.count(bytes: (record.origin == .tap ? 0 : record.length) &- UInt64(xml.count), direction)
     }
 
     /// Whether a record tells the end of a step that is under way.
@@ -98,10 +94,7 @@ extension Session {
     private mutating func recallItem(_ line: RecordLine) {
         let record = line.record
         guard record.origin == .peer, let direction = record.direction else { return }
-        switch direction {
-        case .send: info.sent.bytes &+= record.length
-        case .recv: info.received.bytes &+= record.length
-        }
+        info.count(bytes: record.length, direction)
         if record.part == .sasl, let condition = record.condition {
             info.authentication = .failed(condition: condition)
         }
@@ -117,8 +110,10 @@ extension Session {
         guard let diagnosis else { return false }
         switch diagnosis.cause {
         // They depend on what both legs could have bound to.
-        case .bindingDenied, .bindingMismatch, .mechanismsAltered, .tlsVersionAltered: login?.blamed = diagnosis
-        default: if recording?.isPartial == true { login?.blamed = diagnosis }
+        case .bindingDenied, .bindingMismatch, .mechanismsAltered, .tlsVersionAltered:
+            login?.observe(.blamed(diagnosis, isFinal: true))
+        default:
+            if recording?.isPartial == true { login?.observe(.blamed(diagnosis, isFinal: true)) }
         }
         return true
     }

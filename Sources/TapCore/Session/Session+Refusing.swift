@@ -15,9 +15,7 @@ extension Session {
                     if fault == .recv { sayError(condition, text, to: .server) } else { say([Self.end], to: .server) }
                 }
             }
-            enqueue(.finish(.client))
-            enqueue(.finish(.server))
-            finish(reset: false)
+            finishLegs()
             return
         }
         negotiation.refuse(condition, text)
@@ -28,8 +26,7 @@ extension Session {
 
     /// Ends the session for what a peer has said.
     mutating func refuse(_ refusal: Refusal) {
-        if let diagnosis = refusal.diagnosis { login?.refusal = diagnosis }
-        if let cause = refusal.cause { login?.refusalCause = cause }
+        login?.observe(.refused(refusal.diagnosis, refusal.cause))
         note(
             .error,
             .error,
@@ -44,9 +41,7 @@ extension Session {
         case .tlsFailure:
             info.ending = .tap(condition: StreamErrorCondition.policyViolation.rawValue)
             sayFailure()
-            enqueue(.finish(.client))
-            enqueue(.finish(.server))
-            finish(reset: false)
+            finishLegs()
         }
     }
 

@@ -35,7 +35,7 @@ extension Session {
     private mutating func handleRequest(_ event: StreamEvent, _ direction: Direction) {
         var record = makeRecord(event, direction, .stanza, level: .info)
         let purpose = purpose(event, direction, &record)
-        guard answersComeBack else { return emit(record) }
+        guard requests.expectsAnswers(on: info.kind) else { return emit(record) }
         addRequest(event, direction, record, purpose)
         emit(consume record)
         noteRoster(event, direction, isPush: true)
@@ -100,7 +100,7 @@ extension Session {
         switch event.head.payloadNamespace.namespace {
         case .bind:
             let bind = tools.elements.read(directions.send.decoder)?.child("bind", .bind)
-            login?.requestedResource = bind?.childText("resource", .bind)
+            login?.observe(.requestedResource(bind?.childText("resource", .bind)))
             begin(.bind, awaits: .server)
             return .bind
         case .register:
@@ -117,7 +117,7 @@ extension Session {
             record.part = .sasl
             record.sasl = step.details
             let resource = iq.firstChild?.childText("resource", .iqAuth) ?? ""
-            login?.requestedResource = resource
+            login?.observe(.requestedResource(resource))
             return .legacyAuthentication(jid: info.domain.map { "\(user)@\($0)/\(resource)" })
         default: return .ordinary
         }

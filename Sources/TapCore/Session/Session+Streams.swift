@@ -18,8 +18,7 @@ extension Session {
                 default: .unknown
                 }
         case .recv:
-            login?.hasServerHeader = true
-            login?.serverVersion = text(head.version, direction)
+            login?.observe(.serverHeader(version: text(head.version, direction)))
             if info.streams.count < SessionInfo.mostStreams {
                 info.streams.append(.init(epoch: event.epoch, id: text(head.id, direction)))
             }

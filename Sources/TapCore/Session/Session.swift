@@ -17,27 +17,19 @@ public struct Session: ~Copyable {
     /// What is known so far.
     public internal(set) var info: SessionInfo
 
+    // What is internal is shared by the extensions of the other files, a subject each.
+
     let run: Run
     let options: SessionOptions
     let tools: SessionTools
     let remote: String?
-    /// Both directions.
     var directions: Directions
-    /// Internal, because each part of a login asks it and moves it on.
     var negotiation: Negotiation
     var now: Run.Instant
-    var requests = IQTracker()
-    var roster = Roster()
-    var liveness: Liveness
-    /// How far it has come on the way to be ready.
-    public internal(set) var timeline: LoginTimeline
+    /// Reads the messages of the client's login.
     var sasl: SASLDecoder
-    /// What is remembered of the login until the session is ready.
-    var login: LoginNotes? = LoginNotes()
     /// What was done to the item at hand, as its record says it; nil for one that passes.
     var action: String?
-    /// Stanzas of both servers go by this stream (XEP-0288).
-    var isBidirectional = false
     /// The domain the client has asked for, where that has chosen its server.
     var chosenDomain: String?
     /// Which client of its account this is, for those that reconnect again and again.
@@ -48,6 +40,18 @@ public struct Session: ~Copyable {
     var injections: Injections?
     /// Where it is read from a recording (``SessionOptions/isRecorded``): what that tells.
     var recording: Recording?
+
+    // The observers. Each sees events, changes nothing but itself, and gives what it has found to the extension beside it,
+    // which makes records of that; ``info`` has the counts.
+
+    /// How far it has come on the way to be ready.
+    public internal(set) var timeline: LoginTimeline
+    var requests = IQTracker()
+    var roster = Roster()
+    var liveness: Liveness
+    var differential = ParserDifferential()
+    /// Of the login until the session is ready.
+    var login: LoginObserver? = LoginObserver()
 
     private var queue = CommandQueue()
     /// Where the texts of the current event's records stand.

@@ -30,6 +30,13 @@ import TapRecord
         return tracker.answer(direction, id: id.span, from: from.span, jid: jid, domain: nil) != nil
     }
 
+    @Test func `answers of a server come on a stream of their own, unless both ways go by one`() {
+        var tracker = IQTracker()
+        #expect(!tracker.expectsAnswers(on: .server) && tracker.expectsAnswers(on: .client))
+        tracker.observeBidirectional()
+        #expect(tracker.expectsAnswers(on: .server))
+    }
+
     @Test func `Requests are given up from the oldest on when there are too many`() {
         var tracker = IQTracker()
         for number in 0..<(IQTracker.capacity + 10) { note("\(number)", &tracker) }

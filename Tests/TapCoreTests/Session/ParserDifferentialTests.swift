@@ -69,12 +69,38 @@ import TapRecord
             try StanzaParser().parse(Array(text.utf8).span, root: Array(" xmlns='jabber:client'".utf8))
         }
         let one = try read("<message id='1'><body>x</body></message>")
-        #expect(!Session.contradict(one, [one, try read("<message id=\"1\"><body><![CDATA[x]]></body></message>")]))
+        #expect(
+            !ParserDifferential.contradict(
+                one,
+                [one, try read("<message id=\"1\"><body><![CDATA[x]]></body></message>")]
+            )
+        )
         for other in [
             "<message id='2'><body>x</body></message>", "<message id='1'><body>y</body></message>",
             "<message id='1'><body xmlns='urn:a'>x</body></message>", "<message id='1'><body>x</body><a/></message>",
-        ] { #expect(Session.contradict(one, [one, try read(other)])) }
-        #expect(Session.contradict(one, [one, nil]))
+        ] { #expect(ParserDifferential.contradict(one, [one, try read(other)])) }
+        #expect(ParserDifferential.contradict(one, [one, nil]))
+    }
+
+    @Test func `The first find of each direction is a warning`() throws {
+        var decoder = StreamDecoder(limits: .authenticated)
+        decoder.append(
+            Array(
+                ("<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>"
+                    + "<message><x xmlns='urn:a body'/></message>").utf8
+            ).span
+        )
+        _ = decoder.next()
+        let next = decoder.next()
+        let event = try #require(next)
+        let tools = SessionTools(run: Run(), redaction: .secrets)
+        var differential = ParserDifferential()
+        for direction in Direction.allCases {
+            for level in [Level.warn, .verbose] {
+                let found = differential.observe(event, direction, decoder, tools)
+                #expect(found.map(\.finding) == [.doubtfulNamespace] && found.map(\.level) == [level])
+            }
+        }
     }
 
     @Test func `A header with such a namespace is flagged, too`() {

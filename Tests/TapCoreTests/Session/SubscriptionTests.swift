@@ -175,22 +175,36 @@ import TapRecord
         #expect(Self.changes(harness).isEmpty)
     }
 
+    @Test func `a roster alone shows changes, and completes what is known`() throws {
+        func query(_ items: String) throws -> Element {
+            let text = "<query xmlns='jabber:iq:roster'>\(items)</query>"
+            return try StanzaParser().parse(Array(text.utf8).span, root: [])
+        }
+        var roster = Roster()
+        #expect(roster.observe(.subscribe, .send, contact: "a@b").before == .unknown)
+        let shown = try roster.observe(query("<item jid='c@d' subscription='both'/><item/>"), isPush: false)
+        #expect(shown.map(\.contact) == ["c@d"])
+        #expect(roster.observe(.subscribe, .send, contact: "e@f").before == SubscriptionState())
+        let removed = try roster.observe(query("<item jid='c@d' subscription='remove'/>"), isPush: true)
+        #expect(removed.count == 1 && removed[0].after == nil)
+    }
+
     @Test func noRosterGrowsWithoutBound() {
         var roster = Roster()
         for number in 0..<(Roster.capacity + 5) {
-            _ = roster.apply(.subscribe, .recv, contact: "\(number)@example.net")
+            _ = roster.observe(.subscribe, .recv, contact: "\(number)@example.net")
         }
-        #expect(roster.apply(.subscribe, .recv, contact: "1@example.net").before.isPendingIn)
-        #expect(!roster.apply(.subscribe, .recv, contact: "\(Roster.capacity + 1)@example.net").before.isPendingIn)
+        #expect(roster.observe(.subscribe, .recv, contact: "1@example.net").before.isPendingIn)
+        #expect(!roster.observe(.subscribe, .recv, contact: "\(Roster.capacity + 1)@example.net").before.isPendingIn)
     }
 
     @Test func longAddressesCostNoMoreThanShortOnes() throws {
         var roster = Roster()
         let long = String(repeating: "x", count: 60_000)
-        for number in 0..<100 { _ = roster.apply(.subscribe, .send, contact: "\(number)@\(long)") }
+        for number in 0..<100 { _ = roster.observe(.subscribe, .send, contact: "\(number)@\(long)") }
         #expect(roster.byteCount > Roster.byteCapacity / 2 && roster.byteCount <= Roster.byteCapacity)
-        #expect(roster.apply(.subscribe, .send, contact: "1@\(long)").before.isPendingOut)
-        #expect(!roster.apply(.subscribe, .send, contact: "99@\(long)").before.isPendingOut)
+        #expect(roster.observe(.subscribe, .send, contact: "1@\(long)").before.isPendingOut)
+        #expect(!roster.observe(.subscribe, .send, contact: "99@\(long)").before.isPendingOut)
 
         // Those who go make room.
         let before = roster.byteCount
@@ -198,12 +212,12 @@ import TapRecord
         decoder.append(
             Array(
                 ("<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>"
-                    + "<item xmlns='jabber:iq:roster' jid='1@\(long)' subscription='remove'/>").utf8
+                    + "<query xmlns='jabber:iq:roster'><item jid='1@\(long)' subscription='remove'/></query>").utf8
             ).span
         )
         _ = decoder.next()
         _ = decoder.next()
-        #expect(roster.apply(try StanzaParser().parse(decoder)) != nil)
+        #expect(roster.observe(try StanzaParser().parse(decoder), isPush: true).count == 1)
         #expect(roster.byteCount == before - long.utf8.count - 2)
     }
 

@@ -67,7 +67,7 @@ extension LoginDiagnoser {
     }
 
     /// The server violated SCRAM and the client gave up; `deed` is what the client did.
-    func ofBreach(_ attempt: LoginNotes.Attempt, at loginStep: LoginStep.Name, _ deed: String) -> LoginDiagnosis? {
+    func ofBreach(_ attempt: LoginObserver.Attempt, at loginStep: LoginStep.Name, _ deed: String) -> LoginDiagnosis? {
         guard !attempt.isOwn, let breach = attempt.breach else { return nil }
         return LoginDiagnosis(
             .serverNotProven,
@@ -78,7 +78,7 @@ extension LoginDiagnoser {
     }
 
     /// The diagnosis of a failed authentication.
-    func of(_ attempt: LoginNotes.Attempt) -> LoginDiagnosis {
+    func of(_ attempt: LoginObserver.Attempt) -> LoginDiagnosis {
         let loginStep: LoginStep.Name = steps.contains { $0.name == .sasl2 } ? .sasl2 : .sasl
         let condition = attempt.condition ?? "undefined-condition"
         let said = attempt.words.map { ": \(Self.clause($0))" } ?? ""
@@ -149,7 +149,7 @@ extension LoginDiagnoser {
 
     /// The diagnosis of a login that xmpptap refused itself.
     private func ofRefusalHere(
-        _ attempt: LoginNotes.Attempt,
+        _ attempt: LoginObserver.Attempt,
         _ diagnosis: (LoginCause, String, LoginCause.Side?) -> LoginDiagnosis
     ) -> LoginDiagnosis? {
         switch attempt.condition {
@@ -204,7 +204,7 @@ extension LoginDiagnoser {
     }
 
     private func ofCredentials(
-        _ attempt: LoginNotes.Attempt,
+        _ attempt: LoginObserver.Attempt,
         _ diagnosis: (LoginCause, String, LoginCause.Side?) -> LoginDiagnosis
     ) -> LoginDiagnosis {
         switch (attempt.serverError, attempt.tells) {
@@ -235,7 +235,7 @@ extension LoginDiagnoser {
 
     /// What went wrong with channel binding, if that is known.
     private func ofBinding(
-        _ attempt: LoginNotes.Attempt,
+        _ attempt: LoginObserver.Attempt,
         _ condition: String
     ) -> (LoginCause, String, LoginCause.Side?)? {
         let forecast = notes.bindingForecast?.cause
@@ -281,7 +281,7 @@ extension LoginDiagnoser {
     }
 
     /// The failed attempt before the client fell back to PLAIN.
-    private func downgraded(_ attempt: LoginNotes.Attempt) -> LoginNotes.Attempt? {
+    private func downgraded(_ attempt: LoginObserver.Attempt) -> LoginObserver.Attempt? {
         attempt.mechanism == "PLAIN" ? notes.failedSCRAM : nil
     }
 }

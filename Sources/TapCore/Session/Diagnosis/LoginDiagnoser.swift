@@ -7,7 +7,7 @@ import XMPPCore
 struct LoginDiagnoser {
     let info: SessionInfo
     let steps: [LoginStep]
-    let notes: LoginNotes
+    let notes: LoginObserver
     /// The domain that the client requested, redacted if the policy hides it.
     let domain: String?
 
@@ -31,7 +31,7 @@ struct LoginDiagnoser {
     // MARK: What is known of the session
 
     var reached: LoginStep.Name { steps.last?.name ?? .connect }
-    var attempt: LoginNotes.Attempt? { notes.attempts.last }
+    var attempt: LoginObserver.Attempt? { notes.attempts.last }
 
     /// Who registers and leaves has got what it came for.
     private var hasRegistered: Bool {

@@ -2,10 +2,10 @@ internal import TapDiagnosis
 internal import TapRecord
 import XMPPCore
 
-/// State of a login until the session is ready, for its diagnosis.
+/// What a login shows of why it fails. It sees events (``Event``) and changes nothing but itself.
 ///
 /// A class, so that a session which is ready keeps one empty reference and no more.
-final class LoginNotes {
+final class LoginObserver {
     /// The largest number of stored attempts; further ones replace the last.
     static let mostAttempts = 8
 
@@ -69,44 +69,73 @@ final class LoginNotes {
         private static let leastIterations: Int64 = 4096
     }
 
-    var attempts: [Attempt] = []
-    /// Features have come, and what the last of them said.
-    var offer: Offer?
-    /// The server has opened a stream; its version.
-    var serverVersion: String?
-    var hasServerHeader = false
-    /// Which direction could not be parsed first, and why.
-    var fault: (fault: ScanFault, direction: Direction, isForeign: Bool)?
-    /// Offsets in the legs from which on bytes count as an exchange that cannot be followed; nil while all is decoded.
-    var unreadFrom: (send: UInt64, recv: UInt64)?
-    /// The text with which xmpptap closed the session, and the cause, if known.
-    var refusal: String?
-    var refusalCause: LoginCause?
+    /// What happens to a login, as far as its diagnosis depends on it.
+    enum Event {
+        /// The server has opened a stream.
+        case serverHeader(version: String?)
+        case features(StreamFeatures)
+        /// A step of SASL on the client's leg; `words` are those of a failure, as they may be told.
+        case step(AuthenticationStep, words: String?)
+        /// The same of xmpptap's own login to the server.
+        case ownStep(AuthenticationStep, words: String?)
+        /// xmpptap, not the server, refused the attempt that has just failed.
+        case refusedHere
+        /// TLS is up: what was said in clear may have been anybody's.
+        case enteredTLS
+        /// A direction cannot be parsed; the first one counts.
+        case fault(ScanFault, Direction, isForeign: Bool)
+        /// From these offsets in the legs on bytes count as an exchange that cannot be followed.
+        case unread(sent: UInt64, received: UInt64)
+        /// What the server said first is a record of TLS.
+        case serverBeganTLS
+        /// xmpptap requires TLS of the client.
+        case demandedTLS
+        /// xmpptap closes the session for this reason.
+        case refused(String?, LoginCause? = nil)
+        case unreachable(ConnectionFault, String)
+        /// By `<bind/>` or legacy authentication; of Bind2 it is the tag.
+        case requestedResource(String?)
+        /// Of SASL2 (XEP-0388 §2.2).
+        case userAgent(Element)
+        /// A key of dialback was found valid.
+        case verifiedKey
+        /// TLS is intercepted on these legs.
+        case secured(BindingForecast.Legs)
+        /// `seen` is how this server treated such logins; nil if unknown.
+        case forecast(BindingForecast, seen: Bool?)
+        /// The client's account is not among those of `--accounts`, and its login cannot pass.
+        case missedAccount
+        /// xmpptap gave up its own login; `isServerUnproven` where the server did not authenticate itself.
+        case ownFailure(String, isServerUnproven: Bool)
+        /// The driver, or a recording, knows the cause. The first counts, unless `isFinal`.
+        case blamed(LoginDiagnosis, isFinal: Bool = false)
+    }
+
+    // What the events have told so far.
+
+    private(set) var attempts: [Attempt] = []
+    /// What the last features said; nil while none have come that count.
+    private(set) var offer: Offer?
+    private(set) var serverVersion: String?
+    private(set) var hasServerHeader = false
+    private(set) var fault: (fault: ScanFault, direction: Direction, isForeign: Bool)?
+    private var unreadFrom: (send: UInt64, recv: UInt64)?
+    private(set) var refusal: String?
+    private(set) var refusalCause: LoginCause?
     /// Keys of dialback are checked by this stream (XEP-0220 §2.3): it need not carry anything else.
-    var hasVerified = false
-    /// What the server said first is a record of TLS.
-    var hasServerTLS = false
-    /// xmpptap, not the server, requires TLS of the client.
-    var demandsTLS = false
-    var connectionFault = ConnectionFault.unreachable
-    /// The resource, or the tag of Bind2, that the client requests.
-    var requestedResource: String?
-    /// The client's SASL2 user agent (XEP-0388 §2.2).
-    var agent: String?
-    /// What the driver knows, and the streams do not show.
-    var blamed: LoginDiagnosis?
-    /// The channel-binding forecast, if both legs are known.
-    var bindingForecast: BindingForecast?
-    /// How TLS is intercepted, if it is.
-    var legs: BindingForecast.Legs?
-    /// Why xmpptap gave up its own login.
-    var ownFailure: String?
-    /// It did so because the server did not authenticate itself.
-    var isServerUnproven = false
-    /// How this server treated logins like the one in ``bindingForecast``; nil if unknown.
-    var bindingSeen: Bool?
-    /// The client's account is not among those whose logins are ended here, and its login cannot pass.
-    var hasMissedAccount = false
+    private(set) var hasVerified = false
+    private(set) var hasServerTLS = false
+    private(set) var demandsTLS = false
+    private(set) var connectionFault = ConnectionFault.unreachable
+    private(set) var requestedResource: String?
+    private(set) var agent: String?
+    private(set) var blamed: LoginDiagnosis?
+    private(set) var legs: BindingForecast.Legs?
+    private(set) var bindingForecast: BindingForecast?
+    private(set) var bindingSeen: Bool?
+    private(set) var ownFailure: String?
+    private(set) var isServerUnproven = false
+    private(set) var hasMissedAccount = false
 
     /// Features as far as a login depends on them.
     struct Offer {
@@ -119,37 +148,63 @@ final class LoginNotes {
     /// The last attempt by a mechanism that does not reveal the password, if it failed.
     var failedSCRAM: Attempt? { attempts.last { $0.isSCRAM && ($0.condition != nil || $0.isAborted) } }
 
-    /// The attempt that has just begun is xmpptap's own.
-    func markOwn() {
-        if let last = attempts.indices.last { attempts[last].isOwn = true }
+    func observe(_ event: Event) {
+        switch event {
+        case .serverHeader(let version):
+            hasServerHeader = true
+            serverVersion = version
+        case .features(let features):
+            offer = Offer(
+                requiresTLS: features.startTLS == .required,
+                offersTLS: features.startTLS != .absent,
+                offersBinding: features.offersBinding,
+                bindings: features.channelBindings
+            )
+        case .step(let step, let words):
+            if step.kind == .begin { hasMissedAccount = false }
+            note(step, words, isOwn: false)
+        case .ownStep(let step, let words):
+            if step.kind == .begin { (ownFailure, isServerUnproven) = (nil, false) }
+            note(step, words, isOwn: true)
+        case .refusedHere:
+            if let last = attempts.indices.last, !attempts[last].isOwn { attempts[last].isRefusedHere = true }
+        case .enteredTLS:
+            offer = nil
+            hasServerHeader = false
+        case .fault(let fault, let direction, let isForeign): self.fault = self.fault ?? (fault, direction, isForeign)
+        case .unread(let sent, let received): unreadFrom = unreadFrom ?? (sent, received)
+        case .serverBeganTLS: hasServerTLS = true
+        case .demandedTLS: demandsTLS = true
+        case .refused(let words, let cause):
+            refusal = words ?? refusal
+            refusalCause = cause ?? refusalCause
+        case .unreachable(let fault, let words): (connectionFault, refusal) = (fault, words)
+        case .requestedResource(let resource): requestedResource = resource
+        case .userAgent(let agent): self.agent = Self.key(of: agent)
+        case .verifiedKey: hasVerified = true
+        case .secured(let legs): self.legs = legs
+        case .forecast(let forecast, let seen): (bindingForecast, bindingSeen) = (forecast, seen)
+        case .missedAccount: hasMissedAccount = true
+        case .ownFailure(let words, let isUnproven): (ownFailure, isServerUnproven) = (words, isUnproven)
+        case .blamed(let diagnosis, let isFinal): blamed = isFinal ? diagnosis : blamed ?? diagnosis
+        }
     }
 
-    /// xmpptap refused the attempt that has just failed.
-    func markRefusal() {
-        if let last = attempts.indices.last, !attempts[last].isOwn { attempts[last].isRefusedHere = true }
+    /// Whether both sides have spoken since nothing could be followed any more.
+    func hasExchange(sent: UInt64, received: UInt64) -> Bool {
+        unreadFrom.map { sent > $0.send && received > $0.recv } ?? false
     }
 
     /// What tells one client of an account from another.
-    func note(agent: Element?) {
-        guard let agent else { return }
+    private static func key(of agent: Element) -> String {
         let parts = [agent.attribute("id")] + ["software", "device"].map { agent.childText($0, agent.namespace) }
-        self.agent = parts.map { $0 ?? "" }.joined(separator: "\n")
+        return parts.map { $0 ?? "" }.joined(separator: "\n")
     }
 
-    func note(_ features: StreamFeatures) {
-        offer = Offer(
-            requiresTLS: features.startTLS == .required,
-            offersTLS: features.startTLS != .absent,
-            offersBinding: features.offersBinding,
-            bindings: features.channelBindings
-        )
-    }
-
-    /// Notes a step of SASL; `words` are those of a failure, as they may be told.
-    func note(_ step: AuthenticationStep, words: String?) {
+    private func note(_ step: AuthenticationStep, _ words: String?, isOwn: Bool) {
         if step.kind == .begin {
             if attempts.count == Self.mostAttempts { attempts.removeFirst() }
-            attempts.append(Attempt(mechanism: step.details["mechanism"]?.text ?? "no mechanism"))
+            attempts.append(Attempt(mechanism: step.details["mechanism"]?.text ?? "no mechanism", isOwn: isOwn))
         }
         guard let last = attempts.indices.last else { return }
         note(step.details, in: &attempts[last])

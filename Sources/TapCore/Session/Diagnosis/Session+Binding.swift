@@ -4,7 +4,7 @@ internal import TapRecord
 // The forecast of channel binding, before the login ends (RFC 5802 §6).
 extension Session {
     /// TLS is intercepted on both legs: from now on each login has a channel-binding forecast.
-    public mutating func bind(_ legs: BindingForecast.Legs) { login?.legs = legs }
+    public mutating func bind(_ legs: BindingForecast.Legs) { login?.observe(.secured(legs)) }
 
     /// Updates the forecast from the messages so far, and logs it if it changed.
     mutating func forecastBinding() {
@@ -30,13 +30,11 @@ extension Session {
             negotiation.bridged?.bridge.isEnding == true ? .accounts : legs.strategy
         )
         guard forecast != login.bindingForecast else { return }
-        login.bindingForecast = forecast
-        login.bindingSeen = info.domain.flatMap { domain in
-            forecast.cause.flatMap { run.bindings.seen(domain, $0) }
-        }
+        let seen = info.domain.flatMap { domain in forecast.cause.flatMap { run.bindings.seen(domain, $0) } }
+        login.observe(.forecast(forecast, seen: seen))
         // Before the client has chosen, it may not matter.
         guard let attempt, attempt.bindingFlag != nil || !attempt.isSCRAM,
-            let (level, words) = forecast.warning(seen: login.bindingSeen)
+            let (level, words) = forecast.warning(seen: seen)
         else { return }
         note(.note, level, code: Record.Code.channelBinding, words, part: .sasl)
     }
@@ -49,7 +47,7 @@ extension Session {
         run.bindings.note(domain, cause, accepted: accepted)
     }
 
-    private static func flag(of attempt: LoginNotes.Attempt) -> BindingForecast.Flag? {
+    private static func flag(of attempt: LoginObserver.Attempt) -> BindingForecast.Flag? {
         switch attempt.bindingFlag {
         case "n": BindingForecast.Flag.none
         case "y": .unsupportedByServer
@@ -59,7 +57,7 @@ extension Session {
     }
 }
 
-extension LoginNotes.Attempt {
+extension LoginObserver.Attempt {
     /// Whether the server's answer shows that it refused the login because of channel binding.
     fileprivate var isRefusedForBinding: Bool {
         switch serverError {

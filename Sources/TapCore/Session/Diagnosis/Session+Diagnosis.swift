@@ -22,14 +22,10 @@ extension Session {
         condition: String? = nil,
         advice: String? = nil
     ) {
-        guard let login, login.blamed == nil else { return }
         var diagnosis = LoginDiagnosis(cause, at: loginStep, finding, condition: condition, side: side)
         if let advice { diagnosis.advice = advice }
-        login.blamed = diagnosis
+        login?.observe(.blamed(diagnosis))
     }
-
-    /// Takes the channel-binding forecast of this session's legs, for its diagnosis.
-    public mutating func expect(_ forecast: BindingForecast) { login?.bindingForecast = forecast }
 
     /// Warns of a password sent by PLAIN after a stronger mechanism failed: an attacker may have caused that failure.
     mutating func noteDowngrade() {

@@ -52,24 +52,11 @@ extension Session {
         }
     }
 
-    /// The unanswered request of this direction's sender.
-    private func unheard(by direction: Direction) -> (closeReason: CloseReason, words: String)? {
-        if let since = requests.oldestPing(direction), now.monotonic - since >= Liveness.patience {
-            return (.pingTimeout, "its ping was not answered for \(seconds(since: since))")
-        }
-        if let since = liveness.waiting(direction), now.monotonic - since >= Liveness.patience {
-            return (
-                .acknowledgementTimeout,
-                "its request for an acknowledgement was not answered for \(seconds(since: since))"
-            )
-        }
-        if info.opened != nil, now.monotonic - liveness.lastReceived >= Liveness.silence {
-            return (.idle, "no data in either direction for \(seconds(since: liveness.lastReceived))")
-        }
-        return nil
+    /// What this direction's sender has waited for in vain.
+    private func unheard(by direction: Direction) -> Liveness.Finding? {
+        let ping = requests.oldestPing(direction)
+        return liveness.unheard(by: direction, ping: ping, isOpen: info.opened != nil, at: now.monotonic)
     }
-
-    private func seconds(since start: Int64) -> String { "\((now.monotonic - start) / 1_000_000_000) s" }
 
     /// Remembers which client of its account this is.
     mutating func identifyClient() {

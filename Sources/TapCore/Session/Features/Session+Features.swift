@@ -61,7 +61,7 @@ extension Session {
         info.features = features.names
         negotiation.takeFeatures()
         warnOfClearLogin(offer)
-        login?.note(offer)
+        login?.observe(.features(offer))
         if options.level >= .info {
             var record = makeRecord(event, .recv, .element, level: .info)
             record.message = features.words

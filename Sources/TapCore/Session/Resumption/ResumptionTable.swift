@@ -1,5 +1,6 @@
 internal import Synchronization
-internal import XMPPCore
+internal import TapRecord
+import XMPPCore
 
 /// The sessions of a run that can be resumed on a new connection (XEP-0198 §5), so that one that is has the address of the
 /// session that it continues.
@@ -165,4 +166,84 @@ extension ResumptionTable.Table {
         }
         suspended.append(item)
     }
+}
+
+// Sessions that can be resumed, and those that are (XEP-0198 §5).
+extension Session {
+    /// The server has enabled stream management: if the session can be resumed, the one that does is to be known.
+    mutating func noteResumable(_ enabled: Element) {
+        guard enabled.matches("enabled", .streamManagement) || enabled.matches("enabled", .streamManagement2),
+            let id = enabled.attribute("id"), !id.isEmpty, let jid = info.jid
+        else { return }
+        endResumption(isOver: true)
+        let owner = loginAccount ?? loginDomain ?? Address(jid).comparableBare
+        let key = run.resumptions.key(id: id, account: owner)
+        resumption = key
+        run.resumptions.enable(
+            key,
+            ResumptionTable.Suspended(jid: jid, session: number, client: client),
+            seconds: enabled.attribute("max").flatMap { Int64($0) }
+        )
+    }
+
+    /// A server that names a place where the session is to be resumed (XEP-0198 §3, XEP-0397 §5) leads the client away
+    /// from the tap. The place can be a secret, and is not told.
+    mutating func noteOtherPlace(_ enabled: Element) {
+        let isPlace = enabled.isNamed("enabled") && enabled.namespace == .streamManagement
+        guard isPlace, ([enabled] + enabled.children).contains(where: { $0.attribute("location") != nil }) else {
+            return
+        }
+        note(
+            .note,
+            .warn,
+            code: "other-location",
+            "the server names another host for resumption; a client that resumes there will bypass xmpptap",
+            direction: .recv
+        )
+    }
+
+    /// The server has resumed an earlier session: this one has its address.
+    ///
+    /// - Parameter identifier: The address that SASL2 has given, if any.
+    mutating func resume(_ resumed: Element?, _ event: StreamEvent, identifier: String? = nil) {
+        var earlier: ResumptionTable.Suspended?
+        if let id = resumed?.attribute("previd") {
+            let owners = [loginAccount ?? identifier.map { Address($0).comparableBare }, loginDomain]
+            for owner in owners where earlier == nil {
+                guard let owner else { continue }
+                let key = run.resumptions.key(id: id, account: owner)
+                earlier = run.resumptions.resume(key, by: number, at: now.monotonic)
+                if earlier != nil { resumption = key }
+            }
+        }
+        if let earlier {
+            info.jid = earlier.jid
+            client = earlier.client
+        }
+        let words =
+            earlier.map { "resumed session \($0.session)" }
+            ?? "resumed a session that xmpptap has no record of"
+        becomeOpen(event, words, resumes: earlier?.session)
+    }
+
+    /// The session has ended. One whose stream was closed in order cannot be resumed.
+    mutating func endResumption(isOver: Bool) {
+        guard let key = resumption else { return }
+        resumption = nil
+        if isOver {
+            run.resumptions.end(key, of: number)
+        } else {
+            run.resumptions.suspend(key, of: number, at: now.monotonic)
+        }
+    }
+
+    /// The bare account that has logged in, as it is compared; nil where its login has told no name.
+    private var loginAccount: String? {
+        guard let user = info.user, let domain = info.domain else { return nil }
+        return Address(user.utf8.contains(0x40) ? user : "\(user)@\(domain)").comparableBare
+    }
+
+    /// Stands for an account whose login has told no name, as EXTERNAL may: its domain. That the id is the account's own the
+    /// server has checked.
+    private var loginDomain: String? { info.domain.map { Address($0).comparableBare } }
 }

@@ -146,7 +146,6 @@ extension Session {
         switch element.name {
         case "auth" where !isSASL2, "authenticate" where isSASL2:
             _ = peek.decode(element, .send)
-            login?.hasMissedAccount = false
             bridged.inline = isSASL2 ? Self.inline(of: element) : []
             bridged.refusedInline =
                 element.children.filter { BridgedOffer.isTiedToMechanism($0.namespace) }.map(\.name)
@@ -222,7 +221,7 @@ extension Session {
         case .respond(let bytes): say(Self.element("response", uri, bytes), isOwn: true)
         case .abort: say(XMLWriter.bytes { $0.element("abort", xmlns: uri) }, isOwn: true)
         case .end(let condition, let text, let isServerAtFault):
-            login?.refusal = text
+            login?.observe(.refused(text))
             refuse(condition, text, fault: isServerAtFault ? .recv : .send)
         case .remark(let remark): tell(remark)
         }

@@ -12,7 +12,7 @@ extension Session {
         record(bytes, step, .client)
         noteTimeline(step, element)
         guard step.kind == .failure else { return }
-        login?.markRefusal()
+        login?.observe(.refusedHere)
         info.authentication = .failed(condition: step.condition ?? "undefined-condition")
         negotiation.failAuthentication()
     }
@@ -28,13 +28,10 @@ extension Session {
         }
         if element.isNamed("auth") || element.isNamed("authenticate") {
             negotiation.bridged?.ownLogin = SASLDecoder(policy: options.redaction)
-            login?.ownFailure = nil
-            login?.isServerUnproven = false
         }
         guard let step = decodeOwn(element, .send) else { return }
         record(bytes, step, .server)
-        login?.note(step, words: nil)
-        if step.kind == .begin { login?.markOwn() }
+        login?.observe(.ownStep(step, words: nil))
         let loginStep: LoginStep.Name = element.namespace.isSASL2 ? .sasl2 : .sasl
         begin(loginStep, key: Self.ownKey, awaits: .server, details: ["leg": .string(Self.ownKey)])
     }
@@ -54,7 +51,7 @@ extension Session {
         }
         emit(consume record)
         guard let step, !acts.isEmpty else { return }
-        login?.note(step, words: words)
+        login?.observe(.ownStep(step, words: words))
         let loginStep: LoginStep.Name = element.namespace.isSASL2 ? .sasl2 : .sasl
         var details: Attributes = ["phase": .string(step.kind.rawValue)]
         details["mechanism"] = step.details["mechanism"]
@@ -109,91 +106,68 @@ extension Session {
     mutating func tell(_ remark: SASLBridge.Remark) {
         switch remark {
         case .unknownAccount(let user, isBound: true):
-            login?.hasMissedAccount = true
-            note(
+            login?.observe(.missedAccount)
+            tell(
                 .error,
-                .error,
-                code: "account-missing",
+                "account-missing",
                 "\(account(user)) is not in --accounts, and its login uses channel binding to xmpptap's TLS connection; "
-                    + "login refused; add the account to the file, or disable channel binding in the client",
-                part: .sasl
+                    + "login refused; add the account to the file, or disable channel binding in the client"
             )
         case .unknownAccount(let user, isBound: false):
-            note(
-                .note,
-                .info,
-                code: "login-not-ended",
-                "\(account(user)) is not in --accounts; login relayed unchanged",
-                part: .sasl
-            )
+            tell(.info, "login-not-ended", "\(account(user)) is not in --accounts; login relayed unchanged")
         case .foreignMechanism(let mechanism):
-            note(
-                .note,
+            tell(
                 .warn,
-                code: "login-not-ended",
-                "the client uses \(mechanism), which was not offered; login relayed unchanged",
-                part: .sasl
+                "login-not-ended",
+                "the client uses \(mechanism), which was not offered; login relayed unchanged"
             )
         case .ownLogin(let choice, let user):
             tellRefused()
             let binding = choice.binding.binding.map { ", channel binding \($0.type)" } ?? ""
             let remark = choice.remark.map { ", no channel binding: \($0)" } ?? ""
-            note(
-                .note,
+            tell(
                 .info,
-                code: "own-login",
+                "own-login",
                 "client authenticated as \(account(user)); xmpptap logs in to the server by "
-                    + "\(choice.mechanism)\(binding)\(remark)",
-                part: .sasl
+                    + "\(choice.mechanism)\(binding)\(remark)"
             )
         case .ownLoginRefused(let user):
-            note(
+            tell(
                 .error,
-                .error,
-                code: "own-login-refused",
+                "own-login-refused",
                 "the server refused xmpptap's own login for \(account(user)); compare the password in --accounts with the "
-                    + "server's",
-                part: .sasl
+                    + "server's"
             )
         case .ownLoginFailed(let words, let user, let isServerAtFault):
-            login?.ownFailure = words
-            login?.isServerUnproven = isServerAtFault
-            note(
+            login?.observe(.ownFailure(words, isServerUnproven: isServerAtFault))
+            tell(
                 .error,
-                .error,
-                code: "own-login-failed",
-                "xmpptap gave up the login for \(user.isEmpty ? "the client" : account(user)): \(words)",
-                part: .sasl
+                "own-login-failed",
+                "xmpptap gave up the login for \(user.isEmpty ? "the client" : account(user)): \(words)"
             )
         case .noMechanism(let list):
-            note(
+            tell(
                 .error,
-                .error,
-                code: "own-login-failed",
+                "own-login-failed",
                 "the server offers no mechanism that xmpptap can use (\(list.joined(separator: ", "))); PLAIN needs TLS "
                     + "with a verified certificate, EXTERNAL needs --upstream-certificate, stored keys need the client's "
-                    + "mechanism",
-                part: .sasl
+                    + "mechanism"
             )
         case .noKeys(let mechanism, let has, let user):
             let base = BridgedOffer.base(of: mechanism)
-            note(
+            tell(
                 .error,
-                .error,
-                code: "client-login-refused",
+                "client-login-refused",
                 "\(account(user)) has no stored key for \(base) in --accounts, and its client uses \(mechanism); login refused; "
                     + "add the password, or a stored key for \(base), to the account's file, or let the client use "
-                    + has.joined(separator: ", "),
-                part: .sasl
+                    + has.joined(separator: ", ")
             )
         case .clientRefused(let words, let user):
-            note(
+            tell(
                 .error,
-                .error,
-                code: "client-login-refused",
+                "client-login-refused",
                 "xmpptap refused the client's login (--accounts)"
-                    + "\(user.map { " for \(account($0))" } ?? ""): \(words)",
-                part: .sasl
+                    + "\(user.map { " for \(account($0))" } ?? ""): \(words)"
             )
         }
     }
@@ -203,13 +177,11 @@ extension Session {
         guard let bridged = negotiation.bridged, !bridged.refusedInline.isEmpty else { return }
         let names = bridged.refusedInline.joined(separator: ", ")
         bridged.refusedInline = []
-        note(
-            .note,
-            .info,
-            code: "inline-refused",
-            "not relayed, because the server would bind it to xmpptap's own login: \(names)",
-            part: .sasl
-        )
+        tell(.info, "inline-refused", "not relayed, because the server would bind it to xmpptap's own login: \(names)")
+    }
+
+    private mutating func tell(_ level: Level, _ code: String, _ words: String) {
+        note(level == .error ? .error : .note, level, code: code, words, part: .sasl)
     }
 
     private func account(_ user: String) -> String {

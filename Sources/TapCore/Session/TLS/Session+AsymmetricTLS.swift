@@ -169,9 +169,7 @@ extension Session {
         case .end:
             handleStreamEnd(event, .send)
             say([Self.end], to: .client)
-            enqueue(.finish(.client))
-            enqueue(.finish(.server))
-            finish(reset: false)
+            finishLegs()
         }
     }
 
@@ -190,7 +188,7 @@ extension Session {
         let offer =
             "<stream:features><starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'><required/></starttls></stream:features>"
         say(header() + [(.element, Array(offer.utf8))], to: .client)
-        login?.demandsTLS = true
+        login?.observe(.demandedTLS)
         begin(.startTLS, awaits: .client)
     }
 

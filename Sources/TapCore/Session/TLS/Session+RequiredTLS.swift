@@ -104,8 +104,7 @@ extension Session {
     mutating func refusesDirectTLS() -> Bool {
         guard options.holdsProceed, options.clientTLS == .off else { return false }
         let words = "client sent a TLS ClientHello, but --client-tls is off"
-        login?.refusal = words
-        login?.refusalCause = .legWithTLS
+        login?.observe(.refused(words, .legWithTLS))
         note(.error, .error, code: "tls-off", words, direction: .send, part: .tls)
         info.ending = .tap(condition: StreamErrorCondition.policyViolation.rawValue)
         alert(.protocolVersion)

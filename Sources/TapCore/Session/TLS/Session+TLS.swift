@@ -141,8 +141,7 @@ extension Session {
         info.features = []
         info.mechanisms = []
         info.mechanism = nil
-        login?.offer = nil
-        login?.hasServerHeader = false
+        login?.observe(.enteredTLS)
     }
 
     private mutating func endWithoutTLS(_ leg: Leg, _ words: String, _ alert: Alert?) {
@@ -155,9 +154,7 @@ extension Session {
         } else if let alert {
             return self.alert(alert)
         }
-        enqueue(.finish(.client))
-        enqueue(.finish(.server))
-        finish(reset: false)
+        finishLegs()
     }
 
     // MARK: Plaintext where TLS is due

@@ -1,0 +1,46 @@
+import Testing
+
+@testable import TapCore
+import TapRecord
+
+@Suite struct LivenessTests {
+    private static let second: Int64 = 1_000_000_000
+
+    private func unheard(
+        _ liveness: Liveness,
+        _ direction: Direction = .recv,
+        ping: Int64? = nil,
+        isOpen: Bool = true,
+        after seconds: Int64
+    ) -> Liveness.Finding? {
+        liveness.unheard(by: direction, ping: ping, isOpen: isOpen, at: seconds * Self.second)
+    }
+
+    @Test func `A ping counts before a request for an acknowledgement, and that before silence`() {
+        var liveness = Liveness(at: 0)
+        #expect(unheard(liveness, after: 30)?.closeReason == .idle)
+        liveness.observe(.asked(.recv), at: 10 * Self.second)
+        #expect(unheard(liveness, after: 30)?.words == "its request for an acknowledgement was not answered for 20 s")
+        #expect(unheard(liveness, ping: 5 * Self.second, after: 30)?.words == "its ping was not answered for 25 s")
+    }
+
+    @Test func `Only the sender's own request counts, from its first one on, until it is answered`() {
+        var liveness = Liveness(at: 0)
+        liveness.observe(.asked(.send), at: Self.second)
+        liveness.observe(.asked(.send), at: 4 * Self.second)
+        #expect(unheard(liveness, .recv, after: 9) == nil)
+        #expect(unheard(liveness, .send, after: 9)?.words.hasSuffix("for 8 s") == true)
+        liveness.observe(.acknowledged(.send), at: 9 * Self.second)
+        #expect(unheard(liveness, .send, after: 9) != nil, "an answer of its own sender is none")
+        liveness.observe(.acknowledged(.recv), at: 9 * Self.second)
+        #expect(unheard(liveness, .send, after: 9) == nil)
+    }
+
+    @Test func `What is young, or silent before stanzas flow, explains nothing`() {
+        var liveness = Liveness(at: 0)
+        #expect(unheard(liveness, isOpen: false, after: 100) == nil)
+        liveness.observe(.received, at: 90 * Self.second)
+        #expect(unheard(liveness, after: 100) == nil)
+        #expect(unheard(liveness, ping: 98 * Self.second, after: 100) == nil)
+    }
+}
