@@ -109,12 +109,43 @@ extension Session {
         finishRecords()
     }
 
-    /// When ``tick(at:)`` is due, in nanoseconds of the run; nil while nothing is waited for.
-    public var nextDeadline: Int64? { injections?.deadline }
+    /// How long a client may take to open its stream, when it is to be told in it that the session is refused.
+    static let answerTime: Int64 = 10_000_000_000
 
-    /// Time has passed: gives up what is overdue. Harmless at any other time.
+    /// When ``tick(at:)`` is due, in nanoseconds of the run; nil while nothing is waited for. Each call may move it.
+    public var nextDeadline: Int64? {
+        guard !isFinished else { return nil }
+        if let answerDeadline { return answerDeadline }
+        let next = min(loginDeadline ?? .max, idleDeadline ?? .max, injections?.deadline ?? .max)
+        return next == .max ? nil : next
+    }
+
+    private var loginDeadline: Int64? { isPastLogin ? nil : options.loginTime.map { info.began.monotonic &+ $0 } }
+
+    private var idleDeadline: Int64? { options.idleTime.map { liveness.lastReceived &+ $0 } }
+
+    /// Which limit of time the session has passed, as a sentence; nil where none.
+    public func overdue(at now: Run.Instant) -> String? {
+        guard answerDeadline == nil, !isFinished else { return nil }
+        if let limit = options.loginTime, let loginDeadline, now.monotonic >= loginDeadline {
+            return "No login within \(Self.words(limit)) (limit login)."
+        }
+        guard let limit = options.idleTime, let idleDeadline, now.monotonic >= idleDeadline else { return nil }
+        return "No data for \(Self.words(limit)) (limit idle)."
+    }
+
+    /// Nanoseconds in seconds, as short as they can be told.
+    private static func words(_ time: Int64) -> String {
+        let (seconds, rest) = time.quotientAndRemainder(dividingBy: 1_000_000_000)
+        return rest == 0 ? "\(seconds) s" : "\(time / 1_000_000) ms"
+    }
+
+    /// Time has passed: ends a session that takes too long, and gives up what is waited for in vain. Harmless at any other
+    /// time.
     public mutating func tick(at now: Run.Instant) {
         self.now = now
+        if let text = overdue(at: now) { abort(.connectionTimeout, text, at: now) }
+        if let answerDeadline, now.monotonic >= answerDeadline { finish(reset: false) }
         if let injections { expire(injections) }
     }
 

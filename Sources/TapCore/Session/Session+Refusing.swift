@@ -19,6 +19,7 @@ extension Session {
             return
         }
         negotiation.refuse(condition, text)
+        answerDeadline = now.monotonic &+ Self.answerTime
         if directions.send.isOpaque { return finish(reset: false) }
         directions.send.hasInput = true
         if info.domain != nil { answerRefused() }

@@ -36,6 +36,8 @@ public struct Session: ~Copyable {
     var client: ReconnectWatch.Key?
     /// What the session can be resumed by.
     var resumption: ResumptionTable.Key?
+    /// When a session that is refused is given up, whose client opens no stream to be told so.
+    var answerDeadline: Int64?
     /// Stanzas of this program's own that are under way.
     var injections: Injections?
     /// Where it is read from a recording (``SessionOptions/isRecorded``): what that tells.

@@ -48,6 +48,12 @@ public struct SessionOptions: Sendable {
     /// Bytes of injected stanzas that a session may keep waiting until they can go out. Default 4 MiB.
     public var injectedBytes = 4 << 20
 
+    /// Nanoseconds from the connection to an open session. Of TLS passed through the login cannot be seen: the server's
+    /// ServerHello ends this limit, and of other bytes that cannot be read the server's answer. Default 60 s; nil is none.
+    public var loginTime: Int64? = 60_000_000_000
+    /// Nanoseconds without a byte in either direction. Default none: the system's keep-alive notices peers that are gone.
+    public var idleTime: Int64?
+
     /// ``recordLevel`` as it is now.
     public var level: Level { recordLevel.current }
 

@@ -18,7 +18,7 @@ public struct ProxyConfiguration: Sendable {
     /// The same for clients of ``upstream`` only, if its CA differs from that of the listeners' servers.
     /// Default: as for all others.
     public var upstreamInterception: Interception?
-    /// How many clients are served, and how long they may take.
+    /// How many clients are served.
     public var limits: ProxyLimits
     /// Listen on addresses that other machines reach. Default false.
     public var allowRemote: Bool

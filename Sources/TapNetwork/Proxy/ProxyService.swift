@@ -52,7 +52,6 @@ public final class ProxyService: Service {
             run: run,
             clock: clock,
             options: options,
-            limits: configuration.limits,
             interception: configuration.interception,
             admission: Admission(configuration.limits),
             dispatcher: dispatcher,

@@ -8,7 +8,6 @@ struct RelayContext: Sendable {
     let run: Run
     let clock: RunClock
     let options: SessionOptions
-    let limits: ProxyLimits
     /// The TLS interception; nil if TLS is passed through.
     let interception: Interception?
     let admission: Admission
@@ -64,17 +63,23 @@ final class RelayLoop {
         if drivers.count == 1 { watch() }
     }
 
-    /// Checks the sessions' deadlines while there are sessions: one timer for all, which is never reset for a
-    /// stanza.
+    /// Looks at the sessions' deadlines while there are sessions: one timer for all, so that an idle one costs nothing for
+    /// it, and which is never reset for a stanza.
     private func watch() {
-        guard let interval = context.limits.interval, !isWatching else { return }
+        guard !isWatching else { return }
         isWatching = true
         eventLoop.assumeIsolated().scheduleTask(in: interval) { [self] in
             isWatching = false
             let now = context.clock.now()
-            for driver in drivers.values { driver.checkTime(now) }
+            for driver in drivers.values { driver.tick(now) }
             if !drivers.isEmpty { watch() }
         }
+    }
+
+    /// How often deadlines are looked at, so that the shortest of the limits is passed by a quarter at most.
+    private var interval: TimeAmount {
+        let least = min(context.options.loginTime ?? .max, context.options.idleTime ?? .max)
+        return .nanoseconds(min(500_000_000, max(10_000_000, least / 4)))
     }
 
     func remove(_ driver: SessionDriver) {

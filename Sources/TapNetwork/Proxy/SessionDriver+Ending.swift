@@ -4,14 +4,11 @@ internal import TapRecord
 
 // How a session ends: by a stream error, because the proxy stops, or because both connections are closed.
 extension SessionDriver {
-    /// How long a client may take to open its stream, if its server cannot be reached.
-    private static let answerTimeout = TimeAmount.seconds(10)
-
     /// Ends the session with a stream error.
     func refuse(_ refusal: RelayLoop.Refusal) {
         guard isLive else { return }
         if stage == .negotiatingTLS {
-            return negotiate(.stopped(TLSFailure(code: "tls-timeout", refusal.clause)))
+            return negotiate(.stopped(TLSFailure(code: "tls-timeout", RelayLoop.Refusal.clause(refusal.text))))
         }
         if stage != .relaying { stopConnecting() }
         // What has passed already decides whether an error may follow it.
@@ -19,7 +16,23 @@ extension SessionDriver {
         guard stage == .relaying else { return }
         session.abort(refusal.condition, refusal.text, at: now)
         perform()
-        awaitHeader()
+    }
+
+    /// Time has passed: the session's deadline, or that of connections that do not end.
+    func tick(_ now: Run.Instant) {
+        if stage == .closing { return lookAtConnections(now) }
+        guard isLive, let deadline = session.nextDeadline, now.monotonic >= deadline else { return }
+        if stage == .negotiatingTLS {
+            guard let text = session.overdue(at: now) else { return }
+            return negotiate(.stopped(TLSFailure(code: "tls-timeout", RelayLoop.Refusal.clause(text))))
+        }
+        // Before there is a server the only deadline is the session's end.
+        if stage != .relaying { stopConnecting() }
+        // What has passed already decides whether an error may follow it.
+        perform()
+        guard stage == .relaying else { return }
+        session.tick(at: now)
+        perform()
     }
 
     /// Ends the session because the proxy stops: both connections end after what has been read is written, without an
@@ -47,16 +60,17 @@ extension SessionDriver {
         deferred.removeAll()
         for leg in [client, server] { if reset { leg.resetWhenWritten() } else { leg.finish() } }
         if !isPerforming { updateReading() }
-        tick(reset: reset)
+        isReset = reset
+        nextLook = now.monotonic + Self.second
     }
 
+    private static let second: Int64 = 1_000_000_000
+
     /// Once a second: gives up connections that do not end.
-    private func tick(reset: Bool) {
-        loop.eventLoop.assumeIsolated().scheduleTask(in: .seconds(1)) { [weak self] in
-            guard let self, stage == .closing else { return }
-            for leg in [client, server] where leg.isStuck(resets: reset, isStopping: loop.isStopping) { leg.close() }
-            tick(reset: reset)
-        }
+    private func lookAtConnections(_ now: Run.Instant) {
+        guard now.monotonic >= nextLook else { return }
+        nextLook = now.monotonic + Self.second
+        for leg in [client, server] where leg.isStuck(resets: isReset, isStopping: loop.isStopping) { leg.close() }
     }
 
     /// The last of it, once both connections are closed.
@@ -73,11 +87,9 @@ extension SessionDriver {
         }
         loop.remove(self)
     }
+}
 
-    /// The stream error needs the client's own stream; a client that never opens one is closed.
-    func awaitHeader() {
-        loop.eventLoop.assumeIsolated().scheduleTask(in: Self.answerTimeout) { [weak self] in
-            self?.beginClosing(reset: false)
-        }
-    }
+extension RelayLoop.Refusal {
+    /// A sentence without its full stop.
+    static func clause(_ text: String) -> String { text.hasSuffix(".") ? String(text.dropLast()) : text }
 }

@@ -59,7 +59,6 @@ extension SessionDriver {
         deferred.join(.client)
         session.abort(condition, text, code: condition == .hostUnknown ? "host-unknown" : "aborted", at: now)
         perform()
-        awaitHeader()
     }
 
     /// No server is looked for any more: the session ends before it has one.

@@ -61,8 +61,10 @@ final class SessionDriver {
     /// Something was read, and ``look()`` will be called.
     private var isDue = false
     var isAdmitted = false
-    /// When bytes came last, in nanoseconds of the run; 0 before the first.
-    private(set) var lastRead: Int64 = 0
+    /// While the stage is closing: when the connections are looked at next, in nanoseconds of the run, and whether they end
+    /// by a reset.
+    var nextLook: Int64 = 0
+    var isReset = false
 
     /// A driver for a client that has just connected; ``accept(_:)`` begins.
     init(
@@ -146,7 +148,6 @@ final class SessionDriver {
         loop.context.metrics.connectionFailed()
         session.serverFailed(reason, fault, at: now)
         perform()
-        awaitHeader()
     }
 
     // MARK: What the connections tell
@@ -215,8 +216,6 @@ final class SessionDriver {
     private func take(_ leg: Leg, _ buffer: ByteBuffer) -> Disposition {
         let direction = leg.inbound
         loop.context.metrics.count(direction, buffer.readableBytes)
-        let now = now
-        lastRead = now.monotonic
         if leg == .client, !hasHeardClient {
             hasHeardClient = true
             if beginsDirectly(buffer) { return .keep }

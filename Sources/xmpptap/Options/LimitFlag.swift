@@ -1,4 +1,3 @@
-internal import NIOCore
 internal import TapCore
 internal import TapNetwork
 internal import XMPPCore
@@ -71,9 +70,9 @@ struct LimitFlag: Equatable {
         case .namespaces: session.setBoth(\.namespaces, value)
         case .connections: proxy.connections = value == 0 ? nil : value
         case .connectionsPerAddress: proxy.connectionsPerAddress = value == 0 ? nil : value
-        case .login: proxy.login = value == 0 ? nil : .seconds(Int64(value))
+        case .login: session.loginTime = value == 0 ? nil : Int64(value) * 1_000_000_000
         case .authorities: proxy.authorities = value
-        case .idle: proxy.idle = value == 0 ? nil : .seconds(Int64(value))
+        case .idle: session.idleTime = value == 0 ? nil : Int64(value) * 1_000_000_000
         }
     }
 }

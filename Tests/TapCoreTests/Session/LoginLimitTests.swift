@@ -52,6 +52,51 @@ import TapRecord
         #expect(Self.judge(turns, (.send, hello), (.recv, warnings), (.recv, answer)).last == false)
     }
 
+    @Test func `a login that takes too long is ended at its deadline, one that is done is not`() {
+        var options = SessionOptions(level: .trace)
+        options.loginTime = 1_500_000_000
+        var harness = SessionHarness(options: options)
+        #expect(harness.session.nextDeadline == 1_500_000_000)
+        harness.say(Array(Conversations.plainLogin.prefix(3)))
+        harness.wait(1_499_999_999 - harness.now.monotonic)
+        #expect(harness.closed == nil)
+        harness.wait(1)
+        #expect(harness.closed == false && harness.session.nextDeadline == nil)
+        #expect(harness.told(code: "aborted").first?.record.message == "No login within 1500 ms (limit login).")
+        #expect(String(decoding: harness.toClient, as: UTF8.self).contains("<connection-timeout"))
+
+        var open = SessionHarness(options: options)
+        open.say(Array(Conversations.plainLogin.prefix(10)))
+        #expect(open.session.nextDeadline == nil)
+        open.wait(2_000_000_000)
+        #expect(open.closed == nil)
+    }
+
+    @Test func `a session without a byte in either direction is ended, and each byte puts that off`() {
+        var options = SessionOptions(level: .trace)
+        options.idleTime = 3_000_000_000
+        var harness = SessionHarness(options: options)
+        harness.say(Array(Conversations.plainLogin.prefix(10)))
+        harness.wait(2_999_999_999)
+        harness.recv(" ")
+        #expect(harness.session.nextDeadline == harness.now.monotonic + 3_000_000_000)
+        harness.wait(2_999_999_999)
+        #expect(harness.closed == nil)
+        harness.wait(1)
+        #expect(harness.closed == false)
+        #expect(harness.told(code: "aborted").first?.record.message == "No data for 3 s (limit idle).")
+    }
+
+    @Test func `a refused client that opens no stream is given up`() {
+        var harness = SessionHarness(connected: false)
+        harness.failServer("no route")
+        #expect(harness.session.nextDeadline == 10_000_000_000)
+        harness.wait(9_999_999_999)
+        #expect(harness.closed == nil)
+        harness.wait(1)
+        #expect(harness.closed == false && harness.toClient.isEmpty)
+    }
+
     @Test func `The server's answer may come byte by byte`() {
         var harness = SessionHarness()
         harness.receive(.send, Self.hello)

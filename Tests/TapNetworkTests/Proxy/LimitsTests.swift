@@ -46,7 +46,7 @@ struct LimitsTests {
 
     @Test("A login that takes too long is ended, one that is done is not")
     func login() async throws {
-        let proxy = try await ProxyFixture { $0.limits.login = .milliseconds(1500) }
+        let proxy = try await ProxyFixture { $0.session.loginTime = 1_500_000_000 }
         let (open, _) = try await proxy.openPair()
         let (slow, server) = try await proxy.pair()
         try await say(Array(Conversations.login.prefix(3)), slow, server)
@@ -67,7 +67,7 @@ struct LimitsTests {
 
     @Test("Bytes that are not followed are past a login once the server has answered them, and not before")
     func opaque() async throws {
-        let proxy = try await ProxyFixture { $0.limits.login = .seconds(8) }
+        let proxy = try await ProxyFixture { $0.session.loginTime = 8_000_000_000 }
         let begins: [(String, clear: [Conversations.Turn], client: [UInt8], server: [UInt8])] = [
             ("one byte of TLS", [], [0x16], []),
             ("half a ClientHello", [], Array(Self.hello.prefix(20)), []),
@@ -109,7 +109,7 @@ struct LimitsTests {
 
     @Test("A session in which nothing is said ends, one in which something is goes on")
     func idle() async throws {
-        let proxy = try await ProxyFixture { $0.limits.idle = .milliseconds(1500) }
+        let proxy = try await ProxyFixture { $0.session.idleTime = 1_500_000_000 }
         let (idle, _) = try await proxy.openPair()
         let (busy, _) = try await proxy.openPair()
         for _ in 0..<12 {

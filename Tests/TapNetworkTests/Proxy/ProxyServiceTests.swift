@@ -286,7 +286,6 @@ struct ProxyServiceTests {
             run: Run(),
             clock: RunClock(),
             options: SessionOptions(),
-            limits: ProxyLimits(),
             interception: nil,
             admission: Admission(ProxyLimits()),
             dispatcher: RecordDispatcher([]),
