@@ -43,18 +43,13 @@ struct FeaturesReading {
         var entries: [(name: String, range: ByteRange)] = []
     }
 
-    private struct Change {
-        var range: ByteRange
-        var bytes: [UInt8]
-    }
-
     private let takesOut: (@Sendable (FeaturesEdit.Feature) -> Bool)?
     private var reader = ItemReader()
     private var frames: [Frame] = []
     private var containers: [Container] = []
     /// Index of the last container of SASL2 mechanisms.
     private var authentication: Int?
-    private var changes: [Change] = []
+    private var edit = ItemEdit()
     private var remarks: [String] = []
     private var text = WireText()
     /// Where the end tag of the features begins.
@@ -163,7 +158,7 @@ struct FeaturesReading {
         let isOutermost = frames.last?.isCut != true
         switch frame.place {
         case .features: end = Int(reader.tagRange.start)
-        case _ where frame.isCut: if isOutermost { changes.append(Change(range: range, bytes: [])) }
+        case _ where frame.isCut: if isOutermost { edit.replace(range) }
         case .list(_, let index): if containers.indices.contains(index) { containers[index].range = range }
         case .authentication:
             if let authentication { containers[authentication].range = range }
@@ -190,7 +185,7 @@ struct FeaturesReading {
                 guard !gone.isEmpty else { continue }
                 remarks.append("\(list.words) \(gone.map(\.name).joined(separator: ", ")) removed")
                 let ranges = gone.count == container.entries.count ? [container.range] : gone.map(\.range)
-                changes += ranges.map { Change(range: $0, bytes: []) }
+                for range in ranges { self.edit.replace(range) }
             }
         case .replace(let names):
             guard let first = own.first else { return add(list, names) }
@@ -198,14 +193,15 @@ struct FeaturesReading {
             guard before != names else { return }
             guard !names.isEmpty else {
                 if !before.isEmpty { remarks.append("\(list.words) \(before.joined(separator: ", ")) removed") }
-                return changes += own.map { Change(range: $0.range, bytes: []) }
+                for container in own { self.edit.replace(container.range) }
+                return
             }
             remarks.append(
                 "\(list.words) \(names.joined(separator: ", ")) instead of "
                     + (before.isEmpty ? "none" : before.joined(separator: ", "))
             )
             replace(first, names, item)
-            changes += own.dropFirst().flatMap(\.entries).map { Change(range: $0.range, bytes: []) }
+            for entry in own.dropFirst().flatMap(\.entries) { self.edit.replace(entry.range) }
         }
     }
 
@@ -215,13 +211,13 @@ struct FeaturesReading {
         let bytes = Self.entries(container.list, names, prefix)
         let tagEnd = Int(container.tag.end)
         if let first = container.entries.first {
-            changes.append(Change(range: first.range, bytes: bytes))
-            changes += container.entries.dropFirst().map { Change(range: $0.range, bytes: []) }
+            edit.replace(first.range, with: bytes)
+            for entry in container.entries.dropFirst() { edit.replace(entry.range) }
         } else if container.range == container.tag {
             let close = "</\(prefix)\(item.slice(container.name).string())>"
-            changes.append(Change(range: ByteRange(tagEnd - 2, tagEnd), bytes: [0x3E] + bytes + Array(close.utf8)))
+            edit.replace(ByteRange(tagEnd - 2, tagEnd), with: [0x3E] + bytes + Array(close.utf8))
         } else {
-            changes.append(Change(range: ByteRange(tagEnd, tagEnd), bytes: bytes))
+            edit.replace(ByteRange(tagEnd, tagEnd), with: bytes)
         }
     }
 
@@ -232,7 +228,7 @@ struct FeaturesReading {
         remarks.append("\(list.words) \(names.joined(separator: ", ")) added")
         let open = "<sasl-channel-binding xmlns='\(Namespace.saslChannelBinding.uri)'>"
         let bytes = Array(open.utf8) + Self.entries(list, names, "") + Array("</sasl-channel-binding>".utf8)
-        changes.append(Change(range: ByteRange(end, end), bytes: bytes))
+        edit.replace(ByteRange(end, end), with: bytes)
     }
 
     private static func entries(_ list: List, _ names: [String], _ prefix: String) -> [UInt8] {
@@ -250,18 +246,7 @@ struct FeaturesReading {
     // MARK: The outcome
 
     func outcome(_ item: Span<UInt8>) -> FeaturesEdit.Outcome? {
-        guard !changes.isEmpty else { return nil }
-        var bytes: [UInt8] = []
-        var position = 0
-        // A whole element goes before what would be changed within it.
-        for change in changes.sorted(by: { ($0.range.start, $1.range.end) < ($1.range.start, $0.range.end) }) {
-            let start = Int(change.range.start)
-            guard start >= position else { continue }
-            bytes.append(item.slice(ByteRange(position, start)))
-            bytes += change.bytes
-            position = Int(change.range.end)
-        }
-        bytes.append(item.slice(ByteRange(position, item.count)))
-        return FeaturesEdit.Outcome(bytes: bytes, words: remarks.joined(separator: "; "))
+        guard !edit.isEmpty else { return nil }
+        return FeaturesEdit.Outcome(bytes: edit.applied(to: item), words: remarks.joined(separator: "; "))
     }
 }
