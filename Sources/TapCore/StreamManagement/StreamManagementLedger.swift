@@ -1,0 +1,415 @@
+public import TapRecord
+public import XMPPCore
+
+/// How the two ends of one direction count its stanzas since stream management began (XEP-0198 §4), and what a count of the
+/// receiver's means to the sender.
+///
+/// The sender counts what it sends, the receiver what it gets: a stanza that is dropped has a number at the sender alone, an
+/// injected one at the receiver alone. The ledger is told of every stanza:
+///
+/// | what happens to a stanza | calls |
+/// |---|---|
+/// | it passes | ``pass()`` |
+/// | it passes edited, or overtakes a held one | ``pass(_:)`` |
+/// | it is dropped | ``drop(_:)`` |
+/// | it is answered | ``drop(_:)``, and ``inject()`` in the other direction's ledger |
+/// | it is duplicated | ``pass(_:)``, and ``inject()`` for each copy |
+/// | it waits, and all that follows with it | nothing, until it is let go |
+/// | it waits, and others overtake it | ``hold(_:)``, later ``release(_:passes:)`` |
+/// | it is injected | ``inject()`` |
+///
+/// A count of the receiver's is told to the sender as the last stanza up to which all are handled: those that passed by the
+/// receiver, those that were dropped by xmpptap. So an honest sender repeats nothing that was handled, loses nothing that
+/// was not, and never gets a count that is too high or goes back.
+///
+/// Memory is bounded: runs of stanzas that pass take none, what is acknowledged is forgotten, and of more than
+/// ``capacity`` places at which counts part the oldest become one, which is acknowledged as a whole.
+public struct StreamManagementLedger: Sendable {
+    /// Places at which the counts part, and marks, that are kept at most.
+    public static let capacity = 64
+    /// As many of either call for an acknowledgement.
+    static let crowd = 16
+
+    /// How a stanza is known when it is sent again, and what was done about it.
+    public struct Mark: Sendable, Hashable {
+        /// See ``StreamManagementLedger/fingerprint(_:_:)``.
+        public var fingerprint: UInt32
+        /// The rule that decided, as the caller numbers it.
+        public var rule: UInt32
+
+        /// A mark for a stanza that is not passed as it came.
+        public init(fingerprint: UInt32, rule: UInt32 = 0) {
+            self.fingerprint = fingerprint
+            self.rule = rule
+        }
+    }
+
+    /// What became of a stanza that is sent again.
+    public enum Outcome: UInt8, Sendable, Hashable {
+        /// It was passed, and the receiver has not handled it.
+        case passed
+        /// It was dropped or answered.
+        case dropped
+        /// It was held.
+        case held
+        /// It overtook a held stanza, and the receiver has handled it: it must not pass again.
+        case handled
+    }
+
+    /// A stanza of the sender's that is sent again after a resumption (XEP-0198 §5).
+    public struct Retransmission: Sendable, Hashable {
+        /// Its number, the same as before.
+        public let number: UInt64
+        /// What was done about it; nil where it passed as it came, or where that is not known any more. Rules that keep
+        /// no state decide on it anew.
+        public let outcome: Outcome?
+        /// The rule that decided, where there is an outcome.
+        public let rule: UInt32
+    }
+
+    /// What a count of the receiver's comes to.
+    public struct Acknowledgement: Sendable, Hashable {
+        /// The count that the sender is to get.
+        public let count: UInt32
+        /// What is wrong with the receiver's own count.
+        public let finding: AcknowledgementFinding?
+    }
+
+    /// Between two runs of stanzas that passed: dropped and injected ones, in any order.
+    private struct Gap: Hashable {
+        /// The last numbers before it.
+        var sender: UInt64
+        var receiver: UInt64
+        /// The last numbers in it.
+        var senderEnd: UInt64
+        var receiverEnd: UInt64
+    }
+
+    private struct Held: Hashable {
+        var number: UInt64
+        /// The receiver's number, once it has passed.
+        var receiver: UInt64?
+    }
+
+    private struct Decision: Hashable {
+        var number: UInt64
+        var mark: Mark
+        var outcome: Outcome
+    }
+
+    /// Whether stream management counts in this direction.
+    public private(set) var isCounting = false
+    /// Whether the counts have ever parted. They may be the same again.
+    public private(set) var hasDiverged = false
+    /// The sender's stanzas that were decided on.
+    public private(set) var sent: UInt64 = 0
+    /// Stanzas that were sent to the receiver.
+    public private(set) var delivered: UInt64 = 0
+    /// Stanzas that the receiver has acknowledged. An injected one is acknowledged when its number is no higher.
+    public private(set) var handled: UInt64 = 0
+    /// Stanzas that were acknowledged to the sender.
+    public private(set) var acknowledged: UInt64 = 0
+
+    /// Numbers of the same moment, before all gaps.
+    private var base: (sender: UInt64, receiver: UInt64) = (0, 0)
+    private var gaps: [Gap] = []
+    /// The first gap holds stanzas that passed: it stands for several.
+    private var isCoarse = false
+    private var held: [Held] = []
+    /// What was decided on stanzas that the sender has no acknowledgement of; by number.
+    private var decisions: [Decision] = []
+    /// The same of stanzas that were sent on an earlier connection and not yet again.
+    private var earlier: [Decision] = []
+    /// The last number on an earlier connection.
+    private var repeatedEnd: UInt64 = 0
+    private var audit = AcknowledgementAudit(startingAt: 0)
+
+    /// A ledger of a direction without stream management.
+    public init() {}
+
+    /// A ledger that begins to count; `count` is what both ends have counted before.
+    public init(startingAt count: UInt32) {
+        let count = UInt64(count)
+        isCounting = true
+        (sent, delivered, handled, acknowledged) = (count, count, count, count)
+        base = (count, count)
+        repeatedEnd = count
+        audit = AcknowledgementAudit(startingAt: count)
+    }
+
+    // MARK: Stanzas
+
+    /// The sender's next stanza passes as it came.
+    @inline(__always)
+    public mutating func pass() {
+        sent &+= 1
+        delivered &+= 1
+    }
+
+    /// The sender's next stanza passes, and is to be known when it is sent again.
+    public mutating func pass(_ mark: Mark) {
+        pass()
+        remember(mark, .passed)
+    }
+
+    /// The sender's next stanza goes no further.
+    public mutating func drop(_ mark: Mark? = nil) {
+        skip()
+        if let mark { remember(mark, .dropped) }
+    }
+
+    /// The receiver gets a stanza that the sender has not sent; gives its number at the receiver.
+    ///
+    /// One whose number is above ``handled`` after ``resume()`` is lost, and may be injected again.
+    @discardableResult
+    public mutating func inject() -> UInt64 {
+        widen { $0.receiverEnd &+= 1 }
+        delivered &+= 1
+        return delivered
+    }
+
+    /// The sender's next stanza waits while others overtake it; gives its number.
+    public mutating func hold(_ mark: Mark) -> UInt64 {
+        skip()
+        guard isCounting else { return sent }
+        held.append(Held(number: sent))
+        remember(mark, .held)
+        return sent
+    }
+
+    /// A held stanza passes or is dropped now; nothing happens where it is not known, as after ``resume()``.
+    public mutating func release(_ number: UInt64, passes: Bool) {
+        guard let index = held.firstIndex(where: { $0.number == number && $0.receiver == nil }) else { return }
+        if passes { held[index].receiver = inject() } else { held.remove(at: index) }
+        if let index = decisions.firstIndex(where: { $0.number == number }) {
+            decisions[index].outcome = passes ? .passed : .dropped
+        }
+    }
+
+    /// Whether stanzas that pass now need a ``pass(_:)`` with a mark: they overtake another.
+    public var isOvertaking: Bool { !held.isEmpty }
+
+    private mutating func skip() {
+        widen { $0.senderEnd &+= 1 }
+        sent &+= 1
+    }
+
+    private mutating func widen(_ change: (inout Gap) -> Void) {
+        guard isCounting else { return }
+        hasDiverged = true
+        if gaps.last.map({ $0.senderEnd != sent || $0.receiverEnd != delivered }) ?? true {
+            if gaps.count >= Self.capacity {
+                gaps[0].senderEnd = gaps[1].senderEnd
+                gaps[0].receiverEnd = gaps[1].receiverEnd
+                gaps.remove(at: 1)
+                isCoarse = true
+            }
+            gaps.append(Gap(sender: sent, receiver: delivered, senderEnd: sent, receiverEnd: delivered))
+        }
+        change(&gaps[gaps.count - 1])
+    }
+
+    private mutating func remember(_ mark: Mark, _ outcome: Outcome) {
+        guard isCounting else { return }
+        if decisions.count >= Self.capacity { decisions.removeFirst() }
+        decisions.append(Decision(number: sent, mark: mark, outcome: outcome))
+    }
+
+    // MARK: Acknowledgements
+
+    /// The receiver is requested to acknowledge (`<r/>`), by the sender or by xmpptap.
+    public mutating func request() { audit.request(delivered) }
+
+    /// The receiver has acknowledged `count` stanzas; gives what to tell the sender.
+    ///
+    /// A count that is too high, or lower than one before, changes nothing here. The sender gets one that is wrong by as
+    /// much, so that no fault of the receiver's is hidden.
+    ///
+    /// - Parameter isAnswer: It is an `<a/>`; otherwise it is part of a resumption.
+    public mutating func acknowledge(_ count: UInt32, isAnswer: Bool = true) -> Acknowledgement {
+        let news = UInt64(count &- UInt32(truncatingIfNeeded: handled))
+        guard news <= delivered &- handled else { return refuse(count) }
+        handled &+= news
+        acknowledged = max(acknowledged, senderCount(handled))
+        forgetAcknowledged()
+        let finding = isAnswer ? audit.answer(handled) : nil
+        return Acknowledgement(count: UInt32(truncatingIfNeeded: acknowledged), finding: finding)
+    }
+
+    private mutating func refuse(_ count: UInt32) -> Acknowledgement {
+        let excess = count &- UInt32(truncatingIfNeeded: delivered)
+        let deficit = UInt32(truncatingIfNeeded: handled) &- count
+        // The nearer of the two: counts wrap.
+        return excess <= deficit
+            ? Acknowledgement(
+                count: UInt32(truncatingIfNeeded: sent) &+ excess,
+                finding: audit.report(.tooHigh, count, UInt64(excess), firstWrong: delivered)
+            )
+            : Acknowledgement(
+                count: UInt32(truncatingIfNeeded: acknowledged) &- deficit,
+                finding: audit.report(.backwards, count, UInt64(deficit), firstWrong: delivered)
+            )
+    }
+
+    /// The receiver has acknowledged something that is no count.
+    mutating func reportUnreadable() -> AcknowledgementFinding? {
+        audit.report(.unreadable, 0, 0, firstWrong: delivered)
+    }
+
+    /// A count that the sender can be told without being asked; nil where it would be no news. There is one where xmpptap
+    /// has dropped a held stanza: the answer to the sender's request had to leave it out.
+    public mutating func takeNews() -> UInt32? {
+        let count = senderCount(handled)
+        guard isCounting, count > acknowledged else { return nil }
+        acknowledged = count
+        forgetAcknowledged()
+        return UInt32(truncatingIfNeeded: count)
+    }
+
+    /// Whether an acknowledgement would free memory: xmpptap may request one.
+    public var isCrowded: Bool { gaps.count >= Self.crowd || decisions.count >= Self.crowd }
+
+    /// The sender's count when the receiver's is `count`, which is not below ``handled``.
+    private func senderCount(_ count: UInt64) -> UInt64 {
+        var (sender, receiver) = base
+        for (index, gap) in gaps.enumerated() {
+            guard gap.receiver <= count else { break }
+            if index == 0, isCoarse, count < gap.receiverEnd { return max(acknowledged, gap.sender) }
+            (sender, receiver) = (gap.senderEnd, gap.receiverEnd)
+        }
+        if count > receiver { sender &+= count &- receiver }
+        let blocking = held.first { $0.receiver.map { $0 > count } ?? true }
+        return max(acknowledged, blocking.map { min(sender, $0.number &- 1) } ?? sender)
+    }
+
+    /// The receiver's count when the sender's is `count`; how much of that is above or below what there is stays. For
+    /// what a server says of a client's count in an error (XEP-0198 §6), which it has got translated.
+    public func receiverCount(_ count: UInt32) -> UInt32 {
+        let ahead = Int64(Int32(bitPattern: count &- UInt32(truncatingIfNeeded: acknowledged)))
+        let count = acknowledged &+ UInt64(bitPattern: ahead)
+        guard count <= sent else { return UInt32(truncatingIfNeeded: delivered &+ (count &- sent)) }
+        var (sender, receiver) = base
+        for gap in gaps where gap.sender < count {
+            if count <= gap.senderEnd { return UInt32(truncatingIfNeeded: gap.receiver) }
+            (sender, receiver) = (gap.senderEnd, gap.receiverEnd)
+        }
+        return UInt32(truncatingIfNeeded: receiver &+ (count &- sender))
+    }
+
+    /// The number at the receiver of a stanza that is not acknowledged to the sender; nil where it has none.
+    private func receiverNumber(_ number: UInt64) -> UInt64? {
+        if let held = held.first(where: { $0.number == number }) { return held.receiver }
+        var (sender, receiver) = base
+        for gap in gaps where gap.sender < number {
+            guard number > gap.senderEnd else { return nil }
+            (sender, receiver) = (gap.senderEnd, gap.receiverEnd)
+        }
+        return receiver &+ (number &- sender)
+    }
+
+    private mutating func forgetAcknowledged() {
+        if !gaps.isEmpty {
+            let count = gaps.prefix { $0.senderEnd <= acknowledged }.count
+            if count > 0 {
+                base = (gaps[count - 1].senderEnd, gaps[count - 1].receiverEnd)
+                gaps.removeFirst(count)
+                isCoarse = false
+            }
+        }
+        if !held.isEmpty { held.removeAll { $0.number <= acknowledged } }
+        if !decisions.isEmpty {
+            decisions.removeFirst(decisions.prefix { $0.number <= acknowledged }.count)
+            // What a burst has taken is given back.
+            if decisions.isEmpty { decisions = [] }
+        }
+        if gaps.isEmpty { gaps = [] }
+        if sent >= repeatedEnd { earlier = [] }
+    }
+
+    // MARK: Resumption
+
+    /// The session goes on with a new connection (XEP-0198 §5), after both ends have been told what the other has handled:
+    /// the sender sends again what it has no acknowledgement of. Stanzas that were held are gone.
+    public mutating func resume() {
+        var kept: [Decision] = []
+        for var decision in decisions where decision.number > acknowledged {
+            if decision.outcome == .passed, let receiver = receiverNumber(decision.number), receiver <= handled {
+                decision.outcome = .handled
+            }
+            kept.append(decision)
+        }
+        earlier = kept + earlier.filter { $0.number > sent }
+        repeatedEnd = max(repeatedEnd, sent)
+        decisions = []
+        gaps = []
+        isCoarse = false
+        held = []
+        (sent, delivered) = (acknowledged, handled)
+        base = (sent, delivered)
+        audit.disconnect()
+    }
+
+    /// Whether the sender's next stanza is one that it has sent on an earlier connection.
+    @inline(__always)
+    public var isRepeating: Bool { sent < repeatedEnd }
+
+    /// What is known of the sender's next stanza where it is sent again; nil where it is new.
+    ///
+    /// An earlier decision is told of the same stanza only: a sender that leaves one out sends others under its number.
+    public func retransmission(_ fingerprint: @autoclosure () -> UInt32) -> Retransmission? {
+        guard isRepeating else { return nil }
+        let number = sent &+ 1
+        let decision = earlier.first { $0.number == number }
+        guard let decision, decision.mark.fingerprint == fingerprint() else {
+            return Retransmission(number: number, outcome: nil, rule: 0)
+        }
+        return Retransmission(number: number, outcome: decision.outcome, rule: decision.mark.rule)
+    }
+
+    /// What tells one stanza from others when it is sent again: a hash of its kind, `id`, `type`, `from` and `to` as
+    /// written. Its content does not count, since servers add to it (XEP-0203).
+    public static func fingerprint(_ head: StanzaHead, _ item: Span<UInt8>) -> UInt32 {
+        // FNV-1a: short, and the same in each process.
+        var hash: UInt32 = 2_166_136_261
+        func add(_ range: ByteRange) {
+            let bytes = item.slice(range)
+            for index in bytes.indices { hash = (hash ^ UInt32(bytes[index])) &* 16_777_619 }
+            hash = (hash ^ 0xFF) &* 16_777_619
+        }
+        add(head.name)
+        for attribute in [head.id, head.type, head.from, head.to] { add(attribute?.range ?? .empty) }
+        return hash
+    }
+
+    /// Bytes of memory that the ledger takes.
+    public var byteCount: Int {
+        MemoryLayout<Self>.size + gaps.capacity * MemoryLayout<Gap>.stride + held.capacity * MemoryLayout<Held>.stride
+            + (decisions.capacity + earlier.capacity) * MemoryLayout<Decision>.stride
+    }
+}
+
+/// The ledgers of both directions of a session, by value.
+public struct StreamManagementLedgers: Sendable {
+    /// What the client sends and the server counts.
+    public var send: StreamManagementLedger
+    /// What the server sends and the client counts.
+    public var recv: StreamManagementLedger
+
+    /// Ledgers of a session without stream management.
+    public init() {
+        send = StreamManagementLedger()
+        recv = StreamManagementLedger()
+    }
+
+    /// The ledger of one direction.
+    public subscript(direction: Direction) -> StreamManagementLedger {
+        @inline(__always) _read { if direction == .send { yield send } else { yield recv } }
+        @inline(__always) _modify { if direction == .send { yield &send } else { yield &recv } }
+    }
+
+    /// Whether the counts of either direction have ever parted.
+    public var hasDiverged: Bool { send.hasDiverged || recv.hasDiverged }
+
+    /// Bytes of memory that they take.
+    public var byteCount: Int { send.byteCount + recv.byteCount }
+}

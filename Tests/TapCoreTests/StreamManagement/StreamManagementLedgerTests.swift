@@ -1,0 +1,282 @@
+import TapTestKit
+import Testing
+import XMPPCore
+
+@testable import TapCore
+
+/// What a count of the receiver's means to the sender (XEP-0198).
+@Suite struct StreamManagementLedgerTests {
+    private typealias Mark = StreamManagementLedger.Mark
+
+    private static func ledger(_ steps: String, startingAt count: UInt32 = 0) -> StreamManagementLedger {
+        var ledger = StreamManagementLedger(startingAt: count)
+        apply(steps, to: &ledger)
+        return ledger
+    }
+
+    /// `.` passes, `-` is dropped, `+` is injected.
+    private static func apply(_ steps: String, to ledger: inout StreamManagementLedger) {
+        for step in steps {
+            switch step {
+            case ".": ledger.pass()
+            case "-": ledger.drop()
+            default: ledger.inject()
+            }
+        }
+    }
+
+    /// What the sender is told at each count of the receiver's, from 0.
+    private static func counts(_ steps: String) -> [UInt32] {
+        let ledger = ledger(steps)
+        return (0...UInt32(ledger.delivered)).map { count in
+            var ledger = ledger
+            return ledger.acknowledge(count).count
+        }
+    }
+
+    @Test(arguments: [
+        ("", [0]), ("...", [0, 1, 2, 3]), (".-.", [0, 2, 3]), ("-..", [1, 2, 3]), ("..-", [0, 1, 3]),
+        (".+.", [0, 1, 1, 2]), ("+.", [0, 0, 1]), (".+", [0, 1, 1]), ("--", [2]), ("++", [0, 0, 0]),
+        (".-+.", [0, 2, 2, 3]), (".+-.", [0, 2, 2, 3]), (".-+-.", [0, 3, 3, 4]), ("..+.", [0, 1, 2, 2, 3]),
+    ])
+    func `the sender is told what passed and was handled, and what was dropped behind it`(
+        steps: String,
+        counts: [UInt32]
+    ) {
+        #expect(Self.counts(steps) == counts)
+    }
+
+    @Test func `counts stay as they are until they part, and are the same again where as many are dropped as injected`()
+    {
+        var ledger = StreamManagementLedger(startingAt: 0)
+        for number: UInt32 in 1...1000 {
+            ledger.pass()
+            #expect(ledger.acknowledge(number).count == number)
+        }
+        #expect(!ledger.hasDiverged)
+        Self.apply("-+.", to: &ledger)
+        #expect(ledger.acknowledge(1002).count == 1002)
+        #expect(ledger.hasDiverged)
+    }
+
+    @Test func `a ping is injected and its answer swallowed`() {
+        var send = Self.ledger("..+.")
+        var recv = Self.ledger(".-.")
+        #expect(send.acknowledge(4).count == 3)
+        #expect(recv.acknowledge(2).count == 3)
+    }
+
+    @Test func `a stanza that is answered counts at its sender at once, and its answer at no sender`() {
+        var send = Self.ledger("-")
+        var recv = Self.ledger("+")
+        #expect(send.acknowledge(0).count == 1)
+        #expect(recv.acknowledge(1).count == 0)
+    }
+
+    @Test func `a resumption takes both counts back to what was handled`() {
+        var send = Self.ledger(".+.+.-.")
+        var recv = Self.ledger(".++..")
+        #expect(recv.acknowledge(4, isAnswer: false).count == 2)
+        #expect(send.acknowledge(5, isAnswer: false).count == 4)
+        send.resume()
+        recv.resume()
+        #expect([send.sent, send.delivered, recv.sent, recv.delivered] == [4, 5, 2, 4])
+        // The client's fifth comes again as the server's sixth.
+        #expect(send.retransmission(0)?.number == 5)
+        send.pass()
+        #expect(send.acknowledge(6).count == 5)
+        #expect(send.retransmission(0) == nil)
+    }
+
+    @Test func `counts wrap behind 4294967295, each at its own stanza`() {
+        var ledger = Self.ledger(".+.", startingAt: 4_294_967_294)
+        #expect(ledger.acknowledge(4_294_967_295).count == 4_294_967_295)
+        #expect(ledger.acknowledge(0).count == 4_294_967_295)
+        #expect(ledger.acknowledge(1).count == 0)
+        #expect(ledger.handled == 4_294_967_297)
+        ledger.drop()
+        #expect(ledger.acknowledge(1).count == 1)
+    }
+
+    @Test func `a count that is too high or goes back is as wrong for the sender, and changes nothing`() throws {
+        var ledger = Self.ledger("..-.+")
+        #expect(ledger.acknowledge(3).count == 4)
+        let high = ledger.acknowledge(6)
+        #expect(high.count == 6)
+        #expect(high.finding?.fault == .tooHigh && high.finding?.difference == 2 && high.finding?.firstWrong == 4)
+        let back = ledger.acknowledge(1)
+        #expect(back.count == 2)
+        #expect(back.finding?.fault == .backwards && back.finding?.difference == 2)
+        #expect(ledger.handled == 3 && ledger.acknowledged == 4)
+        #expect(ledger.acknowledge(4).count == 4)
+    }
+
+    @Test func `a held stanza that others overtake is not told as handled, nor is what overtook it`() {
+        var ledger = Self.ledger(".")
+        let number = ledger.hold(Mark(fingerprint: 2))
+        Self.apply("..", to: &ledger)
+        #expect(ledger.acknowledge(3).count == 1)
+        ledger.release(number, passes: true)
+        #expect(ledger.acknowledge(3).count == 1)
+        #expect(ledger.acknowledge(4).count == 4)
+        #expect(!ledger.isOvertaking)
+    }
+
+    @Test func `a held stanza that is dropped gives the sender news without a request`() {
+        var ledger = StreamManagementLedger(startingAt: 0)
+        let number = ledger.hold(Mark(fingerprint: 1))
+        ledger.pass()
+        #expect(ledger.acknowledge(1).count == 0)
+        #expect(ledger.takeNews() == nil)
+        ledger.release(number, passes: false)
+        #expect(ledger.takeNews() == 2)
+        #expect(ledger.takeNews() == nil)
+    }
+
+    @Test func `a stanza that is sent again has its number and what was decided on it`() {
+        var ledger = StreamManagementLedger(startingAt: 0)
+        ledger.pass()
+        ledger.drop(Mark(fingerprint: 2, rule: 7))
+        ledger.pass(Mark(fingerprint: 3, rule: 8))
+        let held = ledger.hold(Mark(fingerprint: 4, rule: 9))
+        ledger.pass(Mark(fingerprint: 5))
+        ledger.pass()
+        #expect(ledger.acknowledge(0, isAnswer: false).count == 0)
+        ledger.resume()
+        var told: [String] = []
+        for fingerprint: UInt32 in 1...7 {
+            let again = ledger.retransmission(fingerprint)
+            told.append(again.map { "\($0.number) \($0.outcome.map { "\($0)" } ?? "-") \($0.rule)" } ?? "new")
+            if again?.outcome == .held { _ = ledger.hold(Mark(fingerprint: fingerprint)) } else { ledger.pass() }
+        }
+        #expect(told == ["1 - 0", "2 dropped 7", "3 passed 8", "4 held 9", "5 passed 0", "6 - 0", "new"])
+        // What was held on the old connection is gone.
+        ledger.release(held, passes: true)
+        #expect(ledger.delivered == 7)
+    }
+
+    @Test func `another stanza in the place of one that is not sent again is decided on anew`() {
+        var ledger = StreamManagementLedger(startingAt: 0)
+        ledger.drop(Mark(fingerprint: 1))
+        ledger.pass()
+        ledger.drop(Mark(fingerprint: 3))
+        // The first is acknowledged: xmpptap has answered for it.
+        #expect(ledger.acknowledge(0, isAnswer: false).count == 1)
+        ledger.resume()
+        ledger.pass()
+        #expect(ledger.retransmission(4)?.outcome == nil)
+        #expect(ledger.retransmission(3)?.outcome == .dropped)
+    }
+
+    @Test func `what overtook a held stanza and was handled does not pass again`() {
+        var ledger = StreamManagementLedger(startingAt: 0)
+        _ = ledger.hold(Mark(fingerprint: 1))
+        ledger.pass(Mark(fingerprint: 2))
+        ledger.pass(Mark(fingerprint: 3))
+        #expect(ledger.acknowledge(1, isAnswer: false).count == 0)
+        ledger.resume()
+        #expect(ledger.retransmission(1)?.outcome == .held)
+        ledger.pass()
+        #expect(ledger.retransmission(2)?.outcome == .handled)
+        ledger.drop(Mark(fingerprint: 2))
+        #expect(ledger.retransmission(3)?.outcome == .passed)
+        // Lost once more: what was not sent again yet is still known.
+        #expect(ledger.acknowledge(2, isAnswer: false).count == 2)
+        ledger.resume()
+        #expect(ledger.retransmission(3)?.outcome == .passed)
+    }
+
+    @Test func `an injected stanza is lost where its number is above what was handled`() {
+        var ledger = Self.ledger("..")
+        let first = ledger.inject()
+        ledger.pass()
+        let second = ledger.inject()
+        #expect(ledger.acknowledge(3, isAnswer: false).count == 2)
+        ledger.resume()
+        #expect(first <= ledger.handled && second > ledger.handled)
+    }
+
+    @Test func `a count of the sender's is one of the receiver's, for what an error says`() {
+        let ledger = Self.ledger("..-.++.")
+        #expect((0...7).map { ledger.receiverCount($0) } == [0, 1, 2, 2, 3, 6, 7, 8])
+        #expect(Self.ledger(".+", startingAt: 4_294_967_295).receiverCount(0) == 0)
+        #expect(Self.ledger(".+", startingAt: 4_294_967_295).receiverCount(1) == 2)
+    }
+
+    @Test func `a direction without stream management keeps nothing`() {
+        var ledger = StreamManagementLedger()
+        for _ in 0..<1000 {
+            ledger.drop(Mark(fingerprint: 1))
+            ledger.inject()
+            _ = ledger.hold(Mark(fingerprint: 1))
+            ledger.pass()
+        }
+        #expect(!ledger.hasDiverged && !ledger.isCrowded && !ledger.isOvertaking)
+        #expect(ledger.byteCount == MemoryLayout<StreamManagementLedger>.size)
+    }
+
+    // MARK: Memory
+
+    @Test func `memory does not grow with stanzas where they are acknowledged`() {
+        var ledger = StreamManagementLedger(startingAt: 0)
+        for number in 1...100_000 {
+            if number % 7 == 0 { ledger.drop(Mark(fingerprint: UInt32(number))) } else { ledger.pass() }
+            if number % 50 == 0 { ledger.inject() }
+            if number % 10 == 0 { _ = ledger.acknowledge(UInt32(ledger.delivered)) }
+        }
+        #expect(ledger.byteCount < 512)
+    }
+
+    /// Without acknowledgements the oldest places are told as one. That is late at worst.
+    @Test(arguments: 0..<20)
+    func `memory is bounded where nothing is acknowledged, and nothing is told as handled that was not`(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        var ledger = StreamManagementLedger(startingAt: 0)
+        // The numbers of those that pass, at the sender and the receiver.
+        var passed: [(sender: UInt64, receiver: UInt64)] = []
+        for number: UInt32 in 0..<2000 {
+            switch UInt8.random(in: 0..<4, using: &random) {
+            case 0: ledger.drop(Mark(fingerprint: number))
+            case 1: ledger.inject()
+            default:
+                ledger.pass()
+                passed.append((ledger.sent, ledger.delivered))
+            }
+        }
+        #expect(ledger.isCrowded)
+        #expect(ledger.byteCount < 8192)
+        var told: UInt64 = 0
+        for count in stride(from: 0, to: ledger.delivered, by: 3) {
+            let next = UInt64(ledger.acknowledge(UInt32(count)).count)
+            let exact = passed.first { $0.receiver > count }.map { $0.sender - 1 } ?? ledger.sent
+            #expect(next <= exact && next >= told)
+            told = next
+        }
+        #expect(ledger.acknowledge(UInt32(ledger.delivered)).count == UInt32(ledger.sent))
+        #expect(!ledger.isCrowded)
+        #expect(ledger.byteCount == MemoryLayout<StreamManagementLedger>.size)
+    }
+
+    @Test func `a stanza is known again by its head, whatever was added to its content`() {
+        func fingerprint(_ xml: String) -> UInt32? {
+            var decoder = StreamDecoder(limits: .authenticated)
+            decoder.append(
+                Array("<s:stream xmlns='jabber:client' xmlns:s='http://etherx.jabber.org/streams'>\(xml)".utf8).span
+            )
+            _ = decoder.next()
+            return decoder.next().map { StreamManagementLedger.fingerprint($0.head, decoder.bytes) }
+        }
+        let message = fingerprint("<message id='1' to='a@b' type='chat'><body>x</body></message>")
+        #expect(message != nil)
+        #expect(
+            fingerprint("<message to='a@b' type='chat' id='1'><body>x</body><delay xmlns='urn:xmpp:delay'/></message>")
+                == message
+        )
+        for other in [
+            "<message id='2' to='a@b' type='chat'/>", "<message id='1' to='a@c' type='chat'/>", "<message id='1'/>",
+            "<message id='1' from='a@b' type='chat'/>", "<presence id='1' to='a@b' type='chat'/>",
+        ] {
+            #expect(fingerprint(other) != message)
+        }
+    }
+}
