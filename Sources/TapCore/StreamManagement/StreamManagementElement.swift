@@ -1,0 +1,145 @@
+import XMPPCore
+
+/// An element of stream management (XEP-0198): an item of its own, or inside one of SASL2 (XEP-0388) or Bind 2 (XEP-0386).
+struct StreamManagementElement {
+    enum Kind {
+        case enable, enabled, resume, resumed, failed, request, acknowledgement
+
+        init?(_ name: Span<UInt8>) {
+            if name.equals("a") {
+                self = .acknowledgement
+            } else if name.equals("r") {
+                self = .request
+            } else if name.equals("enable") {
+                self = .enable
+            } else if name.equals("enabled") {
+                self = .enabled
+            } else if name.equals("resume") {
+                self = .resume
+            } else if name.equals("resumed") {
+                self = .resumed
+            } else if name.equals("failed") {
+                self = .failed
+            } else {
+                return nil
+            }
+        }
+    }
+
+    enum Place {
+        /// An item of its own.
+        case stream
+        /// In SASL2's `<authenticate/>` or `<success/>`.
+        case authentication
+        /// In Bind 2's `<bind/>` or `<bound/>`.
+        case binding
+    }
+
+    let kind: Kind
+    let place: Place
+    let namespace: Namespace
+    /// All of it.
+    private(set) var range: ByteRange
+    /// The value of `h`, as written.
+    private(set) var count: ByteRange?
+    /// The value of `previd`, as written.
+    private(set) var previous: ByteRange?
+    /// The attribute `location`, with the character of white space before it.
+    private(set) var location: ByteRange?
+
+    /// What stands in an item.
+    struct Reading {
+        enum Login { case none, authenticate, success }
+
+        var elements: [StreamManagementElement] = []
+        /// Which element of SASL2 the item is.
+        var login = Login.none
+        /// Where the item's end tag begins; 0 where it has none.
+        var end = 0
+    }
+
+    /// Reads the decoder's last item, which is whole.
+    static func read(_ decoder: borrowing StreamDecoder) -> Reading {
+        let item = decoder.bytes
+        var reading = Reading()
+        var reader = ItemReader()
+        reader.begin(decoder)
+        var isBinding = false
+        // The depth of the element that is being read.
+        var openDepth = 0
+        while let token = reader.next(item) {
+            switch token {
+            case .start:
+                let place: Place?
+                switch reader.depth {
+                case 1:
+                    place = .stream
+                    guard reader.namespace.isSASL2 else { break }
+                    let name = item.slice(reader.name)
+                    if name.equals("authenticate") { reading.login = .authenticate }
+                    if name.equals("success") { reading.login = .success }
+                case 2 where reading.login != .none:
+                    place = .authentication
+                    isBinding = reader.namespace == .bind2 || reader.namespace == .bind2Legacy
+                case 3 where isBinding: place = .binding
+                default: place = nil
+                }
+                guard let place, reader.namespace == .streamManagement || reader.namespace == .streamManagement2,
+                    let kind = Kind(item.slice(reader.name))
+                else { continue }
+                reading.elements.append(StreamManagementElement(kind, place, reader, item))
+                // Of an item of its own all that matters stands in its start tag.
+                if place == .stream { return reading }
+                openDepth = reader.depth
+            case .end:
+                if reader.depth == openDepth - 1, let last = reading.elements.indices.last {
+                    reading.elements[last].range.end = reader.tagRange.end
+                    openDepth = 0
+                }
+                if reader.depth == 0 { reading.end = Int(reader.tagRange.start) }
+            case .text, .section: break
+            case .fault: return Reading()
+            }
+        }
+        return reading
+    }
+
+    /// The element whose start tag the reader is at.
+    private init(_ kind: Kind, _ place: Place, _ reader: ItemReader, _ item: Span<UInt8>) {
+        self.kind = kind
+        self.place = place
+        namespace = reader.namespace
+        range = reader.tagRange
+        for index in 0..<reader.attributeCount {
+            let attribute = reader.attribute(index, item)
+            guard attribute.namespace == .none else { continue }
+            let name = item.slice(attribute.name)
+            if name.equals("h") {
+                count = attribute.value
+            } else if name.equals("previd") {
+                previous = attribute.value
+            } else if name.equals("location") {
+                location = ByteRange(Int(attribute.name.start) - 1, Int(attribute.value.end) + 1)
+            }
+        }
+    }
+
+    /// The count that `h` is: an unsigned integer below 2^32 with white space around (XEP-0198 §4); nil for anything else.
+    static func count(_ written: Span<UInt8>) -> UInt32? {
+        var meaning: [UInt8] = []
+        AttributeValue.decode(written, into: &meaning)
+        var value: UInt64?
+        var hasEnded = false
+        for byte in meaning {
+            switch byte {
+            case 0x20: hasEnded = value != nil
+            case 0x30...0x39 where !hasEnded:
+                let next = (value ?? 0) * 10 + UInt64(byte - 0x30)
+                guard next <= UInt64(UInt32.max) else { return nil }
+                value = next
+            default: return nil
+            }
+        }
+        return value.map { UInt32($0) }
+    }
+}
