@@ -9,14 +9,21 @@ import XMPPCore
 /// the id together with the bare account that has logged in, under a key of this process. So a client that guesses an id
 /// does not appear as another account.
 ///
-/// Bounded: at most ``capacity`` entries whose addresses have ``byteCapacity`` bytes together. Where there is no room, the
-/// session that was suspended first is forgotten; sessions that are connected are kept. Each call takes constant time, on
-/// the average of many.
+/// Bounded: at most ``capacity`` entries whose addresses have ``byteCapacity`` bytes together, and their ledgers
+/// ``ledgerByteCapacity``. Where there is no room, the session that was suspended first is forgotten; sessions that are
+/// connected are kept. Each call takes constant time, on the average of many.
+///
+/// A session's ledgers are its own while it is connected, and are handed over by value: left here when its connection is
+/// gone, or earlier where another session claims them.
 final class ResumptionTable: Sendable {
     /// Entries at most, of connected and suspended sessions together.
     static let capacity = 16_384
     /// Bytes of their addresses at most.
     static let byteCapacity = 4 << 20
+    /// Bytes of the ledgers of suspended sessions at most.
+    static let ledgerByteCapacity = 16 << 20
+    /// Forgotten sessions at most of which it is known that they cannot be resumed.
+    static let lostCapacity = 4096
     /// No JID is longer (RFC 7622 §3.1: three parts of 1023 bytes, and two separators).
     static let longestJID = 3071
     /// How long a suspended session is remembered where the server names no time (`max`), in nanoseconds: 10 minutes.
@@ -40,6 +47,18 @@ final class ResumptionTable: Sendable {
         var client: ReconnectWatch.Key?
     }
 
+    /// What a session that is to resume another finds out about its counts.
+    enum Claim: Sendable {
+        /// No such session is known, or no counts of it: both ends count the same.
+        case unknown
+        /// Its ledgers. They stay here until the server has resumed it.
+        case ready(StreamManagementLedgers)
+        /// It is still connected, as the session with this number, which has to ``ResumptionTable/surrender(_:of:_:)``.
+        case connected(session: UInt64)
+        /// Its ends count differently, and its ledgers are forgotten.
+        case lost
+    }
+
     fileprivate struct Entry {
         var content: Suspended
         /// Nanoseconds from the end of the connection.
@@ -59,6 +78,13 @@ final class ResumptionTable: Sendable {
         var suspensions: UInt64 = 0
         /// How many of them are gone from the front.
         var first = 0
+        /// What sessions have left or surrendered.
+        var ledgers: [Key: StreamManagementLedgers] = [:]
+        var ledgerByteCount = 0
+        /// Sessions that are forgotten and whose ends count differently, the oldest at `nextLost`.
+        var lost: [Key] = []
+        var isLost: Set<Key> = []
+        var nextLost = 0
     }
 
     private let salt = (UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max))
@@ -103,16 +129,47 @@ final class ResumptionTable: Sendable {
         }
     }
 
+    /// Bytes of the ledgers that are kept.
+    var ledgerByteCount: Int { table.withLock { $0.ledgerByteCount } }
+
     /// The connection of a session is gone. Nothing happens where another session has resumed it.
-    func suspend(_ key: Key, of session: UInt64, at monotonic: Int64) {
+    ///
+    /// - Parameter ledgers: Its counts, where they matter; nil also where it has surrendered them.
+    func suspend(_ key: Key, of session: UInt64, at monotonic: Int64, leaving ledgers: StreamManagementLedgers? = nil) {
         table.withLock { table in
-            guard let entry = table.entries[key], entry.content.session == session, entry.end == nil else { return }
+            guard let entry = table.entries[key] else {
+                // There was no room for it.
+                if ledgers?.hasDiverged == true { table.lose(key) }
+                return
+            }
+            guard entry.content.session == session, entry.end == nil else { return }
             let (end, isTooMuch) = monotonic.addingReportingOverflow(entry.lifetime)
             let last = isTooMuch ? Int64.max : end
             table.entries[key]?.end = last
             table.suspensions += 1
             table.entries[key]?.suspension = table.suspensions
             table.append((key, table.suspensions))
+            if let ledgers { table.keep(ledgers, key) }
+        }
+    }
+
+    /// A session that is still connected gives its ledgers up to the one that claims them. It must not pass any stanza
+    /// from then on.
+    func surrender(_ key: Key, of session: UInt64, _ ledgers: StreamManagementLedgers) {
+        table.withLock { table in
+            guard let entry = table.entries[key], entry.content.session == session, entry.end == nil else { return }
+            table.keep(ledgers, key)
+        }
+    }
+
+    /// What is known of the counts of a session that `number` asks to resume, before the server has answered.
+    func claim(_ key: Key, by number: UInt64, at monotonic: Int64) -> Claim {
+        table.withLock { table in
+            if let end = table.entries[key]?.end, end < monotonic { table.forget(key) }
+            guard let entry = table.entries[key] else { return table.isLost.contains(key) ? .lost : .unknown }
+            if let ledgers = table.ledgers[key] { return .ready(ledgers) }
+            let isElsewhere = entry.end == nil && entry.content.session != number
+            return isElsewhere ? .connected(session: entry.content.session) : .unknown
         }
     }
 
@@ -129,9 +186,10 @@ final class ResumptionTable: Sendable {
         table.withLock { table in
             guard let entry = table.entries[key] else { return nil }
             guard entry.end.map({ monotonic <= $0 }) ?? true else {
-                table.remove(key)
+                table.forget(key)
                 return nil
             }
+            table.dropLedgers(key)
             table.entries[key]?.content.session = number
             table.entries[key]?.end = nil
             table.entries[key]?.suspension = 0
@@ -143,6 +201,32 @@ final class ResumptionTable: Sendable {
 extension ResumptionTable.Table {
     fileprivate mutating func remove(_ key: ResumptionTable.Key) {
         if let entry = entries.removeValue(forKey: key) { byteCount -= entry.content.jid.utf8.count }
+        dropLedgers(key)
+    }
+
+    /// Removes a session that might have been resumed: where its ends count differently that is remembered.
+    fileprivate mutating func forget(_ key: ResumptionTable.Key) {
+        if ledgers[key]?.hasDiverged == true { lose(key) }
+        remove(key)
+    }
+
+    fileprivate mutating func dropLedgers(_ key: ResumptionTable.Key) {
+        if let gone = ledgers.removeValue(forKey: key) { ledgerByteCount -= gone.byteCount }
+    }
+
+    fileprivate mutating func keep(_ kept: StreamManagementLedgers, _ key: ResumptionTable.Key) {
+        dropLedgers(key)
+        ledgers[key] = kept
+        ledgerByteCount += kept.byteCount
+        while ledgerByteCount > ResumptionTable.ledgerByteCapacity, forgetOldest() {}
+    }
+
+    fileprivate mutating func lose(_ key: ResumptionTable.Key) {
+        guard isLost.insert(key).inserted else { return }
+        guard lost.count >= ResumptionTable.lostCapacity else { return lost.append(key) }
+        isLost.remove(lost[nextLost])
+        lost[nextLost] = key
+        nextLost = (nextLost + 1) % lost.count
     }
 
     /// Forgets the session that was suspended first; false where none is.
@@ -152,7 +236,7 @@ extension ResumptionTable.Table {
             first += 1
             // One that was resumed since is not meant.
             guard entries[key]?.suspension == suspension else { continue }
-            remove(key)
+            forget(key)
             return true
         }
         return false

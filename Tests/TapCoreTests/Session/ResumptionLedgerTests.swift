@@ -1,0 +1,123 @@
+import Testing
+
+@testable import TapCore
+
+/// Ledgers of stream management go from a session to the one that resumes it, by value.
+@Suite struct ResumptionLedgerTests {
+    private let table = ResumptionTable()
+
+    private func key(_ id: String) -> ResumptionTable.Key { table.key(id: id, account: "juliet@example.org") }
+
+    private func enable(_ key: ResumptionTable.Key, session: UInt64 = 1) {
+        table.enable(
+            key,
+            ResumptionTable.Suspended(jid: "juliet@example.org/a", session: session, client: nil),
+            seconds: 60
+        )
+    }
+
+    /// Ledgers of a session from whose client `dropped` stanzas were dropped.
+    private func ledgers(dropped: Int = 1) -> StreamManagementLedgers {
+        var ledgers = StreamManagementLedgers()
+        ledgers.send = StreamManagementLedger(startingAt: 0)
+        ledgers.recv = StreamManagementLedger(startingAt: 0)
+        for _ in 0..<dropped { ledgers.send.drop() }
+        return ledgers
+    }
+
+    /// What a claim comes to, in a word; of ledgers the number of the client's stanzas.
+    private func claim(_ key: ResumptionTable.Key, by session: UInt64 = 2, at second: Int64 = 0) -> String {
+        switch table.claim(key, by: session, at: second * 1_000_000_000) {
+        case .unknown: "unknown"
+        case .ready(let ledgers): "\(ledgers.send.sent)"
+        case .connected(let session): "connected \(session)"
+        case .lost: "lost"
+        }
+    }
+
+    @Test func `a session leaves its ledgers when its connection is gone, until it is resumed`() {
+        let key = key("a")
+        #expect(claim(key) == "unknown")
+        enable(key)
+        table.suspend(key, of: 1, at: 0, leaving: ledgers(dropped: 3))
+        #expect(table.ledgerByteCount > 0)
+        #expect(claim(key) == "3")
+        // A resumption that came to nothing takes nothing away.
+        #expect(claim(key, by: 3) == "3")
+        #expect(table.resume(key, by: 3, at: 0)?.session == 1)
+        #expect(table.ledgerByteCount == 0)
+        #expect(claim(key, by: 3) == "unknown")
+        #expect(claim(key, by: 4) == "connected 3")
+    }
+
+    @Test func `a session that is still connected surrenders its ledgers to the one that claims them`() {
+        let key = key("a")
+        enable(key)
+        #expect(claim(key) == "connected 1")
+        table.surrender(key, of: 7, ledgers())
+        #expect(claim(key) == "connected 1")
+        table.surrender(key, of: 1, ledgers(dropped: 2))
+        #expect(claim(key) == "2")
+        // Its connection ends before the server has answered, or after.
+        table.suspend(key, of: 1, at: 0)
+        #expect(claim(key) == "2")
+        _ = table.resume(key, by: 2, at: 0)
+        table.suspend(key, of: 1, at: 0, leaving: ledgers(dropped: 9))
+        #expect(claim(key, by: 2) == "unknown")
+    }
+
+    @Test func `a session without ledgers counts the same at both ends`() {
+        let key = key("a")
+        enable(key)
+        table.suspend(key, of: 1, at: 0)
+        #expect(claim(key) == "unknown")
+    }
+
+    @Test(arguments: [(0, "unknown"), (1, "lost")])
+    func `a session that is over is lost where its ends count differently`(dropped: Int, outcome: String) {
+        let key = key("a")
+        enable(key)
+        table.suspend(key, of: 1, at: 0, leaving: ledgers(dropped: dropped))
+        #expect(claim(key, at: 60) == "\(dropped)")
+        #expect(claim(key, at: 61) == outcome)
+        #expect(table.count == 0 && table.ledgerByteCount == 0)
+        // One that was closed in order cannot be resumed at all.
+        let other = self.key("b")
+        enable(other)
+        table.suspend(other, of: 1, at: 0, leaving: ledgers(dropped: dropped))
+        table.end(other, of: 1)
+        #expect(claim(other) == "unknown")
+    }
+
+    @Test func `where there is no room the oldest ledgers go, and are known to be lost`() {
+        var large = ledgers()
+        for number: UInt32 in 0..<64 {
+            large.recv.drop(StreamManagementLedger.Mark(fingerprint: number))
+            large.recv.pass()
+        }
+        let count = ResumptionTable.ledgerByteCapacity / large.byteCount + 100
+        let keys = (0..<count).map { key("\($0)") }
+        for key in keys {
+            enable(key)
+            table.suspend(key, of: 1, at: 0, leaving: large)
+        }
+        #expect(table.ledgerByteCount <= ResumptionTable.ledgerByteCapacity)
+        #expect(claim(keys[0]) == "lost" && claim(keys[99]) == "lost")
+        #expect(claim(keys[count - 1]) == "1")
+        #expect(table.count == count - 100)
+    }
+
+    @Test func `a session for which there was no room is lost when it is suspended`() {
+        for number in 0..<ResumptionTable.capacity { enable(key("\(number)")) }
+        enable(key("more"))
+        table.suspend(key("more"), of: 1, at: 0, leaving: ledgers())
+        #expect(claim(key("more")) == "lost")
+    }
+
+    @Test func `what is lost is remembered up to a limit, the newest first`() {
+        let keys = (0..<(ResumptionTable.lostCapacity + 10)).map { key("\($0)") }
+        for key in keys { table.suspend(key, of: 1, at: 0, leaving: ledgers()) }
+        #expect(claim(keys[9]) == "unknown" && claim(keys[10]) == "lost")
+        #expect(claim(keys[keys.count - 1]) == "lost")
+    }
+}
