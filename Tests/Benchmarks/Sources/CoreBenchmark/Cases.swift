@@ -40,6 +40,9 @@ extension Case {
             answeredRequests(pending: 1024),
             answeredRequests(pending: 65_536),
             prefixedAttributes(),
+            ledger("ledger, all passed", dropsEach: .max, bytes: 1 << 10),
+            ledger("ledger, each 7th dropped, each 10th acknowledged", dropsEach: 7, bytes: 1 << 10),
+            ledger("ledger, each 7th dropped, none acknowledged", dropsEach: 7, acknowledges: false, bytes: 16 << 10),
             login("login, off", .off),
             login("login, info", .info),
             Case(name: "yardstick: libxml2 from C, doing nothing", units: 400) {
@@ -198,6 +201,34 @@ extension Case {
                 }
             }
             return seen
+        }
+    }
+
+    /// What stream management's counts cost, with one stanza injected for each 10 where any is dropped.
+    ///
+    /// - Parameter bytes: Memory of a session's two ledgers after a million stanzas at most; more is a failure.
+    private static func ledger(_ name: String, dropsEach: Int, acknowledges: Bool = true, bytes: Int) -> Case {
+        let ledgers = Box(StreamManagementLedgers())
+        ledgers.value.send = StreamManagementLedger(startingAt: 0)
+        ledgers.value.recv = StreamManagementLedger(startingAt: 0)
+        return Case(name: name, units: 1_000_000) {
+            for number in 1...1_000_000 {
+                let direction = number & 1 == 0 ? Direction.send : .recv
+                if number % dropsEach == 0 {
+                    ledgers.value[direction].drop(StreamManagementLedger.Mark(fingerprint: UInt32(number)))
+                } else {
+                    ledgers.value[direction].pass()
+                }
+                guard number % 10 == 0 else { continue }
+                if dropsEach < .max { ledgers.value[direction].inject() }
+                guard acknowledges else { continue }
+                for direction in Direction.allCases {
+                    _ = ledgers.value[direction].acknowledge(
+                        UInt32(truncatingIfNeeded: ledgers.value[direction].delivered)
+                    )
+                }
+            }
+            return ledgers.value.byteCount <= bytes ? 1_000_000 : 0
         }
     }
 
