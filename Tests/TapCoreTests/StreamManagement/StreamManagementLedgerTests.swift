@@ -255,6 +255,37 @@ import XMPPCore
         #expect(ledger.acknowledge(UInt32(ledger.delivered)).count == UInt32(ledger.sent))
         #expect(!ledger.isCrowded)
         #expect(ledger.byteCount == MemoryLayout<StreamManagementLedger>.size)
+        // What comes then is exact again.
+        Self.apply(".-+.", to: &ledger)
+        #expect(ledger.acknowledge(UInt32(ledger.delivered - 2)).count == UInt32(ledger.sent - 1))
+    }
+
+    @Test(arguments: 0..<40)
+    func `whatever a receiver acknowledges, no count goes beyond its end and memory stays bounded`(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        var ledger = StreamManagementLedger(startingAt: UInt32(truncatingIfNeeded: random.next() % 3 &- 1))
+        for _ in 0..<1000 {
+            let mark = Mark(fingerprint: UInt32.random(in: 0..<8, using: &random))
+            switch UInt8.random(in: 0..<16, using: &random) {
+            case 0..<4: ledger.pass()
+            case 4: ledger.pass(mark)
+            case 5, 6: ledger.drop(mark)
+            case 7: ledger.inject()
+            case 8: _ = ledger.hold(mark)
+            case 9: ledger.release(ledger.sent &- UInt64.random(in: 0..<9, using: &random), passes: seed % 2 == 0)
+            case 10: ledger.request()
+            case 11: _ = ledger.takeNews()
+            case 12: if UInt8.random(in: 0..<8, using: &random) == 0 { ledger.resume() }
+            case 13: _ = ledger.retransmission(mark.fingerprint)
+            default:
+                // Anything, or anything near.
+                let count = UInt32.random(in: .min ... .max, using: &random)
+                let near = UInt32(truncatingIfNeeded: ledger.delivered) &+ count % 16 &- 8
+                _ = ledger.receiverCount(ledger.acknowledge(seed % 4 == 0 ? count : near).count)
+            }
+            #expect(ledger.handled <= ledger.delivered && ledger.acknowledged <= ledger.sent)
+        }
+        #expect(ledger.byteCount < 32 << 10)
     }
 
     @Test func `a stanza is known again by its head, whatever was added to its content`() {
