@@ -319,10 +319,10 @@ public struct StreamManagementLedger: Sendable {
         if !held.isEmpty { held.removeAll { $0.number <= acknowledged } }
         if !decisions.isEmpty {
             decisions.removeFirst(decisions.prefix { $0.number <= acknowledged }.count)
-            // What a burst has taken is given back.
-            if decisions.isEmpty { decisions = [] }
         }
-        if gaps.isEmpty { gaps = [] }
+        // What a burst has taken is given back.
+        if gaps.isEmpty, gaps.capacity > Self.crowd { gaps = [] }
+        if decisions.isEmpty, decisions.capacity > Self.crowd { decisions = [] }
         if sent >= repeatedEnd { earlier = [] }
     }
 

@@ -208,27 +208,30 @@ extension Case {
     ///
     /// - Parameter bytes: Memory of a session's two ledgers after a million stanzas at most; more is a failure.
     private static func ledger(_ name: String, dropsEach: Int, acknowledges: Bool = true, bytes: Int) -> Case {
-        let ledgers = Box(StreamManagementLedgers())
-        ledgers.value.send = StreamManagementLedger(startingAt: 0)
-        ledgers.value.recv = StreamManagementLedger(startingAt: 0)
-        return Case(name: name, units: 1_000_000) {
-            for number in 1...1_000_000 {
-                let direction = number & 1 == 0 ? Direction.send : .recv
-                if number % dropsEach == 0 {
-                    ledgers.value[direction].drop(StreamManagementLedger.Mark(fingerprint: UInt32(number)))
-                } else {
-                    ledgers.value[direction].pass()
+        Case(name: name, units: 1_000_000) {
+            var ledgers = StreamManagementLedgers()
+            ledgers.send = StreamManagementLedger(startingAt: 0)
+            ledgers.recv = StreamManagementLedger(startingAt: 0)
+            var direction = Direction.send
+            var untilDrop = dropsEach
+            for ten: UInt32 in 0..<100_000 {
+                for _ in 0..<10 {
+                    direction = direction.opposite
+                    untilDrop -= 1
+                    if untilDrop == 0 {
+                        untilDrop = dropsEach
+                        ledgers[direction].drop(StreamManagementLedger.Mark(fingerprint: ten))
+                    } else {
+                        ledgers[direction].pass()
+                    }
                 }
-                guard number % 10 == 0 else { continue }
-                if dropsEach < .max { ledgers.value[direction].inject() }
+                if dropsEach < .max { ledgers[direction].inject() }
                 guard acknowledges else { continue }
                 for direction in Direction.allCases {
-                    _ = ledgers.value[direction].acknowledge(
-                        UInt32(truncatingIfNeeded: ledgers.value[direction].delivered)
-                    )
+                    _ = ledgers[direction].acknowledge(UInt32(truncatingIfNeeded: ledgers[direction].delivered))
                 }
             }
-            return ledgers.value.byteCount <= bytes ? 1_000_000 : 0
+            return ledgers.byteCount <= bytes ? 1_000_000 : 0
         }
     }
 
