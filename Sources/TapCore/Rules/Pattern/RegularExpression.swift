@@ -1,0 +1,193 @@
+/// A regular expression without back references, matched in time proportional to the text (a Pike VM).
+///
+/// Literals, `.`, classes `[…]` and `\d \w \s` with their complements (ASCII), groups `(…)` and `(?:…)`, `|`, `* + ? {n,m}`
+/// and their non-greedy forms, `^`, `$`, `\b`, `\B`, and `(?i)` at the beginning (ASCII letters only). Of several matches
+/// that begin at the same place, the one that a backtracking matcher such as Perl's would find first.
+///
+/// The text is read as UTF-8: `.` and a class match a whole character. A byte that is not UTF-8 is a character of its own,
+/// which `.` and complements match. Offsets are in bytes.
+struct RegularExpression: Sendable, Equatable {
+    /// One instruction of the compiled program.
+    enum Instruction: Sendable, Equatable {
+        case character(UInt32)
+        case set(Int)
+        /// Any character but a line feed.
+        case any
+        /// Goes on at both places; the first is preferred.
+        case split(Int, Int)
+        case jump(Int)
+        case save(Int)
+        case textStart
+        case textEnd
+        case wordBoundary(Bool)
+        case match
+    }
+
+    /// A set of characters.
+    struct CharacterSet: Sendable, Equatable {
+        var ranges: [ClosedRange<UInt32>] = []
+        var isComplement = false
+
+        func contains(_ character: UInt32) -> Bool {
+            ranges.contains { $0.contains(character) } != isComplement
+        }
+    }
+
+    /// The most instructions that an expression may become: its cost for each byte of a text.
+    static let mostInstructions = 4096
+    /// The largest bound in `{n,m}`.
+    static let mostRepetitions = 1000
+    /// The deepest nesting of groups.
+    static let deepest = 64
+
+    private let program: [Instruction]
+    private let sets: [CharacterSet]
+    private let ignoresCase: Bool
+    /// Number of capturing groups.
+    let captureCount: Int
+
+    /// Compiles an expression.
+    ///
+    /// - Throws: What is malformed, not supported (back references, lookaround), or too large.
+    init(_ expression: [UInt8]) throws(PatternFault) {
+        var parser = RegularExpressionParser(expression)
+        let node = try parser.parse()
+        var compiler = RegularExpressionCompiler()
+        try compiler.compile(node)
+        program = compiler.program
+        sets = compiler.sets
+        ignoresCase = parser.ignoresCase
+        captureCount = parser.captureCount
+    }
+
+    /// The leftmost match that begins at `start` or later.
+    func firstMatch(in text: [UInt8], from start: Int = 0) -> PatternMatch? {
+        var run = Run(self, text)
+        guard let slots = run.search(from: start), slots[0] >= 0, slots[1] >= slots[0] else { return nil }
+        return PatternMatch(
+            range: slots[0]..<slots[1],
+            captures: (0..<captureCount).map { group in
+                let (first, last) = (slots[2 * group + 2], slots[2 * group + 3])
+                return first >= 0 && last >= first ? .range(first..<last) : .unset
+            }
+        )
+    }
+
+    /// Behind the character at `place`.
+    func next(_ text: [UInt8], _ place: Int) -> Int { place + Self.decode(text, place).length }
+
+    /// The character at a place of the text, and its number of bytes.
+    fileprivate static func decode(_ text: [UInt8], _ place: Int) -> (character: UInt32, length: Int) {
+        guard place < text.count else { return (0, 1) }
+        let first = text[place]
+        guard first >= 0x80 else { return (UInt32(first), 1) }
+        var decoder = Unicode.UTF8()
+        var bytes = text[place..<min(place + 4, text.count)].makeIterator()
+        if case .scalarValue(let scalar) = decoder.decode(&bytes) {
+            return (scalar.value, scalar.utf8.count)
+        }
+        // Beyond Unicode, so that nothing but `.` and complements match it.
+        return (0x110000 + UInt32(first), 1)
+    }
+
+    /// One search: the threads of a Pike VM, in the order of their preference.
+    private struct Run {
+        private struct Thread {
+            var instruction: Int
+            var slots: [Int]
+        }
+
+        private let expression: RegularExpression
+        private let text: [UInt8]
+        private var threads: [Thread] = []
+        private var next: [Thread] = []
+        /// The step at which an instruction was reached last.
+        private var reached: [Int]
+        private var stepNumber = 0
+
+        init(_ expression: RegularExpression, _ text: [UInt8]) {
+            self.expression = expression
+            self.text = text
+            reached = Array(repeating: -1, count: expression.program.count)
+        }
+
+        mutating func search(from start: Int) -> [Int]? {
+            let none = Array(repeating: -1, count: 2 * expression.captureCount + 2)
+            var found: [Int]?
+            var place = start
+            while place <= text.count {
+                if found == nil { add(0, none, place, isNext: false) }
+                if threads.isEmpty, found != nil { break }
+                var (character, length) = RegularExpression.decode(text, place)
+                if expression.ignoresCase { character = RegularExpression.folded(character) }
+                stepNumber += 1
+                next.removeAll(keepingCapacity: true)
+                for thread in threads {
+                    let isMatched: Bool
+                    switch expression.program[thread.instruction] {
+                    case .match:
+                        found = thread.slots
+                        isMatched = false
+                    case .character(let wanted): isMatched = place < text.count && wanted == character
+                    case .set(let index): isMatched = place < text.count && expression.sets[index].contains(character)
+                    case .any: isMatched = place < text.count && character != 0x0A
+                    default: isMatched = false
+                    }
+                    // Threads behind the one that matched are less preferred.
+                    if case .match = expression.program[thread.instruction] { break }
+                    if isMatched { add(thread.instruction + 1, thread.slots, place + length, isNext: true) }
+                }
+                swap(&threads, &next)
+                place += length
+            }
+            return found
+        }
+
+        /// Adds a thread and all that it reaches without reading a character, each instruction once a step.
+        private mutating func add(_ first: Int, _ slots: [Int], _ place: Int, isNext: Bool) {
+            var waiting = [Thread(instruction: first, slots: slots)]
+            while var thread = waiting.popLast() {
+                let index = thread.instruction
+                guard reached[index] != stepNumber else { continue }
+                reached[index] = stepNumber
+                switch expression.program[index] {
+                case .jump(let target):
+                    thread.instruction = target
+                    waiting.append(thread)
+                case .split(let preferred, let other):
+                    waiting.append(Thread(instruction: other, slots: thread.slots))
+                    thread.instruction = preferred
+                    waiting.append(thread)
+                case .save(let slot):
+                    thread.slots[slot] = place
+                    thread.instruction = index + 1
+                    waiting.append(thread)
+                case .textStart: if place == 0 { goOn(&thread, &waiting) }
+                case .textEnd: if place == text.count { goOn(&thread, &waiting) }
+                case .wordBoundary(let isWanted): if isBoundary(place) == isWanted { goOn(&thread, &waiting) }
+                case .character, .set, .any, .match: isNext ? next.append(thread) : threads.append(thread)
+                }
+            }
+        }
+
+        private func goOn(_ thread: inout Thread, _ waiting: inout [Thread]) {
+            thread.instruction += 1
+            waiting.append(thread)
+        }
+
+        private func isBoundary(_ place: Int) -> Bool {
+            let before = place > 0 && RegularExpression.isWord(text[place - 1])
+            let after = place < text.count && RegularExpression.isWord(text[place])
+            return before != after
+        }
+    }
+
+    private static func isWord(_ byte: UInt8) -> Bool {
+        byte == 0x5F || (0x30...0x39).contains(byte) || (0x61...0x7A).contains(byte | 0x20)
+    }
+
+    /// Capital letters of ASCII as small ones.
+    static func folded(_ character: UInt32) -> UInt32 {
+        (0x41...0x5A).contains(character) ? character | 0x20 : character
+    }
+}
