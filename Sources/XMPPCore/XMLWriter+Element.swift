@@ -13,6 +13,22 @@ extension XMLWriter {
         inheriting inherited: String,
         setting changes: KeyValuePairs<String, String?> = [:]
     ) {
+        start(element, inheriting: inherited, setting: changes)
+        for content in element.contents {
+            switch content {
+            case .element(let child): self.element(child, inheriting: element.namespaceURI)
+            case .text(let text): self.text(text)
+            }
+        }
+        end()
+    }
+
+    /// Opens an element as ``element(_:inheriting:setting:)`` writes it, without what it holds. ``end()`` closes it.
+    public mutating func start(
+        _ element: Element,
+        inheriting inherited: String,
+        setting changes: KeyValuePairs<String, String?> = [:]
+    ) {
         let namespace = element.namespaceURI
         start(element.name, xmlns: namespace == inherited ? nil : namespace)
         var prefixes = 0
@@ -32,12 +48,5 @@ extension XMLWriter {
         for (name, value) in changes {
             if let value { self.attribute(name, value) }
         }
-        for content in element.contents {
-            switch content {
-            case .element(let child): self.element(child, inheriting: namespace)
-            case .text(let text): self.text(text)
-            }
-        }
-        end()
     }
 }

@@ -1,0 +1,335 @@
+internal import TapRecord
+internal import XMPPCore
+
+// What each action does.
+extension Judgement {
+    mutating func carryOut(_ step: RuleStep, _ tree: () -> Element?, _ state: inout RuleState) -> Flow {
+        switch step {
+        case .pass:
+            verdict.decidedBy = place
+            return .passed
+        case .return: return .returned
+        case .drop:
+            if isRequest { remark(.blackhole) }
+            return decide(.drop)
+        case .jump(let chain):
+            let own = place
+            let flow = run(set.chains[chain], tree, &state)
+            place = own
+            return flow == .returned ? .next : flow
+        case .bounce(let condition):
+            guard item.head.kind != .nonza else { return refuse("a bounce of an element that is no stanza") }
+            if !isAnswer { answer(.bounce) { $0.error(condition) } }
+            return decide(.drop)
+        case .reply(let text): reply(text, tree)
+        case .redirect(let text): return redirect(text, tree, &state)
+        case .copy(let text): copy(text, tree)
+        case .forward(let text): forward(text, tree)
+        case .unsubscribeSender: unsubscribe()
+        case .strip(let step):
+            edit(tree, &state) { element, writer, content in
+                writer.start(element, inheriting: content)
+                writer.contents(of: element) { step.matches($0, in: element) }
+                writer.end()
+                return element.firstChild { step.matches($0, in: element) } != nil
+            }
+        case .injectChild(let text):
+            let xml = xmlText(text, tree)
+            edit(tree, &state) { element, writer, content in
+                writer.start(element, inheriting: content)
+                writer.contents(of: element)
+                writer.verbatim(xml)
+                writer.end()
+                return true
+            }
+        case .set(let path, let setting): set(path, setting, tree, &state)
+        case .replace(let path, let text): replace(path, xmlText(text, tree), tree, &state)
+        case .remove(let path): change(path, .remove, tree, &state)
+        case .mark(.origin, let name): state.mark(name, at: context.now)
+        case .unmark(.origin, let name): state.unmark(name)
+        case .mark(.user, let name): if let account { self.set.tables.mark(account.bare, name, at: context.now) }
+        case .unmark(.user, let name): if let account { self.set.tables.mark(account.bare, name, at: nil) }
+        case .add(let list, let text): self.set.tables.add(self.text(text, tree), to: list)
+        case .log(let level, let text): act(.log(level, String(decoding: self.text(text, tree), as: UTF8.self)))
+        case .trace(let tag): if let tag { verdict.tags.append(tag) }
+        case .delay(let delay, let jitter): act(.delay(delay + Int64(Double(jitter) * state.random())))
+        case .duplicate(let copies): act(.duplicate(copies))
+        case .pause: act(.pause)
+        case .record(let isOn): act(.record(isOn))
+        case .level(let level): act(.level(level))
+        case .redact(let path): act(.redact(path))
+        case .fault(let fault): return carryOut(fault)
+        }
+        return .next
+    }
+
+    private mutating func act(_ action: Verdict.Action) { verdict.actions.append((place, action)) }
+
+    private mutating func decide(_ fate: Verdict.Fate) -> Flow {
+        verdict.fate = fate
+        verdict.decidedBy = place
+        if fate != .pass { verdict.edited = nil }
+        return .decided
+    }
+
+    /// Leaves out an action that has no meaning for this item.
+    private mutating func refuse(_ what: String) -> Flow {
+        remark(.notHere(what))
+        return .next
+    }
+
+    private mutating func carryOut(_ fault: RuleFaultAction) -> Flow {
+        switch fault {
+        case .stall, .throttle, .slice:
+            act(.fault(fault))
+            return .next
+        case .saslFailure:
+            let namespace = item.head.namespace.namespace
+            guard namespace.isSASL, item.direction == .send else {
+                return refuse("a SASL failure where the client sends nothing of SASL")
+            }
+        case .loseAck:
+            guard item.head.namespace.namespace == .streamManagement, item.bytes.slice(item.head.name).equals("a")
+            else {
+                return refuse("a lost acknowledgement where there is none")
+            }
+        default: break
+        }
+        return decide(.fault(fault))
+    }
+
+    // MARK: Stanzas of our own
+
+    /// Where an answer to the item goes.
+    private var back: Direction { item.direction.opposite }
+
+    /// A server or component names both ends of a stanza; a client leaves its own out (RFC 6120 §8.1.2.1).
+    private var namesSender: Bool { context.content != .client }
+
+    /// Injects a stanza of the same kind and id that goes back where the item came from.
+    private mutating func answer(_ why: Verdict.Injection, _ body: (inout StanzaWriter) -> Void) {
+        let to = address(.from).map { String(decoding: $0.full, as: UTF8.self) }
+        let from = address(.to).map { String(decoding: $0.full, as: UTF8.self) }
+        var writer = StanzaWriter(
+            kind: item.head.kind,
+            id: attribute(.id).map { String(decoding: $0, as: UTF8.self) },
+            from: back == .send && !namesSender ? nil : from,
+            to: to
+        )
+        writer.type = attribute(.type).map { String(decoding: $0, as: UTF8.self) }
+        body(&writer)
+        act(.inject(back, writer.bytes, why))
+    }
+
+    private mutating func reply(_ text: RuleText, _ tree: () -> Element?) {
+        guard item.head.kind != .nonza, !isAnswer else { return remark(.notHere("a reply to an error or result")) }
+        let body = String(decoding: self.text(text, tree), as: UTF8.self)
+        answer(.reply) { writer in
+            if writer.kind == .iq { writer.type = "result" }
+            writer.body(body)
+        }
+    }
+
+    /// The address that a text says now; nil, with a remark, where it is none.
+    private mutating func target(_ text: RuleText, _ tree: () -> Element?) -> String? {
+        let jid = String(decoding: self.text(text, tree), as: UTF8.self)
+        guard item.head.kind != .nonza else {
+            remark(.notHere("a copy of an element that is no stanza"))
+            return nil
+        }
+        guard Address(jid).jid != nil else {
+            remark(.notHere("\"\(jid)\", which is no JID"))
+            return nil
+        }
+        return jid
+    }
+
+    /// What the client sends goes to somebody else; what the server sends goes back to it, addressed anew.
+    private mutating func redirect(_ text: RuleText, _ tree: () -> Element?, _ state: inout RuleState) -> Flow {
+        guard let jid = target(text, tree) else { return .next }
+        guard item.direction == .recv else {
+            edit(tree, &state) { element, writer, content in
+                writer.element(element, inheriting: content, setting: ["to": jid])
+                return true
+            }
+            verdict.decidedBy = place
+            return .decided
+        }
+        guard let copy = copied(to: jid, tree) else { return .next }
+        act(.inject(.send, copy, .redirect))
+        return decide(.drop)
+    }
+
+    private mutating func copy(_ text: RuleText, _ tree: () -> Element?) {
+        guard let jid = target(text, tree), let copy = copied(to: jid, tree) else { return }
+        act(.inject(.send, copy, .copy))
+    }
+
+    /// The stanza, sent on by the account.
+    private mutating func copied(to jid: String, _ tree: () -> Element?) -> [UInt8]? {
+        guard let element = element(tree) else { return nil }
+        let from = namesSender ? address(.to).map { String(decoding: $0.full, as: UTF8.self) } : nil
+        return XMLWriter.bytes {
+            $0.element(element, inheriting: context.content.uri.description, setting: ["to": jid, "from": from])
+        }
+    }
+
+    /// As XEP-0297 has it.
+    private mutating func forward(_ text: RuleText, _ tree: () -> Element?) {
+        guard let jid = target(text, tree), let element = element(tree) else { return }
+        let from = address(.from).map { String(decoding: $0.full, as: UTF8.self) }
+        let to = address(.to).map { String(decoding: $0.full, as: UTF8.self) }
+        let bytes = XMLWriter.bytes {
+            $0.element("message", ["to": jid, "from": namesSender ? to : nil]) {
+                $0.element("forwarded", .forward) {
+                    // Empty, so that the stanza declares its namespace.
+                    $0.element(
+                        element,
+                        inheriting: Namespace.forward.uri.description,
+                        setting: ["from": from, "to": to]
+                    )
+                }
+            }
+        }
+        act(.inject(.send, bytes, .forward))
+    }
+
+    private mutating func unsubscribe() {
+        guard item.direction == .recv, let sender = address(.from) else {
+            return remark(.notHere("an end of a subscription where nobody else is the sender"))
+        }
+        let from = namesSender ? address(.to).map { String(decoding: $0.bare, as: UTF8.self) } : nil
+        let to = String(decoding: sender.bare, as: UTF8.self)
+        act(
+            .inject(
+                .send,
+                XMLWriter.bytes { $0.element("presence", ["type": "unsubscribed", "from": from, "to": to]) },
+                .unsubscribe
+            )
+        )
+    }
+
+    // MARK: Edits
+
+    private mutating func set(
+        _ path: StanzaPath,
+        _ setting: RuleStep.Setting,
+        _ tree: () -> Element?,
+        _ state: inout RuleState
+    ) {
+        switch setting {
+        case .text(let text): change(path, .text(self.text(text, tree)), tree, &state)
+        case .replacing(let number, let text):
+            let pattern = self.set.definitions.patterns.values[number]
+            guard let element = element(tree) else { return }
+            var changes: [[UInt8]: [UInt8]] = [:]
+            for value in path.texts(in: element) where changes[value] == nil {
+                changes[value] = replaced(value, pattern, text, tree)
+            }
+            change(path, .texts(changes), tree, &state)
+        }
+    }
+
+    /// A text with each match of a pattern replaced; itself where the pattern tries too many ways.
+    private mutating func replaced(_ value: [UInt8], _ pattern: TextPattern, _ text: RuleText, _ tree: () -> Element?)
+        -> [UInt8]
+    {
+        var matches: [PatternMatch] = []
+        do throws(PatternTooComplex) {
+            try pattern.forEachMatch(in: value) {
+                matches.append($0)
+                return true
+            }
+        } catch {
+            remark(.tooComplex)
+            return value
+        }
+        var result: [UInt8] = []
+        var copied = 0
+        for match in matches {
+            result += value[copied..<match.range.lowerBound]
+            result += self.text(text, tree, captures: (match, value))
+            copied = match.range.upperBound
+        }
+        return result + value[copied...]
+    }
+
+    /// XML with the values of its expressions escaped.
+    private mutating func xmlText(_ text: RuleText, _ tree: () -> Element?) -> [UInt8] {
+        var result: [UInt8] = []
+        for part in text.parts {
+            if case .literal(let bytes) = part {
+                result += bytes
+            } else {
+                var alone = text
+                alone.parts = [part]
+                for byte in self.text(alone, tree) { result += XMLWriter.escaped(byte) }
+            }
+        }
+        return result
+    }
+
+    private mutating func replace(_ path: StanzaPath?, _ xml: [UInt8], _ tree: () -> Element?, _ state: inout RuleState)
+    {
+        if let path { return change(path, .xml(xml), tree, &state) }
+        edit(tree, &state) { _, writer, _ in
+            writer.verbatim(xml)
+            return true
+        }
+    }
+
+    private mutating func change(
+        _ path: StanzaPath,
+        _ change: PathEdit.Change,
+        _ tree: () -> Element?,
+        _ state: inout RuleState
+    ) {
+        edit(tree, &state) { element, writer, content in
+            var edit = PathEdit(change: change)
+            edit.write(element, path, path.steps[...], inheriting: content, to: &writer)
+            return edit.isChanged
+        }
+    }
+
+    /// Edits the stanza, and checks that the outcome can go out (RFC 6120 §8.1, XEP-0478); else it stays as it was.
+    ///
+    /// - Parameter body: Writes the stanza anew; false where nothing has changed.
+    private mutating func edit(
+        _ tree: () -> Element?,
+        _ state: inout RuleState,
+        _ body: (Element, inout XMLWriter, String) -> Bool
+    ) {
+        guard let element = element(tree) else { return }
+        let content = context.content.uri.description
+        var writer = XMLWriter()
+        guard body(element, &writer, content) else { return }
+        let bytes = writer.take()
+        do throws(ItemChecker.Problem) {
+            guard writer.replacedCharacters == 0 else {
+                throw ItemChecker.Problem(message: "a character that XML 1.0 forbids")
+            }
+            guard bytes.count <= context.mostBytes else {
+                throw ItemChecker.Problem(message: "\(bytes.count) bytes, the receiver takes \(context.mostBytes)")
+            }
+            let edited = try state.checker.check(bytes, content: context.content)
+            if let problem = problem(of: edited, was: element) { throw ItemChecker.Problem(message: problem) }
+            if element.isEncrypted { remark(.opaque) }
+            replace(by: edited, bytes)
+        } catch {
+            remark(.editRefused(error.message))
+        }
+    }
+
+    /// Why an edited element cannot take the place of the one that was.
+    private func problem(of edited: Element, was element: Element) -> String? {
+        guard edited.name == element.name, edited.isInNamespace(of: element) else {
+            return "<\(edited.name)> in the place of <\(element.name)>"
+        }
+        guard item.head.kind != .nonza, item.direction == .send, context.content == .client,
+            let from = edited.attribute("from"), let jid = context.jid
+        else { return nil }
+        let (address, own) = (RuleAddress(from), RuleAddress(jid))
+        guard address.full != own.full, address.full != own.bare else { return nil }
+        return "from='\(from)', which the server answers with invalid-from: the session is \(jid)"
+    }
+}

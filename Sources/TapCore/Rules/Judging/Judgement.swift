@@ -1,0 +1,270 @@
+internal import TapRecord
+internal import XMPPCore
+
+extension RuleSet {
+    /// What the rules say of an item: in each rule the conditions in order, then its actions, until one decides.
+    ///
+    /// - Parameters:
+    ///   - item: The element.
+    ///   - tree: Reads the element as a tree; asked at most once, and only by what looks inside. Nil where it cannot be read.
+    ///   - state: What is remembered of the session.
+    ///   - context: What is known of it.
+    func judge(
+        _ item: RuleItem,
+        tree: () -> Element?,
+        state: inout RuleState,
+        context: RuleContext
+    ) -> Verdict {
+        let isOpen = !context.phase.isHandshake
+        guard asks(item.direction, isOpen: isOpen, item.head.kind) else { return Verdict() }
+        var judgement = Judgement(self, item, context)
+        for stage in 0...1 {
+            let rules = entries(stage, item.direction, isOpen: isOpen, item.head.kind)
+            if judgement.run(rules, tree, &state) == .decided { break }
+        }
+        return judgement.verdict
+    }
+}
+
+/// One item before the rules.
+struct Judgement: ~Escapable {
+    /// What comes after a rule or a chain.
+    enum Flow {
+        case next
+        /// Out of the chain that was jumped to.
+        case returned
+        /// The item passes this chain, and those from which it was jumped to.
+        case passed
+        case decided
+    }
+
+    let set: RuleSet
+    let item: RuleItem
+    let context: RuleContext
+    var verdict = Verdict()
+    /// The rule that is asked.
+    var place = RulePlace(file: "", line: 0)
+
+    private var parsed: Element?
+    private var wasAsked = false
+    /// What an edit has made of the item.
+    private(set) var edited: Element?
+    private var sender: RuleAddress?
+    private var receiver: RuleAddress?
+    private var rulesLeft = RuleSet.mostRules
+
+    @_lifetime(copy item)
+    init(_ set: RuleSet, _ item: RuleItem, _ context: RuleContext) {
+        self.set = set
+        self.item = item
+        self.context = context
+    }
+
+    // MARK: Rules
+
+    mutating func run(_ rules: [Int], _ tree: () -> Element?, _ state: inout RuleState) -> Flow {
+        for number in rules {
+            rulesLeft -= 1
+            guard rulesLeft >= 0 else {
+                remark(.tooManyRules)
+                return .decided
+            }
+            let rule = set.rules[number]
+            place = rule.place
+            guard holds(rule, tree, &state) else { continue }
+            verdict.hits.append(Verdict.Hit(place: rule.place, isTraced: rule.isTraced))
+            for step in rule.steps {
+                place = rule.place
+                let flow = carryOut(step, tree, &state)
+                if flow != .next { return flow }
+            }
+        }
+        return .next
+    }
+
+    private mutating func holds(_ rule: Rule, _ tree: () -> Element?, _ state: inout RuleState) -> Bool {
+        for condition in rule.conditions {
+            var isTrue = false
+            do throws(PatternTooComplex) {
+                isTrue = try holds(condition.test, tree, &state)
+            } catch {
+                // Neither it nor its opposite is known to hold.
+                remark(.tooComplex)
+                return false
+            }
+            if isTrue == condition.isNegated { return false }
+        }
+        return true
+    }
+
+    mutating func remark(_ remark: Verdict.Remark) {
+        guard !verdict.remarks.contains(where: { $0.place == place && $0.remark == remark }) else { return }
+        verdict.remarks.append((place, remark))
+    }
+
+    // MARK: The item
+
+    /// The element as it is now; nil where it cannot be read.
+    mutating func element(_ tree: () -> Element?) -> Element? {
+        if let edited { return edited }
+        if !wasAsked {
+            wasAsked = true
+            parsed = tree()
+        }
+        return parsed
+    }
+
+    /// Takes note of an edit.
+    mutating func replace(by element: Element, _ bytes: [UInt8]) {
+        edited = element
+        verdict.edited = bytes
+        (sender, receiver) = (nil, nil)
+    }
+
+    enum HeadAttribute { case id, type, from, to }
+
+    /// An attribute of the stanza as it is now; nil where it is absent.
+    func attribute(_ attribute: HeadAttribute) -> [UInt8]? {
+        if let edited { return edited.attribute("\(attribute)") }
+        guard let value = headAttribute(attribute) else { return nil }
+        var bytes: [UInt8] = []
+        let raw = item.bytes.slice(value.range)
+        if value.needsDecoding { AttributeValue.decode(raw, into: &bytes) } else { bytes.append(raw) }
+        return bytes
+    }
+
+    private func headAttribute(_ attribute: HeadAttribute) -> StanzaHead.Attribute? {
+        switch attribute {
+        case .id: item.head.id
+        case .type: item.head.type
+        case .from: item.head.from
+        case .to: item.head.to
+        }
+    }
+
+    /// Whether the type is one of these; a missing one is `normal` of a message and `available` of a presence.
+    func hasType(_ types: [[UInt8]]) -> Bool {
+        if edited == nil, let type = item.head.type, !type.needsDecoding {
+            for wanted in types where item.bytes.slice(type.range).equals(wanted.span) { return true }
+            return false
+        }
+        if let type = attribute(.type) { return types.contains(type) }
+        return switch item.head.kind {
+        case .message: types.contains { $0.span.equals("normal") }
+        case .presence: types.contains { $0.span.equals("available") }
+        case .iq, .nonza: false
+        }
+    }
+
+    func isType(_ type: StaticString) -> Bool {
+        let value = attribute(.type) ?? []
+        return value.span.equals(type)
+    }
+
+    /// Whether it is a request, which is owed an answer (RFC 6120 §8.2.3).
+    var isRequest: Bool { item.head.kind == .iq && (isType("get") || isType("set")) }
+
+    /// Whether it is an error or an iq result, which nobody answers.
+    var isAnswer: Bool { isType("error") || item.head.kind == .iq && isType("result") }
+
+    /// Who the item comes from or goes to, by RFC 6120 §8.1: an absent `from` is the session's own JID on SEND and its
+    /// account on RECV; an absent `to` is the account on SEND and the session's JID on RECV. Nil where neither is known.
+    mutating func address(_ side: RuleTest.Side) -> RuleAddress? {
+        if let known = side == .from ? sender : receiver { return known }
+        let written = attribute(side == .from ? .from : .to).map { String(decoding: $0, as: UTF8.self) }
+        guard let text = written ?? impliedAddress(side) else { return nil }
+        let address = RuleAddress(text)
+        if side == .from { sender = address } else { receiver = address }
+        return address
+    }
+
+    private func impliedAddress(_ side: RuleTest.Side) -> String? {
+        guard let jid = context.jid else { return nil }
+        let isOwnResource = (side == .from) == (item.direction == .send)
+        return isOwnResource ? jid : Address(jid).bare.raw
+    }
+
+    /// The other party, whoever sends.
+    mutating func peer() -> RuleAddress? { address(item.direction == .send ? .to : .from) }
+
+    var account: RuleAddress? { context.jid.map { RuleAddress($0) } }
+
+    // MARK: Texts
+
+    /// A text with its expressions replaced by what they say of this item.
+    mutating func text(_ text: RuleText, _ tree: () -> Element?, captures: (match: PatternMatch, text: [UInt8])? = nil)
+        -> [UInt8]
+    {
+        if let literal = text.literal { return literal }
+        var result: [UInt8] = []
+        for part in text.parts {
+            switch part {
+            case .literal(let bytes): result += bytes
+            case .path(let path, let functions, let fallback): result += value(path, functions, tree) ?? fallback
+            case .known(let known): result += value(known, tree)
+            case .capture(let number): result += captures.flatMap { $0.match.bytes(number, of: $0.text) } ?? []
+            }
+        }
+        return result
+    }
+
+    private mutating func value(_ path: StanzaPath, _ functions: [RuleText.Function], _ tree: () -> Element?)
+        -> [UInt8]?
+    {
+        var value: [UInt8]?
+        if path.steps.isEmpty, case .attribute(let name, let namespace) = path.end, namespace.uri.isEmpty {
+            if name.span.equals("from") {
+                value = address(.from)?.full
+            } else if name.span.equals("to") {
+                value = address(.to)?.full
+            } else {
+                value = element(tree)?.attribute(named: name, in: namespace)
+            }
+        } else if let element = element(tree) {
+            switch path.find(in: element) {
+            case .bytes(let bytes): value = bytes
+            case .element(let element): value = XMLWriter.bytes { $0.element(element, inheriting: "") }
+            case nil: value = nil
+            }
+        }
+        for function in functions {
+            guard let text = value else { return nil }
+            let address = RuleAddress(String(decoding: text, as: UTF8.self))
+            switch function {
+            case .bare: value = address.bare
+            case .node: value = address.local
+            case .host: value = address.domain
+            case .resource: value = address.resource
+            }
+        }
+        return value
+    }
+
+    private mutating func value(_ known: RuleText.Known, _ tree: () -> Element?) -> [UInt8] {
+        switch known {
+        case .stanza:
+            guard let edited = verdict.edited else {
+                var bytes: [UInt8] = []
+                bytes.append(item.bytes)
+                return bytes
+            }
+            return edited
+        case .topTag:
+            guard let element = element(tree) else { return [] }
+            var writer = XMLWriter()
+            writer.start(element, inheriting: context.content.uri.description)
+            return writer.take()
+        case .name: return element(tree).map { Array($0.name.utf8) } ?? []
+        case .jid: return account?.full ?? Array("nil".utf8)
+        case .user: return account?.local ?? Array("nil".utf8)
+        case .host: return account?.domain ?? Array((context.domain ?? "nil").utf8)
+        case .ip: return Array((context.clientAddress ?? "nil").utf8)
+        }
+    }
+}
+
+extension Element {
+    fileprivate func attribute(_ name: String) -> [UInt8]? {
+        attribute(named: Array(name.utf8), in: NamespaceKey(uri: []))
+    }
+}

@@ -1,0 +1,191 @@
+internal import XMPPCore
+
+/// Writes a stanza anew with a change at every place that a path leads to.
+struct PathEdit {
+    enum Change {
+        case remove
+        case text([UInt8])
+        /// Each text as it was, and what it becomes.
+        case texts([[UInt8]: [UInt8]])
+        /// In the place of the element.
+        case xml([UInt8])
+
+        func text(for old: [UInt8]) -> [UInt8]? {
+            switch self {
+            case .text(let text): text
+            case .texts(let texts): texts[old] ?? old
+            case .remove, .xml: nil
+            }
+        }
+    }
+
+    let change: Change
+    /// There was such a place, and something is different there now.
+    private(set) var isChanged = false
+
+    init(change: Change) { self.change = change }
+
+    /// Writes an element that stands at the beginning of `steps`.
+    mutating func write(
+        _ element: Element,
+        _ path: StanzaPath,
+        _ steps: ArraySlice<StanzaPath.Step>,
+        inheriting inherited: String,
+        to writer: inout XMLWriter
+    ) {
+        guard let step = steps.first else { return writeEnd(element, path, inherited, &writer) }
+        writer.start(element, inheriting: inherited)
+        let namespace = element.namespaceURI
+        for content in element.contents {
+            switch content {
+            case .text(let text): writer.text(text)
+            case .element(let child):
+                if step.matches(child, in: element) {
+                    write(child, path, steps.dropFirst(), inheriting: namespace, to: &writer)
+                } else {
+                    writer.element(child, inheriting: namespace)
+                }
+            }
+        }
+        writer.end()
+    }
+
+    private mutating func writeEnd(
+        _ element: Element,
+        _ path: StanzaPath,
+        _ inherited: String,
+        _ writer: inout XMLWriter
+    ) {
+        switch (path.end, change) {
+        case (.element, .remove): isChanged = true
+        case (.element, .xml(let xml)):
+            isChanged = true
+            writer.verbatim(xml)
+        case (.text, let change):
+            guard let old = element.plainText else { return writer.element(element, inheriting: inherited) }
+            let text = change.text(for: old) ?? []
+            if text != old { isChanged = true }
+            writer.start(element, inheriting: inherited)
+            writer.text(String(decoding: text, as: UTF8.self))
+            writer.end()
+        case (.attribute(let name, let namespace), let change):
+            guard let old = element.attribute(named: name, in: namespace) else {
+                // An attribute that is not there can be set, but not matched or removed.
+                guard case .text(let text) = change else { return writer.element(element, inheriting: inherited) }
+                return writeAttribute(element, name, text, inherited, &writer)
+            }
+            let text = change.text(for: old)
+            guard text != old else { return writer.element(element, inheriting: inherited) }
+            writeAttribute(element, name, text, inherited, &writer)
+        default: writer.element(element, inheriting: inherited)
+        }
+    }
+
+    private mutating func writeAttribute(
+        _ element: Element,
+        _ name: [UInt8],
+        _ text: [UInt8]?,
+        _ inherited: String,
+        _ writer: inout XMLWriter
+    ) {
+        isChanged = true
+        let value = text.map { String(decoding: $0, as: UTF8.self) }
+        writer.element(element, inheriting: inherited, setting: [String(decoding: name, as: UTF8.self): value])
+    }
+}
+
+extension StanzaPath {
+    /// The texts at all places that the path leads to.
+    func texts(in stanza: Element) -> [[UInt8]] {
+        var elements = [stanza]
+        for step in steps {
+            elements = elements.flatMap { element in element.children.filter { step.matches($0, in: element) } }
+        }
+        return elements.compactMap { element in
+            switch end {
+            case .element: nil
+            case .text: element.plainText
+            case .attribute(let name, let namespace): element.attribute(named: name, in: namespace)
+            }
+        }
+    }
+}
+
+extension XMLWriter {
+    /// Writes what an element holds, but for children that `isLeftOut` accepts.
+    mutating func contents(of element: Element, leavingOut isLeftOut: (Element) -> Bool = { _ in false }) {
+        let namespace = element.namespaceURI
+        for content in element.contents {
+            switch content {
+            case .element(let child): if !isLeftOut(child) { self.element(child, inheriting: namespace) }
+            case .text(let text): self.text(text)
+            }
+        }
+    }
+
+    /// A byte of a value as it can stand in text and between either quotes.
+    static func escaped(_ byte: UInt8) -> [UInt8] {
+        switch byte {
+        case UInt8(ascii: "&"): Array("&amp;".utf8)
+        case UInt8(ascii: "<"): Array("&lt;".utf8)
+        case UInt8(ascii: ">"): Array("&gt;".utf8)
+        case UInt8(ascii: "'"): Array("&apos;".utf8)
+        case UInt8(ascii: "\""): Array("&quot;".utf8)
+        default: [byte]
+        }
+    }
+}
+
+extension Element {
+    /// Whether it holds content that was encrypted end to end (OMEMO, OpenPGP): a change of it is an error at the receiver's.
+    var isEncrypted: Bool {
+        firstChild { child in
+            child.isNamed("encrypted") && [.omemo, .omemo1, .omemoLegacy].contains(child.namespace)
+                || child.namespace == .openPGP || child.namespace == .openPGPLegacy
+        } != nil
+    }
+}
+
+/// Writes a stanza that answers another.
+struct StanzaWriter {
+    let kind: StanzaHead.Kind
+    var type: String?
+    private let id: String?
+    private let from: String?
+    private let to: String?
+    private var children: [UInt8] = []
+
+    init(kind: StanzaHead.Kind, id: String?, from: String?, to: String?) {
+        self.kind = kind
+        self.id = id
+        self.from = from
+        self.to = to
+    }
+
+    /// The error of RFC 6120 §8.3.2.
+    mutating func error(_ condition: StanzaCondition) {
+        type = "error"
+        children += XMLWriter.bytes {
+            $0.element("error", ["type": condition.type]) {
+                $0.element(condition.name, .stanzaErrors)
+                $0.element("text", .stanzaErrors, text: condition.text)
+            }
+        }
+    }
+
+    mutating func body(_ text: String) { children += XMLWriter.bytes { $0.element("body", text: text) } }
+
+    var bytes: [UInt8] {
+        let name =
+            switch kind {
+            case .message: "message"
+            case .presence: "presence"
+            case .iq, .nonza: "iq"
+            }
+        return XMLWriter.bytes {
+            $0.element(name, ["type": type, "id": id, "from": from, "to": to]) {
+                if !children.isEmpty { $0.verbatim(children) }
+            }
+        }
+    }
+}

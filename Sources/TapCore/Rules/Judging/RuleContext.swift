@@ -1,0 +1,74 @@
+internal import TapRecord
+internal import XMPPCore
+
+/// An element at the top of a stream, as rules are shown it: its head and its bytes. Its tree is asked for only if a rule
+/// looks inside.
+struct RuleItem: ~Escapable {
+    let direction: Direction
+    let head: StanzaHead
+    let bytes: Span<UInt8>
+
+    @_lifetime(copy bytes)
+    init(_ direction: Direction, _ head: StanzaHead, _ bytes: Span<UInt8>) {
+        self.direction = direction
+        self.head = head
+        self.bytes = bytes
+    }
+}
+
+/// What rules can know of the session and the moment, beside the item.
+struct RuleContext {
+    /// Number of the session within the run.
+    var session: UInt64 = 0
+    /// The bound full JID, once known.
+    var jid: String?
+    /// The domain that the client asked for.
+    var domain: String?
+    /// The namespace of stanzas in this stream.
+    var content = Namespace.client
+    var phase = RulePhase.open
+    var transport = RuleTransport.tcp
+    /// The client's IP address, without its port.
+    var clientAddress: String?
+    /// Who made the item.
+    var origin = Origin.peer
+    /// Nanoseconds that its answer took, of an iq answer.
+    var roundTrip: Int64?
+    /// Any clock that never goes back, in nanoseconds.
+    var now: Int64 = 0
+    var localTime = RuleLocalTime()
+    var roster: (any RuleRoster)?
+    /// The most bytes that the receiver takes in one stanza (XEP-0478).
+    var mostBytes = StreamLimits.authenticated.itemBytes
+}
+
+/// The time of day where the user is, which the core cannot know.
+public struct RuleLocalTime: Sendable, Hashable {
+    /// Minutes since midnight.
+    public var minute: Int
+    /// 0 is Sunday.
+    public var weekday: Int
+
+    /// A time of day; default Sunday, midnight.
+    public init(minute: Int = 0, weekday: Int = 0) {
+        self.minute = minute
+        self.weekday = weekday
+    }
+}
+
+/// The roster that a session has shown.
+protocol RuleRoster {
+    /// The entry of a contact, by its prepared bare JID; nil where it has none, or the roster was not shown.
+    func contact(_ bare: String) -> RuleContact?
+}
+
+/// A contact in a roster.
+struct RuleContact {
+    var groups: [String] = []
+    /// The contact sees the account's presence.
+    var isSubscribed = false
+    /// The contact has asked for that, and has no answer yet.
+    var isPending = false
+    /// It stands in the roster; false where only its request is known.
+    var isListed = true
+}

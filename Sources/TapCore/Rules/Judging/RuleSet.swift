@@ -1,0 +1,118 @@
+public import TapRecord
+internal import XMPPCore
+
+/// The rules of one or more files, compiled: what is asked about each item.
+///
+/// Immutable but for ``RuleTables``, which it owns; a change of the files is a new rule set.
+public struct RuleSet: Sendable {
+    /// What is wrong with the files: all there is.
+    public struct LoadError: Error, Sendable {
+        /// In the order of the files and lines.
+        public var faults: [RuleFault]
+    }
+
+    /// Rules that are asked about one item, those of chains included.
+    static let mostRules = 10_000
+
+    let rules: [Rule]
+    let definitions: RuleDefinitions
+    let tables: RuleTables
+    /// The rules of each chain that `JUMP CHAIN` names.
+    let chains: [[Int]]
+    /// What is allowed and seldom meant.
+    public let warnings: [RuleFault]
+
+    /// The rules that can hold, by stage, direction, whether the session is open, and kind.
+    private let entries: [[Int]]
+    private let altering: [Bool]
+
+    /// Reads files.
+    ///
+    /// - Parameters:
+    ///   - files: In the order in which their rules are asked.
+    ///   - defaultChain: The chain of what stands before the first chain line of a file; default `both`. mod_firewall's is
+    ///     `deliver`.
+    ///   - resource: Gives the contents of the files that lists name.
+    /// - Throws: Every mistake in the files.
+    public init(
+        _ files: [RuleSource],
+        defaultChain: String = "both",
+        resource: @escaping (String) -> RuleResource = { _ in .missing }
+    ) throws(LoadError) {
+        guard let chain = RuleChain(defaultChain) else { throw LoadError(faults: []) }
+        var parser = RuleParser(defaultChain: chain, resource: resource)
+        parser.read(files)
+        guard parser.faults.isEmpty else { throw LoadError(faults: parser.faults) }
+        chains = parser.rulesOfChains
+        rules = parser.rules
+        definitions = parser.definitions
+        warnings = parser.warnings
+        tables = RuleTables(parser.definitions)
+        (entries, altering) = Self.index(parser.rules, chains)
+    }
+
+    /// Names of the chains that rules can stand in, `user/NAME` aside.
+    public static var chainNames: [String] { RuleChain.builtIn.map(\.name) }
+
+    /// Number of rules.
+    public var count: Int { rules.count }
+
+    // MARK: Index
+
+    private static func slot(_ stage: Int, _ direction: Direction, _ isOpen: Bool, _ kind: StanzaHead.Kind) -> Int {
+        let number = RuleKinds(kind).rawValue.trailingZeroBitCount
+        return ((stage * 2 + Int(direction.rawValue)) * 2 + (isOpen ? 1 : 0)) * 4 + number
+    }
+
+    private static func index(_ rules: [Rule], _ chains: [[Int]]) -> ([[Int]], [Bool]) {
+        var entries = Array(repeating: [Int](), count: 32)
+        var altering = [false, false]
+        let alteringChains = Self.altering(rules, chains)
+        for (number, rule) in rules.enumerated() {
+            for direction in Direction.allCases where rule.chain.includes(direction) && !rule.excludes(direction) {
+                if alters(rule, alteringChains) { altering[Int(direction.rawValue)] = true }
+                for kind in [StanzaHead.Kind.message, .presence, .iq, .nonza] where rule.kinds.contains(RuleKinds(kind))
+                {
+                    for isOpen in [false, true] where asks(rule, isOpen, kind) {
+                        entries[slot(rule.chain.stage, direction, isOpen, kind)].append(number)
+                    }
+                }
+            }
+        }
+        return (entries, altering)
+    }
+
+    /// A handshake is the business of its own chain, and of rules that speak of phases or of elements that are no stanzas.
+    private static func asks(_ rule: Rule, _ isOpen: Bool, _ kind: StanzaHead.Kind) -> Bool {
+        if rule.chain == .handshake { return !isOpen }
+        return isOpen || rule.namesPhase || rule.namesElement
+    }
+
+    /// The chains in which a rule can change what goes out, or which jump to such a one.
+    private static func altering(_ rules: [Rule], _ chains: [[Int]]) -> Set<Int> {
+        var altering: Set<Int> = []
+        while let chain = chains.indices.first(where: { chain in
+            !altering.contains(chain) && chains[chain].contains { alters(rules[$0], altering) }
+        }) {
+            altering.insert(chain)
+        }
+        return altering
+    }
+
+    private static func alters(_ rule: Rule, _ chains: Set<Int>) -> Bool {
+        rule.steps.contains { if case .jump(let chain) = $0 { chains.contains(chain) } else { $0.alters } }
+    }
+
+    /// The rules to ask about an item, in order; one list for each stage.
+    func entries(_ stage: Int, _ direction: Direction, isOpen: Bool, _ kind: StanzaHead.Kind) -> [Int] {
+        entries[Self.slot(stage, direction, isOpen, kind)]
+    }
+
+    /// Whether any rule can hold for such an item: where none can, there is nothing to ask.
+    func asks(_ direction: Direction, isOpen: Bool, _ kind: StanzaHead.Kind) -> Bool {
+        !entries(0, direction, isOpen: isOpen, kind).isEmpty || !entries(1, direction, isOpen: isOpen, kind).isEmpty
+    }
+
+    /// Whether any rule can change what goes out in a direction: where none can, it is relayed in cut-through.
+    public func canAlter(_ direction: Direction) -> Bool { altering[Int(direction.rawValue)] }
+}

@@ -1,0 +1,172 @@
+internal import Synchronization
+internal import TapRecord
+internal import XMPPCore
+
+/// What rules remember of one session: its marks, and how often a rule was asked.
+struct RuleState: ~Copyable {
+    /// Most marks of a session.
+    static let mostMarks = 1000
+
+    fileprivate(set) var marks: [String: Int64] = [:]
+    private var counters: [Int: Int] = [:]
+    private var generator: UInt64
+    var checker = ItemChecker()
+
+    /// The state of a session that begins.
+    ///
+    /// - Parameter seed: What `PROBABILITY` and jitter begin with: the same seed gives the same decisions.
+    init(seed: UInt64) { generator = seed }
+
+    mutating func mark(_ name: String, at now: Int64) {
+        if marks.count < Self.mostMarks || marks[name] != nil { marks[name] = now }
+    }
+
+    mutating func unmark(_ name: String) { marks[name] = nil }
+
+    /// How often this counter has been asked, this time included.
+    mutating func count(_ counter: Int) -> Int {
+        counters[counter, default: 0] += 1
+        return counters[counter] ?? 0
+    }
+
+    /// A number from 0 up to 1 (SplitMix64).
+    mutating func random() -> Double {
+        generator &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = generator
+        mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
+        return Double((mixed ^ mixed >> 31) >> 11) * 0x1p-53
+    }
+}
+
+/// What rules remember beyond sessions: rates, what was added to lists, marks of users. One lock, taken only by rules that
+/// ask for it.
+final class RuleTables: Sendable {
+    /// Texts that rules can add to a list without a limit of its own.
+    static let mostAdded = 100_000
+    /// Users with marks.
+    static let mostUsers = 10_000
+
+    private struct Contents {
+        var single: [Int: TokenBucket] = [:]
+        var keyed: [Int: [[UInt8]: TokenBucket]] = [:]
+        var added: [Int: AddedTexts] = [:]
+        var users: [[UInt8]: [String: Int64]] = [:]
+    }
+
+    /// Texts in the order in which they were added.
+    private struct AddedTexts {
+        var texts: Set<[UInt8]> = []
+        var order: [[UInt8]] = []
+        var first = 0
+
+        mutating func add(_ text: [UInt8], limit: Int) {
+            guard texts.insert(text).inserted else { return }
+            order.append(text)
+            while texts.count > limit {
+                texts.remove(order[first])
+                first += 1
+            }
+            if first > order.count / 2 {
+                order.removeFirst(first)
+                first = 0
+            }
+        }
+    }
+
+    private let contents = Mutex(Contents())
+    private let definitions: RuleDefinitions
+
+    init(_ definitions: RuleDefinitions) { self.definitions = definitions }
+
+    /// Counts an event against a rate; true where there were too many.
+    func isOver(_ rate: Int, _ key: [UInt8]?, at now: Int64) -> Bool {
+        let definition = definitions.rates.values[rate]
+        return contents.withLock { contents in
+            let full = TokenBucket(definition, at: now)
+            guard let key else { return !contents.single[rate, default: full].take(definition, at: now) }
+            var buckets = contents.keyed.removeValue(forKey: rate) ?? [:]
+            defer { contents.keyed[rate] = buckets }
+            if buckets[key] == nil, buckets.count >= definition.entries {
+                // A bucket that is full again says nothing that a new one would not.
+                buckets = buckets.filter { !$0.value.isFull(definition, at: now) }
+                if buckets.count >= definition.entries {
+                    guard definition.allowsOverflow else { return true }
+                    buckets.removeAll()
+                }
+            }
+            return !buckets[key, default: full].take(definition, at: now)
+        }
+    }
+
+    func contains(_ list: Int, _ text: [UInt8]) -> Bool {
+        let definition = definitions.lists.values[list]
+        let text = Self.filtered(text, definition.filters)
+        if definition.items.contains(text) { return true }
+        return contents.withLock { $0.added[list]?.texts.contains(text) ?? false }
+    }
+
+    func add(_ text: [UInt8], to list: Int) {
+        let definition = definitions.lists.values[list]
+        let text = Self.filtered(text, definition.filters)
+        guard !definition.items.contains(text) else { return }
+        contents.withLock { $0.added[list, default: AddedTexts()].add(text, limit: definition.limit ?? Self.mostAdded) }
+    }
+
+    /// Marks a user, or takes the mark away where there is no time.
+    func mark(_ user: [UInt8], _ name: String, at now: Int64?) {
+        contents.withLock { contents in
+            if now != nil {
+                guard contents.users[user] != nil || contents.users.count < Self.mostUsers,
+                    (contents.users[user]?.count ?? 0) < RuleState.mostMarks
+                else { return }
+            }
+            contents.users[user, default: [:]][name] = now
+            if contents.users[user]?.isEmpty == true { contents.users[user] = nil }
+        }
+    }
+
+    func mark(of user: [UInt8], _ name: String) -> Int64? { contents.withLock { $0.users[user]?[name] } }
+
+    static func filtered(_ text: [UInt8], _ filters: [RuleDefinitions.List.Filter]) -> [UInt8] {
+        var text = text
+        for filter in filters {
+            switch filter {
+            case .lower: text = text.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }
+            case .upper: text = text.map { (0x61...0x7A).contains($0) ? $0 & 0xDF : $0 }
+            case .prep: text = RuleAddress(String(decoding: text, as: UTF8.self)).full
+            case .bare: text = RuleAddress(String(decoding: text, as: UTF8.self)).bare
+            }
+        }
+        return text
+    }
+}
+
+/// A token bucket as Prosody's: so many events a second, saved up for the seconds of the burst.
+struct TokenBucket {
+    private var tokens: Double
+    private var time: Int64
+
+    init(_ rate: RuleDefinitions.Rate, at now: Int64) {
+        tokens = rate.rate * rate.burst
+        time = now
+    }
+
+    private func tokens(_ rate: RuleDefinitions.Rate, at now: Int64) -> Double {
+        min(rate.rate * rate.burst, tokens + rate.rate * Double(max(0, now - time)) / 1e9)
+    }
+
+    func isFull(_ rate: RuleDefinitions.Rate, at now: Int64) -> Bool { tokens(rate, at: now) >= rate.rate * rate.burst }
+
+    /// Takes a token; false where there is none.
+    mutating func take(_ rate: RuleDefinitions.Rate, at now: Int64) -> Bool {
+        // Like Prosody's: what time has brought is added only when it is needed.
+        if tokens < 1 {
+            tokens = tokens(rate, at: now)
+            time = max(time, now)
+        }
+        guard tokens >= 1 else { return false }
+        tokens -= 1
+        return true
+    }
+}

@@ -1,0 +1,99 @@
+internal import TapRecord
+
+/// Which chain a rule belongs to: it says for which stanzas the rule is asked.
+enum RuleChain: Hashable, Sendable {
+    /// Stanzas of both directions: the chain of a file without a chain line.
+    case both
+    /// What the client sends.
+    case send
+    /// What the server sends.
+    case recv
+    /// All elements of either direction until the session is open.
+    case handshake
+    /// mod_firewall's name for what local users send, before it is routed.
+    case preroute
+    /// mod_firewall's name for what is delivered to the account.
+    case deliver
+    /// mod_firewall's name for what leaves for other servers, after `preroute`.
+    case deliverRemote
+    /// `user/NAME`: asked by `JUMP CHAIN` alone.
+    case user(String)
+
+    static let builtIn: [(name: String, chain: RuleChain)] = [
+        ("both", .both), ("send", .send), ("recv", .recv), ("handshake", .handshake), ("preroute", .preroute),
+        ("deliver", .deliver), ("deliver_remote", .deliverRemote),
+    ]
+
+    /// The chain of that name; nil where there is none.
+    init?(_ name: String) {
+        if let chain = Self.builtIn.first(where: { $0.name == name })?.chain {
+            self = chain
+        } else if name.hasPrefix("user/"), name.count > 5, !name.contains(where: \.isWhitespace) {
+            self = .user(String(name.dropFirst(5)))
+        } else {
+            return nil
+        }
+    }
+
+    var name: String {
+        if case .user(let name) = self { return "user/\(name)" }
+        return Self.builtIn.first { $0.chain == self }?.name ?? ""
+    }
+
+    /// Whether its rules are asked for stanzas of a direction; of a `user/` chain nobody asks but `JUMP CHAIN`.
+    func includes(_ direction: Direction) -> Bool {
+        switch self {
+        case .both, .handshake: true
+        case .send, .preroute, .deliverRemote: direction == .send
+        case .recv, .deliver: direction == .recv
+        case .user: false
+        }
+    }
+
+    /// A pass in one stage is not a pass in the next: what mod_firewall's `preroute` lets through, `deliver_remote` judges
+    /// once more.
+    var stage: Int { self == .deliverRemote ? 1 : 0 }
+}
+
+/// A rule: when all conditions hold, its actions are carried out in order.
+struct Rule: Sendable {
+    var place: RulePlace
+    var chain: RuleChain
+    var conditions: [RuleCondition] = []
+    var steps: [RuleStep] = []
+    /// `TRACE.` or `@@ trace = on`: each of its steps is told.
+    var isTraced = false
+
+    /// Whether it speaks of elements that are no stanzas, or of a session that is not open yet.
+    var namesElement: Bool {
+        conditions.contains { condition in
+            if case .element = condition.test { return true }
+            return false
+        }
+    }
+
+    var namesPhase: Bool {
+        conditions.contains { condition in
+            if case .phase = condition.test { return true }
+            return false
+        }
+    }
+
+    /// The kinds of elements for which it can hold at all, by its own conditions.
+    var kinds: RuleKinds {
+        var kinds: RuleKinds = namesElement || chain == .handshake ? .all : .stanzas
+        for condition in conditions {
+            guard case .kind(let named) = condition.test else { continue }
+            kinds.formIntersection(condition.isNegated ? RuleKinds.all.subtracting(named) : named)
+        }
+        return kinds
+    }
+
+    /// Whether its conditions leave a direction out.
+    func excludes(_ direction: Direction) -> Bool {
+        conditions.contains { condition in
+            if case .direction(let named) = condition.test { return (named == direction) == condition.isNegated }
+            return false
+        }
+    }
+}

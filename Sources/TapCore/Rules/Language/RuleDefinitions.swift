@@ -1,0 +1,70 @@
+internal import TapRecord
+internal import XMPPCore
+
+/// What the `%` lines of all files of a rule set define.
+struct RuleDefinitions: Sendable {
+    /// Domains and JIDs.
+    struct Zone: Sendable {
+        var members: Set<[UInt8]> = []
+        /// `$local`: the domain of the session's account, and of its stream.
+        var isLocal = false
+    }
+
+    /// A list of texts that rules may add to.
+    struct List: Sendable {
+        enum Filter: String, Sendable, CaseIterable { case upper, lower, prep, bare }
+
+        var items: Set<[UInt8]> = []
+        /// The most texts that rules can add; nil is ``RuleTables/mostAdded``.
+        var limit: Int?
+        var filters: [Filter] = []
+    }
+
+    /// A token bucket.
+    struct Rate: Sendable {
+        /// Events a second.
+        var rate = 1.0
+        /// Seconds over which they may be spread.
+        var burst = 1.0
+        /// Buckets of `LIMIT … on`.
+        var entries = 1000
+        /// With no bucket free, events pass.
+        var allowsOverflow = false
+    }
+
+    /// Definitions of one kind, found by name.
+    struct Named<Value: Sendable>: Sendable {
+        private(set) var names: [String] = []
+        var values: [Value] = []
+
+        func index(of name: String) -> Int? { names.firstIndex(of: name) }
+
+        /// Defines a name anew, or again: the last one counts, as in mod_firewall.
+        mutating func define(_ name: String, _ value: Value) {
+            if let index = index(of: name) {
+                values[index] = value
+            } else {
+                names.append(name)
+                values.append(value)
+            }
+        }
+    }
+
+    var zones = Named<Zone>()
+    var lists = Named<List>()
+    var rates = Named<Rate>()
+    var searches = Named<StanzaPath>()
+    var patterns = Named<TextPattern>()
+
+    init() { zones.define("$local", Zone(isLocal: true)) }
+}
+
+/// Where a rule set gets the files that its definitions name: whoever has files answers.
+public enum RuleResource: Sendable {
+    /// What the file holds.
+    case contents([UInt8])
+    /// There is none.
+    case missing
+    /// It cannot be read, and why.
+    case unreadable(String)
+}

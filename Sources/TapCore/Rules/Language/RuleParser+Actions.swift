@@ -1,0 +1,401 @@
+internal import TapRecord
+internal import XMPPCore
+
+/// The actions that rules can name.
+enum RuleActionName: String, CaseIterable {
+    // mod_firewall's.
+    case pass = "PASS"
+    case drop = "DROP"
+    case `default` = "DEFAULT"
+    case bounce = "BOUNCE"
+    case reply = "REPLY"
+    case redirect = "REDIRECT"
+    case copy = "COPY"
+    case forward = "FORWARD"
+    case strip = "STRIP"
+    case inject = "INJECT"
+    case markOrigin = "MARK ORIGIN"
+    case unmarkOrigin = "UNMARK ORIGIN"
+    case markUser = "MARK USER"
+    case unmarkUser = "UNMARK USER"
+    case addTo = "ADD TO"
+    case unsubscribeSender = "UNSUBSCRIBE SENDER"
+    case log = "LOG"
+    case `return` = "RETURN"
+    case jumpChain = "JUMP CHAIN"
+    case tagTrace = "TAG TRACE"
+    // Our own.
+    case trace = "TRACE"
+    case delay = "DELAY"
+    case duplicate = "DUPLICATE"
+    case set = "SET"
+    case replace = "REPLACE"
+    case remove = "REMOVE"
+    case record = "RECORD"
+    case level = "LEVEL"
+    case redact = "REDACT"
+    case pause = "PAUSE"
+    case cutAfter = "CUT AFTER"
+    case reset = "RESET"
+    case halfClose = "HALF CLOSE"
+    case stall = "STALL"
+    case throttle = "THROTTLE"
+    case slice = "SLICE"
+    case streamError = "STREAM ERROR"
+    case saslFailure = "SASL FAILURE"
+    case loseAck = "LOSE ACK"
+
+    /// Whether it ends with a full stop; nil where it can do either.
+    var hasNoValue: Bool? {
+        switch self {
+        case .pass, .drop, .default, .unsubscribeSender, .return, .trace, .pause, .reset, .halfClose, .loseAck: true
+        case .bounce, .duplicate, .stall: nil
+        default: false
+        }
+    }
+
+    /// Actions of mod_firewall that only the server can carry out, and why.
+    static let refused: [String: String] = [
+        "EVENT": "events are the server's own; only it can fire them",
+        "JUMP EVENT": "events are the server's own; only it can fire them",
+        "REPORT TO": "the server sends reports on its own behalf; FORWARD=JID sends the stanza to a person",
+        "RULEDEP": "it names code of the server",
+    ]
+}
+
+extension RuleParser {
+    /// Reads an action, which is a whole line.
+    mutating func step(named name: String, _ reader: RuleReader) throws(RuleFault) -> RuleStep {
+        var reader = reader
+        let start = reader
+        if let reason = RuleActionName.refused[name] { throw reader.fault("\(name) is not supported", reason) }
+        guard let term = RuleActionName(rawValue: name) else {
+            if let condition = RuleConditionName(rawValue: name) {
+                let usage = condition.hasNoValue ? "\(name)?" : "\(name): VALUE"
+                throw reader.fault("\(name) is a condition, not an action", "expected \(usage)")
+            }
+            let known = RuleActionName.allCases.map(\.rawValue)
+            throw reader.fault(
+                "unknown action \"\(name)\"",
+                "expected an action such as DROP. or BOUNCE=policy-violation",
+                nearest: Spelling.nearest(to: name, among: known.map { $0.lowercased() })?.uppercased()
+            )
+        }
+        _ = reader.take { $0 != "." && $0 != "=" }
+        if reader.take(".") {
+            guard term.hasNoValue != false else {
+                throw reader.fault("\(name) without a value", "expected \(name)=VALUE", at: start)
+            }
+            try reader.end()
+            return try plainStep(term, start)
+        }
+        _ = reader.take("=")
+        guard term.hasNoValue != true else { throw reader.fault("\(name) takes no value", "expected \(name).") }
+        if term != .reply, term != .log { reader.skipSpaces() }
+        guard !reader.isAtEnd else {
+            throw reader.fault("\(name) without a value", "expected \(name)=VALUE", at: start)
+        }
+        let step = try self.step(term, &reader)
+        try reader.end()
+        return step
+    }
+
+    private func plainStep(_ term: RuleActionName, _ start: RuleReader) throws(RuleFault) -> RuleStep {
+        switch term {
+        case .pass: .pass
+        case .drop: .drop
+        // What the server answers to a stanza that nothing handles.
+        case .bounce, .default: .bounce(.serviceUnavailable)
+        case .unsubscribeSender: .unsubscribeSender
+        case .return: .return
+        case .trace: .trace(tag: nil)
+        case .pause: .pause
+        case .duplicate: .duplicate(1)
+        case .stall: .fault(.stall(nil))
+        case .reset: .fault(.reset)
+        case .halfClose: .fault(.halfClose)
+        default: .fault(.loseAck)
+        }
+    }
+
+    private mutating func step(_ term: RuleActionName, _ reader: inout RuleReader) throws(RuleFault) -> RuleStep {
+        switch term {
+        case .bounce: return .bounce(try bounce(&reader))
+        case .reply: return .reply(try RuleText(&reader))
+        case .redirect: return .redirect(try address(&reader))
+        case .copy: return .copy(try address(&reader))
+        case .forward: return .forward(try address(&reader))
+        case .strip: return .strip(try strip(&reader))
+        case .inject: return .injectChild(try xml(&reader))
+        case .markOrigin: return .mark(.origin, try reader.name(of: "mark"))
+        case .unmarkOrigin: return .unmark(.origin, try reader.name(of: "mark"))
+        case .markUser: return .mark(.user, try reader.name(of: "mark"))
+        case .unmarkUser: return .unmark(.user, try reader.name(of: "mark"))
+        case .addTo:
+            let list = try defined("list", \.lists, &reader)
+            reader.skipSpaces()
+            guard !reader.isAtEnd else { throw reader.fault("nothing to add", "expected ADD TO=LIST $<@from|bare>") }
+            return .add(list: list, try RuleText(&reader))
+        case .log: return try log(&reader)
+        case .jumpChain: return .jump(chain: try jump(&reader))
+        case .tagTrace: return .trace(tag: try reader.name(of: "tag"))
+        case .delay:
+            let delay = try reader.duration()
+            var jitter: Int64 = 0
+            for var option in try reader.options() {
+                guard option.take("jitter ") else {
+                    throw option.fault("unknown option \"\(option.rest)\"", "expected (jitter 500ms)")
+                }
+                option.skipSpaces()
+                jitter = try option.duration()
+                try option.end()
+            }
+            return .delay(delay, jitter: jitter)
+        case .duplicate: return .duplicate(try reader.integer("number of copies", in: 1...1000))
+        case .set: return try setting(&reader)
+        case .replace: return try replacement(&reader)
+        case .remove: return .remove(try editablePath(&reader, isText: false))
+        case .record: return .record(try reader.choice("switch", [("on", true), ("off", false)]))
+        case .level:
+            return .level(try reader.choice("level", Level.allCases.filter { $0 != .off }.map { ($0.name, $0) }))
+        case .redact: return .redact(try path(&reader))
+        case .cutAfter: return .fault(.cut(after: try reader.size("number of bytes")))
+        case .stall: return .fault(.stall(try reader.duration()))
+        case .throttle:
+            let start = reader
+            let rate = try reader.size("number of bytes a second")
+            guard rate > 0 else { throw start.fault("0 bytes a second", "use STALL. to let nothing pass") }
+            return .fault(.throttle(rate))
+        case .slice:
+            let size = try reader.integer("number of bytes", in: 1...(1 << 30))
+            var every: Int64 = 0
+            for var option in try reader.options() {
+                guard option.take("every ") else {
+                    throw option.fault("unknown option \"\(option.rest)\"", "expected (every 7ms)")
+                }
+                option.skipSpaces()
+                every = try option.duration()
+                try option.end()
+            }
+            return .fault(.slice(size, every: every))
+        case .streamError: return try streamError(&reader)
+        case .saslFailure: return .fault(.saslFailure(try saslFailure(&reader)))
+        default: throw reader.fault("\(term.rawValue) takes no value")
+        }
+    }
+
+    // MARK: Answers
+
+    /// A JID, or a text with expressions that is one when it is carried out.
+    private func address(_ reader: inout RuleReader) throws(RuleFault) -> RuleText {
+        let start = reader
+        let text = try RuleText(&reader)
+        if let literal = text.literal, let fault = Address(String(decoding: literal, as: UTF8.self)).fault {
+            throw start.fault("\"\(start.rest)\" is not a JID: \(fault)")
+        }
+        return text
+    }
+
+    /// The text in parentheses that ends a line.
+    private static func note(_ reader: inout RuleReader) throws(RuleFault) -> String? {
+        reader.skipSpaces()
+        guard !reader.isAtEnd else { return nil }
+        guard reader.rest.hasPrefix("("), reader.rest.hasSuffix(")"), reader.rest.count > 2 else {
+            throw reader.fault("\"\(reader.rest)\"", "expected a text in parentheses, or the end of the line")
+        }
+        return String(reader.takeRest().dropFirst().dropLast())
+    }
+
+    private func bounce(_ reader: inout RuleReader) throws(RuleFault) -> StanzaCondition {
+        let start = reader
+        let word = reader.word()
+        let parts = word.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        let name = parts.first ?? ""
+        guard let condition = StanzaCondition.all.first(where: { $0.name == name }) else {
+            throw start.fault(
+                "\"\(name)\" is not a stanza error",
+                "expected a condition of RFC 6120 §8.3.3, as in BOUNCE=policy-violation (too long)",
+                nearest: Spelling.nearest(to: name, among: StanzaCondition.all.map(\.name))
+            )
+        }
+        let type = parts.count > 1 ? parts[1] : condition.type
+        guard StanzaCondition.types.contains(type) else {
+            throw start.fault(
+                "\"\(type)\" is not a type of a stanza error",
+                "expected \(StanzaCondition.types.joined(separator: ", "))",
+                nearest: Spelling.nearest(to: type, among: StanzaCondition.types)
+            )
+        }
+        return StanzaCondition(name: name, type: type, text: try Self.note(&reader))
+    }
+
+    private func streamError(_ reader: inout RuleReader) throws(RuleFault) -> RuleStep {
+        let start = reader
+        let word = reader.word()
+        guard let condition = StreamErrorCondition(rawValue: word) else {
+            throw start.fault(
+                "\"\(word)\" is not a stream error",
+                "expected a condition of RFC 6120 §4.9.3, as in STREAM ERROR=policy-violation",
+                nearest: Spelling.nearest(to: word, among: StreamErrorCondition.allCases.map(\.rawValue))
+            )
+        }
+        return .fault(.streamError(condition, text: try Self.note(&reader)))
+    }
+
+    /// RFC 6120 §6.5.
+    private static let saslConditions = [
+        "aborted", "account-disabled", "credentials-expired", "encryption-required", "incorrect-encoding",
+        "invalid-authzid", "invalid-mechanism", "malformed-request", "mechanism-too-weak", "not-authorized",
+        "temporary-auth-failure",
+    ]
+
+    private func saslFailure(_ reader: inout RuleReader) throws(RuleFault) -> String {
+        try reader.choice("SASL failure", Self.saslConditions.map { ($0, $0) })
+    }
+
+    private func log(_ reader: inout RuleReader) throws(RuleFault) -> RuleStep {
+        var level = Level.info
+        if reader.take("[") {
+            let start = reader
+            let word = reader.take { $0.isLetter }
+            let names: [(String, Level)] = [
+                ("error", .error), ("warn", .warn), ("info", .info), ("debug", .verbose), ("verbose", .verbose),
+                ("trace", .trace),
+            ]
+            guard let named = names.first(where: { $0.0 == word })?.1, reader.take("]") else {
+                throw start.fault(
+                    "\"[\(word)]\" is not a level",
+                    "expected \(names.map { "[\($0.0)]" }.joined(separator: ", "))",
+                    nearest: Spelling.nearest(to: word, among: names.map(\.0))
+                )
+            }
+            level = named
+            reader.skipSpaces()
+        }
+        return .log(level, try RuleText(&reader))
+    }
+
+    // MARK: Edits
+
+    /// `name`, `name namespace`, `*` or `* namespace`.
+    private func strip(_ reader: inout RuleReader) throws(RuleFault) -> StanzaPath.Step {
+        let start = reader
+        let name = reader.word()
+        reader.skipSpaces()
+        let namespace = RuleReader.trimmed(reader.takeRest())
+        var step = StanzaPath.Step()
+        if name != "*" {
+            let path = try Self.path(name, start, isText: false)
+            guard path.steps.count == 1, path.end == .element, let parsed = path.steps.first, parsed.namespace == nil
+            else {
+                throw start.fault(
+                    "\"\(name)\" is not a name of an element",
+                    "expected STRIP=NAME or STRIP=NAME NAMESPACE"
+                )
+            }
+            step.name = parsed.name
+        }
+        if !namespace.isEmpty { step.namespace = NamespaceKey(uri: Array(namespace.utf8)) }
+        return step
+    }
+
+    /// XML, checked with every expression replaced by a word.
+    private func xml(_ reader: inout RuleReader, isStanza: Bool = false) throws(RuleFault) -> RuleText {
+        let start = reader
+        let text = try RuleText(&reader)
+        let sample = text.parts.flatMap { part -> [UInt8] in
+            if case .literal(let bytes) = part { bytes } else { Array("expression".utf8) }
+        }
+        var checker = ItemChecker()
+        let element: Element
+        do throws(ItemChecker.Problem) {
+            element = try checker.check(sample, content: .client)
+        } catch {
+            throw start.fault("the XML is wrong: \(error.message)", "expected one whole element")
+        }
+        if isStanza, !["message", "presence", "iq"].contains(element.name) || element.namespace != .client {
+            throw start.fault("\"<\(element.name)>\" is not a stanza", "expected <message>, <presence> or <iq>")
+        }
+        return text
+    }
+
+    /// A path that an edit can follow.
+    private mutating func editablePath(_ reader: inout RuleReader, isText: Bool) throws(RuleFault) -> StanzaPath {
+        reader.skipSpaces()
+        let start = reader
+        var depth = 0
+        let source = reader.take { character in
+            if character == "{" { depth += 1 }
+            if character == "}" { depth -= 1 }
+            return depth > 0 || character != "=" && character != "~" && !character.isWhitespace
+        }
+        let path = try Self.path(source, start, isText: isText)
+        if case .attribute(let name, let namespace) = path.end {
+            guard namespace.uri.isEmpty else {
+                throw start.fault("\"\(source)\" has a prefix", "only attributes without a prefix can be edited")
+            }
+            if path.steps.isEmpty { warn(editing: String(decoding: name, as: UTF8.self), start) }
+        }
+        return path
+    }
+
+    /// What RFC 6120 §8.1 asks of the attributes of a stanza, as far as it is known before a session is.
+    private mutating func warn(editing attribute: String, _ reader: RuleReader) {
+        switch attribute {
+        case "from":
+            warn(
+                reader.fault(
+                    "an edit of the stanza's from",
+                    "a server closes the stream of a client whose from is not its own JID; there the edit is left out"
+                )
+            )
+        case "id":
+            warn(reader.fault("an edit of the stanza's id", "whoever waits for an answer to the id will not find it"))
+        default: break
+        }
+    }
+
+    /// `PATH=TEXT` or `PATH ~PATTERN=TEXT`.
+    private mutating func setting(_ reader: inout RuleReader) throws(RuleFault) -> RuleStep {
+        let path = try editablePath(&reader, isText: true)
+        reader.skipSpaces()
+        var pattern: Int?
+        if reader.take("~") { pattern = try defined("pattern", \.patterns, &reader) }
+        reader.skipSpaces()
+        guard reader.take("=") else {
+            throw reader.fault("no \"=\" after \(path.source)", "expected SET=PATH=TEXT or SET=PATH ~PATTERN=TEXT")
+        }
+        guard let pattern else { return .set(path, .text(try RuleText(&reader))) }
+        let captures = definitions.patterns.values[pattern].captureCount
+        return .set(path, .replacing(pattern: pattern, by: try RuleText(&reader, captures: captures)))
+    }
+
+    /// `XML` for the whole stanza, or `PATH XML`.
+    private mutating func replacement(_ reader: inout RuleReader) throws(RuleFault) -> RuleStep {
+        if reader.rest.hasPrefix("<") { return .replace(nil, try xml(&reader, isStanza: true)) }
+        let start = reader
+        let path = try editablePath(&reader, isText: false)
+        guard path.end == .element else { throw start.fault("\"\(path.source)\" leads to a text", "SET changes texts") }
+        reader.skipSpaces()
+        guard !reader.isAtEnd else { throw reader.fault("nothing to put there", "expected REPLACE=PATH XML") }
+        return .replace(path, try xml(&reader))
+    }
+
+    /// Warns of a rule whose actions leave a request without an answer (RFC 6120 §8.2.3).
+    mutating func warn(of rule: Rule) {
+        guard rule.steps.contains(where: { if case .drop = $0 { true } else { false } }), rule.kinds == .iq else {
+            return
+        }
+        let isAnswer = rule.conditions.contains { condition in
+            guard case .type(let types) = condition.test, !condition.isNegated else { return false }
+            return !types.contains(Array("get".utf8)) && !types.contains(Array("set".utf8))
+        }
+        guard !isAnswer else { return }
+        warn(
+            RuleReader("", at: rule.place).fault(
+                "DROP. of an iq request",
+                "its sender waits for an answer that never comes; BOUNCE. sends one"
+            )
+        )
+    }
+}

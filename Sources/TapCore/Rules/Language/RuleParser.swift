@@ -1,0 +1,519 @@
+internal import TapRecord
+internal import XMPPCore
+
+/// Reads rule files: all of them, and all mistakes in them.
+///
+/// Two passes over the lines: the first reads the definitions of all files, so that rules can name what stands in another
+/// file; the second the rules.
+struct RuleParser {
+    /// A line of a file, with those joined to it by a backslash.
+    private struct Line {
+        var place: RulePlace
+        var text: String
+    }
+
+    private(set) var definitions = RuleDefinitions()
+    private(set) var rules: [Rule] = []
+    private(set) var faults: [RuleFault] = []
+    private(set) var warnings: [RuleFault] = []
+    /// Chains that `JUMP CHAIN` can name, and those it named.
+    private(set) var chains: [RuleChain] = []
+    /// The jumps, by the number of their chain, and where they stand.
+    private var jumps: [(chain: Int, reader: RuleReader)] = []
+    /// Places in the session's state that `EVERY` and `NTH` count in.
+    var counters = 0
+
+    private var lines: [Line] = []
+    private let resource: (String) -> RuleResource
+    private let defaultChain: RuleChain
+
+    /// A parser.
+    ///
+    /// - Parameters:
+    ///   - defaultChain: The chain of rules before the first chain line of a file.
+    ///   - resource: Gives the contents of the files that lists name.
+    init(defaultChain: RuleChain, resource: @escaping (String) -> RuleResource) {
+        self.defaultChain = defaultChain
+        self.resource = resource
+    }
+
+    /// Reads files, in this order.
+    mutating func read(_ files: [RuleSource]) {
+        let all = files.map { file in (file, Self.lines(of: file)) }
+        for (_, lines) in all {
+            for line in lines where line.text.hasPrefix("%") {
+                note { parser throws(RuleFault) in try parser.define(line) }
+            }
+        }
+        for (file, lines) in all { readRules(of: file, lines) }
+        checkJumps()
+        let order = Dictionary(files.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { first, _ in first })
+        faults.sort { left, right in
+            let files = (order[left.place.file] ?? 0, order[right.place.file] ?? 0)
+            return (files.0, left.place.line, left.column) < (files.1, right.place.line, right.column)
+        }
+    }
+
+    private mutating func note(_ body: (inout RuleParser) throws(RuleFault) -> Void) {
+        do throws(RuleFault) { try body(&self) } catch { faults.append(error) }
+    }
+
+    /// The lines without white space around them; empty ones and comments stay, to end rules and to count.
+    private static func lines(of file: RuleSource) -> [Line] {
+        var lines: [Line] = []
+        var held: Line?
+        let texts = file.text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+        for (number, text) in texts.enumerated() {
+            var text = RuleReader.trimmed(String(text))
+            let continues = text.hasSuffix("\\")
+            if continues { text.removeLast() }
+            var line = held ?? Line(place: RulePlace(file: file.name, line: number + 1), text: "")
+            line.text += text
+            held = continues ? line : nil
+            if !continues { lines.append(line) }
+        }
+        return held.map { lines + [$0] } ?? lines
+    }
+
+    // MARK: Rules
+
+    private enum State { case between, conditions, actions }
+
+    private mutating func readRules(of file: RuleSource, _ lines: [Line]) {
+        var chain = defaultChain
+        var state = State.between
+        var rule: Rule?
+        var isTraced = false
+        var last = RulePlace(file: file.name, line: 1)
+        for line in lines {
+            last = line.place
+            let reader = RuleReader(line.text, at: line.place)
+            if line.text.hasPrefix("#") || line.text.hasPrefix(";") { continue }
+            if line.text.isEmpty {
+                finish(&rule, state, reader)
+                state = .between
+            } else if line.text.hasPrefix("::") || line.text.hasPrefix("%") || line.text.hasPrefix("@@") {
+                if state == .conditions {
+                    faults.append(
+                        reader.fault(
+                            "\"\(line.text.prefix(2))\" inside a rule",
+                            "expected an action of the rule before it"
+                        )
+                    )
+                }
+                if state == .actions { finish(&rule, state, reader) }
+                (rule, state) = (nil, .between)
+                if line.text.hasPrefix("::") { note { parser throws(RuleFault) in chain = try parser.chain(reader) } }
+                if line.text.hasPrefix("@@") { note { _ throws(RuleFault) in isTraced = try Self.setting(reader) } }
+            } else if let name = Self.action(line.text) {
+                if rule == nil { rule = Rule(place: line.place, chain: chain, isTraced: isTraced) }
+                if let decisive = rule?.steps.last, decisive.isDecisive {
+                    faults.append(
+                        reader.fault("\(name) after an action that ends the rule", "it would never be carried out")
+                    )
+                }
+                state = .actions
+                note { parser throws(RuleFault) in
+                    let step = try parser.step(named: name, reader)
+                    if case .trace(tag: nil) = step { rule?.isTraced = true }
+                    rule?.steps.append(step)
+                }
+            } else {
+                if state == .actions {
+                    faults.append(
+                        reader.fault("a condition after an action", "expected an empty line between two rules")
+                    )
+                    finish(&rule, state, reader)
+                    rule = nil
+                }
+                if rule == nil { rule = Rule(place: line.place, chain: chain, isTraced: isTraced) }
+                state = .conditions
+                note { parser throws(RuleFault) in rule?.conditions.append(try parser.condition(reader)) }
+            }
+        }
+        finish(&rule, state, RuleReader("", at: last))
+    }
+
+    private mutating func finish(_ rule: inout Rule?, _ state: State, _ reader: RuleReader) {
+        if state == .conditions {
+            faults.append(reader.fault("conditions without an action", "expected an action such as DROP."))
+        } else if let rule, state == .actions {
+            warn(of: rule)
+            rules.append(rule)
+        }
+        rule = nil
+    }
+
+    private mutating func chain(_ reader: RuleReader) throws(RuleFault) -> RuleChain {
+        var reader = reader
+        _ = reader.take("::")
+        reader.skipSpaces()
+        let start = reader
+        let name = reader.takeRest()
+        guard let chain = RuleChain(name) else { throw Self.unknownChain(name, start) }
+        _ = index(of: chain)
+        return chain
+    }
+
+    private static func unknownChain(_ name: String, _ reader: RuleReader) -> RuleFault {
+        let known = RuleChain.builtIn.map(\.name)
+        return reader.fault(
+            "unknown chain \"\(name)\"",
+            "expected \(known.joined(separator: ", ")) or user/NAME",
+            nearest: Spelling.nearest(to: name, among: known)
+        )
+    }
+
+    /// The number of a chain, for `JUMP CHAIN`.
+    private mutating func index(of chain: RuleChain) -> Int {
+        if let index = chains.firstIndex(of: chain) { return index }
+        chains.append(chain)
+        return chains.count - 1
+    }
+
+    /// The chain that `JUMP CHAIN` names.
+    mutating func jump(_ reader: inout RuleReader) throws(RuleFault) -> Int {
+        let start = reader
+        let name = RuleReader.trimmed(reader.takeRest())
+        guard let chain = RuleChain(name) else { throw Self.unknownChain(name, start) }
+        jumps.append((index(of: chain), start))
+        return index(of: chain)
+    }
+
+    /// The rules of each of ``chains``.
+    var rulesOfChains: [[Int]] { chains.map { chain in rules.indices.filter { rules[$0].chain == chain } } }
+
+    /// Faults jumps into nothing, and those that come back to where they began. Conditions could end these; a rule file is
+    /// not to depend on that.
+    private mutating func checkJumps() {
+        let members = rulesOfChains
+        var targets = members.map { members in
+            Set(members.flatMap { rules[$0].steps.compactMap { if case .jump(let chain) = $0 { chain } else { nil } } })
+        }
+        // Chains from which every path ends are taken away until only circles, and what leads to them, are left.
+        while let end = targets.indices.first(where: { chain in
+            !targets[chain].isEmpty && targets[chain].allSatisfy { targets[$0].isEmpty }
+        }) {
+            targets[end] = []
+        }
+        for (chain, reader) in jumps {
+            let name = chains[chain].name
+            if members[chain].isEmpty {
+                let known = rules.map(\.chain.name).filter { $0.hasPrefix("user/") }
+                faults.append(
+                    reader.fault(
+                        "no rules in chain \(name)",
+                        "expected a line ::\(name) with rules below it",
+                        nearest: Spelling.nearest(to: name, among: known)
+                    )
+                )
+            } else if !targets[chain].isEmpty {
+                faults.append(reader.fault("an endless jump through \(name)", "expected chains that do not lead back"))
+            }
+        }
+    }
+
+    /// `@@ trace = on`.
+    private static func setting(_ reader: RuleReader) throws(RuleFault) -> Bool {
+        var reader = reader
+        _ = reader.take("@@")
+        reader.skipSpaces()
+        let start = reader
+        let name = reader.take { $0.isLetter }
+        guard name == "trace" else {
+            throw reader.fault(
+                "unknown setting \"\(name)\"",
+                "expected @@ trace = on",
+                nearest: Spelling.nearest(to: name, among: ["trace"]),
+                at: start
+            )
+        }
+        reader.skipSpaces()
+        guard reader.take("=") else { throw reader.fault("no value of \"trace\"", "expected @@ trace = on") }
+        return try reader.choice("value of \"trace\"", [("on", true), ("off", false)])
+    }
+
+    /// The name of the action that a line is; nil where it is a condition.
+    private static func action(_ line: String) -> String? {
+        let name = line.prefix { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_" || $0 == " ") }
+        guard !name.isEmpty, let mark = line[name.endIndex...].first, mark == "." || mark == "=" else { return nil }
+        return RuleReader.trimmed(String(name)).uppercased().split(whereSeparator: { $0 == " " || $0 == "_" })
+            .joined(separator: " ")
+    }
+
+    // MARK: Definitions
+
+    private mutating func define(_ line: Line) throws(RuleFault) {
+        var reader = RuleReader(line.text, at: line.place)
+        _ = reader.take("%")
+        reader.skipSpaces()
+        let start = reader
+        let kind = reader.take { $0.isLetter || $0 == "_" }
+        let kinds = ["LIST", "PATTERN", "RATE", "SEARCH", "ZONE"]
+        guard kinds.contains(kind) else {
+            throw reader.fault(
+                "unknown definition \"%\(kind)\"",
+                "expected %\(kinds.joined(separator: ", %"))",
+                nearest: Spelling.nearest(to: kind, among: kinds.map { $0.lowercased() }).map { "%\($0.uppercased())" },
+                at: start
+            )
+        }
+        reader.skipSpaces()
+        let name = try reader.name(of: kind.lowercased())
+        reader.skipSpaces()
+        var isRegular = false
+        if kind == "PATTERN", reader.take("(") {
+            let start = reader
+            guard reader.take("regex)") else {
+                throw reader.fault("\"(\(reader.word())\"", "expected (regex)", at: start)
+            }
+            isRegular = true
+            reader.skipSpaces()
+        }
+        guard reader.take(":") else { throw reader.fault("no \":\" after \(name)", "expected %\(kind) \(name): VALUE") }
+        if reader.take("<") {
+            let path = RuleReader.trimmed(reader.takeRest())
+            let text = try contents(of: path, reader)
+            reader = RuleReader(text.split(whereSeparator: \.isNewline).joined(separator: " "), at: line.place)
+        }
+        reader.skipSpaces()
+        guard !reader.isAtEnd else { throw reader.fault("no value of \(name)", "expected %\(kind) \(name): VALUE") }
+        // As mod_firewall does it: \n and the like stand for the characters; what is no escape stays.
+        if !isRegular, reader.rest.contains("\\") { reader = RuleReader(Self.unescaped(reader.rest), at: line.place) }
+        switch kind {
+        case "ZONE": defineZone(name, &reader)
+        case "LIST": try defineList(name, &reader)
+        case "RATE": try defineRate(name, &reader)
+        case "SEARCH": definitions.searches.define(name, try path(&reader, isText: true))
+        default: try definePattern(name, &reader, isRegular)
+        }
+    }
+
+    private static func unescaped(_ text: Substring) -> String {
+        let escapes: [Character: Character] = [
+            "a": "\u{7}", "b": "\u{8}", "f": "\u{C}", "n": "\n", "r": "\r", "t": "\t", "v": "\u{B}", "\\": "\\",
+            "\"": "\"", "'": "'",
+        ]
+        var result = ""
+        var characters = text.makeIterator()
+        while let character = characters.next() {
+            guard character == "\\", let next = characters.next() else {
+                result.append(character)
+                continue
+            }
+            if let escape = escapes[next] { result.append(escape) } else { result += "\\\(next)" }
+        }
+        return result
+    }
+
+    private mutating func defineZone(_ name: String, _ reader: inout RuleReader) {
+        var zone = RuleDefinitions.Zone()
+        for (member, _) in reader.list(isSpaced: true) { zone.members.insert(RuleAddress(member).full) }
+        definitions.zones.define(name, zone)
+    }
+
+    private mutating func definePattern(_ name: String, _ reader: inout RuleReader, _ isRegular: Bool) throws(RuleFault)
+    {
+        definitions.patterns.define(name, try pattern(&reader, isRegular: isRegular))
+    }
+
+    private mutating func defineRate(_ name: String, _ reader: inout RuleReader) throws(RuleFault) {
+        // Known even if it is wrong, so that those who name it are not at fault too.
+        definitions.rates.define(name, RuleDefinitions.Rate())
+        var rate = RuleDefinitions.Rate()
+        let start = reader
+        rate.rate = try reader.decimal("rate")
+        guard rate.rate > 0 else { throw start.fault("a rate of 0", "expected events a second, as in 2 or 0.1") }
+        for var option in try reader.options() {
+            let start = option
+            let word = option.take { $0.isLetter }
+            option.skipSpaces()
+            switch word {
+            case "burst": rate.burst = try option.decimal("burst")
+            case "entries": rate.entries = try option.integer("number of entries", in: 1...1_000_000)
+            case "allow" where option.take("overflow"): rate.allowsOverflow = true
+            default:
+                throw start.fault(
+                    "unknown option \"\(start.rest)\"",
+                    "expected (burst SECONDS), (entries N) or (allow overflow)",
+                    nearest: Spelling.nearest(to: word, among: ["burst", "entries", "allow"])
+                )
+            }
+            try option.end()
+        }
+        guard rate.rate * rate.burst >= 1 else {
+            throw start.fault(
+                "no event would ever pass: rate × burst is below 1",
+                "expected a burst of at least \(Int((1 / rate.rate).rounded(.up)))"
+            )
+        }
+        definitions.rates.define(name, rate)
+    }
+
+    private mutating func defineList(_ name: String, _ reader: inout RuleReader) throws(RuleFault) {
+        definitions.lists.define(name, RuleDefinitions.List())
+        var list = RuleDefinitions.List()
+        let start = reader
+        let source = reader.word()
+        var ignoresMissing = false
+        for var options in try reader.options() {
+            for (text, start) in options.list() {
+                let parts = text.split(separator: ":", maxSplits: 1).map { RuleReader.trimmed(String($0)) }
+                switch (parts.first ?? "", parts.count > 1 ? parts[1] : "") {
+                case ("limit", let value):
+                    guard let limit = Int(value), limit > 0 else {
+                        throw start.fault("\"\(value)\" is not a limit of a list", "expected a whole number from 1")
+                    }
+                    list.limit = limit
+                case ("missing", "ignore"): ignoresMissing = true
+                case ("missing", "string"), ("missing", "error"): break
+                case ("filter", let value):
+                    list.filters = try value.split(whereSeparator: { !$0.isLetter && !$0.isNumber }).map {
+                        word throws(RuleFault) in
+                        guard let filter = RuleDefinitions.List.Filter(rawValue: String(word)) else {
+                            throw start.fault(
+                                "\"\(word)\" is not a filter of a list",
+                                "expected upper, lower, prep or bare"
+                            )
+                        }
+                        return filter
+                    }
+                case (let word, _):
+                    throw start.fault(
+                        "unknown option \"\(text)\"",
+                        "expected (limit: N), (missing: ignore) or (filter: NAMES)",
+                        nearest: Spelling.nearest(to: word, among: ["limit", "missing", "filter"])
+                    )
+                }
+            }
+        }
+        switch source {
+        case "memory": break
+        case _ where source.hasPrefix("file:"):
+            let text = try contents(of: String(source.dropFirst(5)), start, ignoresMissing: ignoresMissing)
+            for line in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline) where !line.isEmpty {
+                list.items.insert(RuleTables.filtered(Array(line.utf8), list.filters))
+            }
+        case _ where source.hasPrefix("http:") || source.hasPrefix("https:"):
+            throw start.fault("a list by http", "xmpptap fetches nothing for rules; download it and use file:PATH")
+        case _ where source.hasPrefix("pubsub"):
+            throw start.fault("a list of a pubsub node", "only the server can subscribe to it; use memory or file:PATH")
+        default:
+            throw start.fault(
+                "unknown kind of list \"\(source)\"",
+                "expected memory or file:PATH",
+                nearest: Spelling.nearest(to: source, among: ["memory", "file"])
+            )
+        }
+        definitions.lists.define(name, list)
+    }
+
+    /// The text of a file that a definition names.
+    private func contents(of path: String, _ reader: RuleReader, ignoresMissing: Bool = false) throws(RuleFault)
+        -> String
+    {
+        guard !path.isEmpty else { throw reader.fault("no path of a file") }
+        switch resource(path) {
+        case .contents(let bytes):
+            guard bytes.count <= Self.mostListBytes else {
+                throw reader.fault(
+                    "\(path) is larger than \(Self.mostListBytes >> 20) MiB",
+                    "that is the limit for such a file"
+                )
+            }
+            guard let text = String(validating: bytes, as: UTF8.self) else {
+                throw reader.fault("\(path) is not UTF-8 text")
+            }
+            return text
+        case .missing:
+            guard !ignoresMissing else { return "" }
+            throw reader.fault("no file \(path)", "create it, or write (missing: ignore) behind its name")
+        case .unreadable(let reason): throw reader.fault("cannot read \(path): \(reason)")
+        }
+    }
+
+    /// The largest list file.
+    static let mostListBytes = 16 << 20
+}
+
+/// A rule file: its name for people, and what it holds.
+public struct RuleSource: Sendable {
+    /// The name, as messages and records show it.
+    public var name: String
+    /// The text.
+    public var text: String
+
+    /// A file that has been read.
+    public init(name: String, text: String) {
+        self.name = name
+        self.text = text
+    }
+}
+
+// MARK: What conditions and actions have in common
+
+extension RuleParser {
+    mutating func warn(_ fault: RuleFault) { warnings.append(fault) }
+
+    /// A path, up to white space or the end.
+    mutating func path(_ reader: inout RuleReader, isText: Bool = false) throws(RuleFault) -> StanzaPath {
+        reader.skipSpaces()
+        let start = reader
+        let source = reader.word()
+        return try Self.path(source, start, isText: isText)
+    }
+
+    static func path(_ source: String, _ start: RuleReader, isText: Bool) throws(RuleFault) -> StanzaPath {
+        let path: StanzaPath
+        do throws(StanzaPath.PathFault) {
+            path = try StanzaPath(source)
+        } catch {
+            throw start.fault(
+                "\"\(source)\" is not a path: \(error.message)",
+                "expected a path, as in {urn:xmpp:ping}ping or body#"
+            )
+        }
+        guard !isText || path.isText else {
+            throw start.fault(
+                "\"\(source)\" leads to no text",
+                "append # for the text of the element, or @name for an attribute"
+            )
+        }
+        return path
+    }
+
+    /// The pattern that the rest of the line is.
+    func pattern(_ reader: inout RuleReader, isRegular: Bool) throws(RuleFault) -> TextPattern {
+        let start = reader
+        let source = Array(reader.takeRest().utf8)
+        do throws(PatternFault) {
+            return isRegular ? .regular(try RegularExpression(source)) : .lua(try LuaPattern(source))
+        } catch {
+            var fault = start.fault(
+                "\(isRegular ? "the regular expression" : "the pattern") is wrong: \(error.message)"
+            )
+            fault.column += String(decoding: source.prefix(error.offset), as: UTF8.self).count
+            throw fault
+        }
+    }
+
+    /// The number of something that was defined.
+    func defined<Value>(
+        _ what: String,
+        _ named: KeyPath<RuleDefinitions, RuleDefinitions.Named<Value>>,
+        _ reader: inout RuleReader
+    ) throws(RuleFault) -> Int {
+        reader.skipSpaces()
+        let start = reader
+        let name = reader.take { $0.isLetter || $0.isNumber || $0 == "_" || $0 == "$" }
+        let names = definitions[keyPath: named].names
+        guard let index = definitions[keyPath: named].index(of: name) else {
+            throw start.fault(
+                name.isEmpty ? "missing name of the \(what)" : "no \(what) \"\(name)\" is defined",
+                "expected a line %\(what.uppercased()) \(name.isEmpty ? "NAME" : name): … in one of the files",
+                nearest: Spelling.nearest(to: name, among: names)
+            )
+        }
+        return index
+    }
+}

@@ -1,0 +1,234 @@
+internal import TapRecord
+
+/// Reads the text of one line of a rule file from left to right, and says where it is wrong.
+struct RuleReader {
+    let place: RulePlace
+    private let line: String
+    /// What has not been read.
+    private(set) var rest: Substring
+
+    /// A reader of a line, or of the part of it that begins at `start`.
+    init(_ line: String, at place: RulePlace, from start: String.Index? = nil) {
+        self.line = line
+        self.place = place
+        rest = line[(start ?? line.startIndex)...]
+    }
+
+    /// The column of what comes next, in characters from 1.
+    var column: Int { line.distance(from: line.startIndex, to: rest.startIndex) + 1 }
+
+    var isAtEnd: Bool { rest.isEmpty }
+
+    /// A fault here, or where `start` stands.
+    func fault(_ found: String, _ expected: String? = nil, nearest: String? = nil, at start: RuleReader? = nil)
+        -> RuleFault
+    {
+        RuleFault(place: place, column: (start ?? self).column, found: found, expected: expected, nearest: nearest)
+    }
+
+    mutating func skipSpaces() { rest = rest.drop(while: \.isWhitespace) }
+
+    /// Takes the text if it comes next.
+    mutating func take(_ text: String) -> Bool {
+        guard rest.hasPrefix(text) else { return false }
+        rest = rest.dropFirst(text.count)
+        return true
+    }
+
+    /// Takes the longest run of characters that a test accepts.
+    mutating func take(while isTaken: (Character) -> Bool) -> String {
+        let taken = rest.prefix(while: isTaken)
+        rest = rest[taken.endIndex...]
+        return String(taken)
+    }
+
+    /// Takes all up to white space.
+    mutating func word() -> String { take { !$0.isWhitespace } }
+
+    /// Takes all there is.
+    mutating func takeRest() -> String {
+        defer { rest = rest[rest.endIndex...] }
+        return String(rest)
+    }
+
+    /// Takes the items of a list that commas, and where `isSpaced` white space and `|` too, separate; each with where it stands.
+    mutating func list(isSpaced: Bool = false) -> [(text: String, reader: RuleReader)] {
+        var items: [(String, RuleReader)] = []
+        while !isAtEnd {
+            skipSpaces()
+            let start = self
+            let item = take { $0 != "," && !(isSpaced && ($0.isWhitespace || $0 == "|")) }
+            let text = Self.trimmed(item)
+            if !text.isEmpty { items.append((text, start)) }
+            rest = rest.dropFirst()
+        }
+        return items
+    }
+
+    static func trimmed(_ text: String) -> String {
+        var text = text[...].drop(while: \.isWhitespace)
+        while text.last?.isWhitespace == true { text.removeLast() }
+        return String(text)
+    }
+
+    // MARK: Values
+
+    /// Faults unless the line ends here.
+    mutating func end() throws(RuleFault) {
+        skipSpaces()
+        guard isAtEnd else { throw fault("\"\(rest)\" is too much", "expected the end of the line") }
+    }
+
+    /// A name of letters, digits and `_` that begins with a letter.
+    mutating func name(of what: String) throws(RuleFault) -> String {
+        let start = self
+        let name = take { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
+        guard let first = name.first, first.isLetter else {
+            throw fault(
+                name.isEmpty ? "missing name of the \(what)" : "\"\(name)\" is not a name of a \(what)",
+                "expected letters, digits and _, a letter first",
+                at: start
+            )
+        }
+        return name
+    }
+
+    /// A whole number within a range.
+    mutating func integer(_ what: String, in range: ClosedRange<Int>) throws(RuleFault) -> Int {
+        let start = self
+        let digits = take { $0.isASCII && $0.isNumber }
+        guard let value = Int(digits), range.contains(value) else {
+            let most =
+                range.upperBound == .max
+                ? "a whole number from \(range.lowerBound)" : "\(range.lowerBound) to \(range.upperBound)"
+            throw fault(
+                digits.isEmpty ? "missing \(what)" : "\(digits) is not a valid \(what)",
+                "expected \(most)",
+                at: start
+            )
+        }
+        return value
+    }
+
+    /// A number that may have a decimal point.
+    mutating func decimal(_ what: String) throws(RuleFault) -> Double {
+        let start = self
+        let digits = take { $0.isASCII && ($0.isNumber || $0 == ".") }
+        guard let value = Double(digits), value.isFinite else {
+            throw fault(
+                digits.isEmpty ? "missing \(what)" : "\"\(digits)\" is not a valid \(what)",
+                "expected a number",
+                at: start
+            )
+        }
+        return value
+    }
+
+    /// A duration such as `500ms`, `2s`, `1.5min` or `1h`, in nanoseconds.
+    mutating func duration() throws(RuleFault) -> Int64 {
+        let start = self
+        let value = try decimal("duration")
+        skipSpaces()
+        let unit = take { $0.isLetter }
+        let scales: [String: Double] = ["ms": 1e6, "s": 1e9, "min": 6e10, "m": 6e10, "h": 3.6e12]
+        guard let scale = scales[unit] else {
+            throw fault(
+                unit.isEmpty ? "a duration without a unit" : "\"\(unit)\" is not an unit of time",
+                "expected ms, s, min or h, as in 500ms",
+                at: start
+            )
+        }
+        guard value * scale <= 1e18 else {
+            throw fault("the duration is too long", "expected less than 30 years", at: start)
+        }
+        return Int64(value * scale)
+    }
+
+    /// A size such as `120`, `10kB` or `1MiB`, in bytes.
+    mutating func size(_ what: String = "size") throws(RuleFault) -> Int {
+        let start = self
+        let value = try integer(what, in: 0...(1 << 40))
+        skipSpaces()
+        let unit = take { $0.isLetter }
+        let scales = ["": 1, "b": 1, "kb": 1000, "mb": 1_000_000, "kib": 1 << 10, "mib": 1 << 20]
+        guard let scale = scales[unit.lowercased()] else {
+            throw fault("\"\(unit)\" is not an unit of size", "expected B, kB, MB, KiB or MiB", at: start)
+        }
+        return value * scale
+    }
+
+    /// A comparison such as `> 10`, of which the value follows.
+    mutating func comparison() throws(RuleFault) -> Comparison {
+        skipSpaces()
+        let start = self
+        let sign = take { "<>=".contains($0) }
+        skipSpaces()
+        guard let comparison = Comparison(sign: sign) else {
+            throw fault(
+                sign.isEmpty ? "missing comparison" : "\"\(sign)\" is not a comparison",
+                "expected >, <, >=, <= or =",
+                at: start
+            )
+        }
+        return comparison
+    }
+
+    /// What stands in parentheses at the end: `(jitter 500ms) (entries 4096)`, each with where it stands.
+    mutating func options() throws(RuleFault) -> [RuleReader] {
+        var found: [RuleReader] = []
+        skipSpaces()
+        while !isAtEnd {
+            let start = self
+            guard take("("), let end = rest.firstIndex(of: ")") else {
+                throw fault("\"\(start.rest)\"", "expected an option in parentheses, or the end of the line", at: start)
+            }
+            var option = self
+            option.rest = rest[..<end]
+            option.skipSpaces()
+            found.append(option)
+            rest = rest[rest.index(after: end)...]
+            skipSpaces()
+        }
+        return found
+    }
+
+    /// One of several words.
+    mutating func choice<Value>(_ what: String, _ values: [(String, Value)]) throws(RuleFault) -> Value {
+        skipSpaces()
+        let start = self
+        let word = take { !$0.isWhitespace && $0 != "," }
+        if let value = values.first(where: { $0.0 == word.lowercased() }) { return value.1 }
+        throw fault(
+            word.isEmpty ? "missing \(what)" : "\"\(word)\" is not a valid \(what)",
+            "expected \(values.map(\.0).joined(separator: ", "))",
+            nearest: Spelling.nearest(to: word, among: values.map(\.0)),
+            at: start
+        )
+    }
+}
+
+/// How two numbers are compared.
+enum Comparison: Sendable, Hashable {
+    case less, lessOrEqual, equal, greaterOrEqual, greater
+
+    init?(sign: String) {
+        switch sign {
+        case "<": self = .less
+        case "<=": self = .lessOrEqual
+        case "=", "==": self = .equal
+        case ">=": self = .greaterOrEqual
+        case ">": self = .greater
+        default: return nil
+        }
+    }
+
+    func holds<Value: Comparable>(_ left: Value, _ right: Value) -> Bool {
+        switch self {
+        case .less: left < right
+        case .lessOrEqual: left <= right
+        case .equal: left == right
+        case .greaterOrEqual: left >= right
+        case .greater: left > right
+        }
+    }
+}

@@ -1,0 +1,283 @@
+public import TapRecord
+internal import XMPPCore
+
+/// Asks a rule set about the records of a recording: which rule would have hit which element, and what it would have done.
+///
+/// Each element is judged as it came; what an earlier one would have changed of the session is not known.
+public struct RuleDryRun {
+    /// What the rules say of one element.
+    public struct Outcome: Sendable {
+        /// The record of the element.
+        public var line: RecordLine
+        /// The rules whose conditions held, in order.
+        public var hits: [RulePlace]
+        /// The rule that decided; nil where none did, and the element passes.
+        public var decidedBy: RulePlace?
+        /// `passed`, `dropped`, `edited`, or what breaks the session: `reset`, `cut after 120 bytes` and so on.
+        public var action: String
+        /// What goes out instead.
+        public var edited: [UInt8]?
+        /// Everything else that would be done, and what could not be, each with its rule.
+        public var notes: [(place: RulePlace, text: String)]
+    }
+
+    /// A session as far as its records have told it.
+    private struct Seen: ~Copyable {
+        var send = DirectionReader()
+        var recv = DirectionReader()
+        var roster = SeenRoster()
+        var phase = RulePhase.opening
+        var transport = RuleTransport.tcp
+    }
+
+    private let rules: RuleSet
+    private let localTime: (Timestamp) -> RuleLocalTime
+    private var sessions: [UInt64: Box] = [:]
+
+    /// Holds what a dictionary cannot.
+    private final class Box {
+        var seen = Seen()
+        var state: RuleState
+        init(_ number: UInt64) { state = RuleState(seed: number) }
+    }
+
+    /// Elements that were judged.
+    public private(set) var judged = 0
+    /// Elements that are not whole in the recording, or cannot be read any more.
+    public private(set) var skipped = 0
+    /// How often each rule's conditions held.
+    public private(set) var hitCounts: [RulePlace: Int] = [:]
+
+    /// A run that has seen nothing.
+    ///
+    /// - Parameter localTime: The time of day at a time, where the user is: for `TIME` and `DAY`.
+    public init(_ rules: RuleSet, localTime: @escaping (Timestamp) -> RuleLocalTime) {
+        self.rules = rules
+        self.localTime = localTime
+    }
+
+    /// The places of all rules, in order.
+    public var places: [RulePlace] { rules.rules.map(\.place) }
+
+    /// A new run begins in the recording: its sessions are numbered anew.
+    public mutating func beginRun() { sessions = [:] }
+
+    /// Takes the next record; nil where no rule's conditions hold, or it is no element.
+    public mutating func take(_ line: RecordLine) -> Outcome? {
+        let record = line.record
+        if record.kind == .tls, record.leg == .client { box(record).seen.transport = .tls }
+        guard record.session > 0, let direction = record.direction, let xml = record.xml, !xml.isEmpty else {
+            return nil
+        }
+        switch record.kind {
+        case .declaration, .streamOpen, .stanza, .element: break
+        default: return nil
+        }
+        let box = box(record)
+        guard !record.isTruncated else {
+            skipped += 1
+            return nil
+        }
+        let bytes = line.content.span.slice(xml)
+        let isItem = record.kind == .stanza || record.kind == .element
+        let context = context(of: record, box.seen, direction)
+        let verdict =
+            direction == .send
+            ? box.seen.send.judge(bytes, direction, rules, context, &box.state, isItem)
+            : box.seen.recv.judge(bytes, direction, rules, context, &box.state, isItem)
+        guard isItem else { return nil }
+        guard let verdict else {
+            skipped += 1
+            return nil
+        }
+        judged += 1
+        advance(&box.seen, record, line, direction)
+        guard !verdict.hits.isEmpty || !verdict.remarks.isEmpty else { return nil }
+        for hit in verdict.hits { hitCounts[hit.place, default: 0] += 1 }
+        return outcome(verdict, line)
+    }
+
+    private mutating func box(_ record: Record) -> Box {
+        if let box = sessions[record.session] { return box }
+        let box = Box(record.session)
+        // The recording begins in the middle of the session.
+        if record.jid != nil { box.seen.phase = .open }
+        sessions[record.session] = box
+        return box
+    }
+
+    private func context(of record: Record, _ seen: borrowing Seen, _ direction: Direction) -> RuleContext {
+        var context = RuleContext()
+        context.session = record.session
+        context.jid = record.jid
+        context.domain = record.domain
+        context.phase = seen.phase
+        context.transport = seen.transport
+        context.clientAddress = record.remote.map(Self.host)
+        context.origin = record.origin
+        context.roundTrip = record.roundTrip
+        context.now = record.time.nanoseconds
+        context.localTime = localTime(record.time)
+        context.roster = seen.roster
+        return context
+    }
+
+    /// The address of `HOST:PORT`, without the brackets of IPv6.
+    private static func host(_ remote: String) -> String {
+        guard let colon = remote.lastIndex(of: ":") else { return remote }
+        return String(remote[..<colon].filter { $0 != "[" && $0 != "]" })
+    }
+
+    private func advance(_ seen: inout Seen, _ record: Record, _ line: RecordLine, _ direction: Direction) {
+        if record.kind == .element, record.part == .sasl {
+            let isSuccess = record.name.map { line.content.span.slice($0).equals("success") } ?? false
+            seen.phase = isSuccess ? .binding : .authenticating
+        } else if record.jid != nil, seen.phase.isHandshake {
+            seen.phase = .open
+        }
+        if direction == .recv, let stanza = seen.recv.last { seen.roster.received(stanza) }
+        // Servers and components bind nothing: their stanzas say that the session is open.
+        if record.kind == .stanza, seen.phase.isHandshake, direction == .send ? seen.send.isOther : seen.recv.isOther {
+            seen.phase = .open
+        }
+    }
+
+    // MARK: What is told
+
+    private func outcome(_ verdict: Verdict, _ line: RecordLine) -> Outcome {
+        let action =
+            switch verdict.fate {
+            case .pass: verdict.edited == nil ? "passed" : "edited"
+            case .drop: "dropped"
+            case .fault(let fault): fault.description
+            }
+        return Outcome(
+            line: line,
+            hits: verdict.hits.map(\.place),
+            decidedBy: verdict.decidedBy,
+            action: action,
+            edited: verdict.edited,
+            notes: verdict.actions.map { ($0.place, $0.action.description) }
+                + verdict.remarks.map { ($0.place, $0.remark.description) }
+        )
+    }
+}
+
+/// One direction of a recorded session: the items as a stream again, which gives them their namespaces.
+private struct DirectionReader: ~Copyable {
+    private var decoder = StreamDecoder(limits: .authenticated)
+    private let parser = StanzaParser()
+    private var isReady = false
+    /// The last item's tree.
+    private(set) var last: Element?
+
+    init() {}
+
+    /// Whether it is a stream of servers or components.
+    var isOther: Bool { decoder.contentNamespace.isContent && decoder.contentNamespace != .client }
+
+    /// What the rules say of an item; nil where it cannot be read. What is no item, a header, is only read.
+    mutating func judge(
+        _ bytes: Span<UInt8>,
+        _ direction: Direction,
+        _ rules: RuleSet,
+        _ context: RuleContext,
+        _ state: inout RuleState,
+        _ isItem: Bool
+    ) -> Verdict? {
+        last = nil
+        if isItem, !isReady { begin() }
+        decoder.append(bytes)
+        var event = decoder.next()
+        if isItem, event?.isElement != true {
+            begin()
+            decoder.append(bytes)
+            event = decoder.next()
+        }
+        isReady = event.map { if case .fault = $0.kind { false } else { decoder.pendingCount == 0 } } ?? false
+        guard isItem, isReady, let event, event.isElement else { return nil }
+        var context = context
+        if decoder.contentNamespace.isContent { context.content = decoder.contentNamespace }
+        if isOther { context.phase = .open }
+        last = try? parser.parse(decoder)
+        let tree = last
+        return rules.judge(
+            RuleItem(direction, event.head, decoder.bytes),
+            tree: { tree },
+            state: &state,
+            context: context
+        )
+    }
+
+    /// A stream whose header was not recorded.
+    private mutating func begin() {
+        decoder = StreamDecoder(limits: .authenticated)
+        let header = "<stream:stream xmlns='jabber:client' xmlns:stream='\(Namespace.streams.uri)' version='1.0'>"
+        decoder.append(Array(header.utf8).span)
+        while decoder.next() != nil {}
+        isReady = true
+    }
+}
+
+extension StreamEvent {
+    fileprivate var isElement: Bool {
+        if case .item(.element) = kind { return !isTruncated }
+        return false
+    }
+}
+
+// MARK: Words
+
+extension RuleFaultAction: CustomStringConvertible {
+    var description: String {
+        switch self {
+        case .cut(let bytes): "cut after \(bytes) bytes"
+        case .reset: "reset"
+        case .halfClose: "half close"
+        case .stall(nil): "stall"
+        case .stall(let time?): "stall for \(words(time))"
+        case .throttle(let bytes): "throttle to \(bytes) bytes a second"
+        case .slice(let bytes, let every): "slice into \(bytes) bytes every \(words(every))"
+        case .streamError(let condition, let text):
+            "stream error \(condition.rawValue)" + (text.map { " (\($0))" } ?? "")
+        case .saslFailure(let condition): "SASL failure \(condition)"
+        case .loseAck: "acknowledgement lost"
+        }
+    }
+}
+
+extension Verdict.Action: CustomStringConvertible {
+    var description: String {
+        switch self {
+        case .inject(let direction, let bytes, let why):
+            "\(why.rawValue) \(direction == .send ? "to the server" : "to the client"): \(String(decoding: bytes, as: UTF8.self))"
+        case .delay(let time): "delay \(words(time))"
+        case .duplicate(let copies): "duplicate \(copies) times"
+        case .pause: "pause"
+        case .fault(let fault): fault.description
+        case .log(let level, let text): "log \(level.name): \(text)"
+        case .record(let isOn): "record \(isOn ? "on" : "off")"
+        case .level(let level): "level \(level.name)"
+        case .redact(let path): "redact \(path.source)"
+        }
+    }
+}
+
+extension Verdict.Remark: CustomStringConvertible {
+    var description: String {
+        switch self {
+        case .editRefused(let reason): "edit left out: \(reason)"
+        case .opaque: "the stanza is encrypted end to end; its receiver will see that it was edited"
+        case .blackhole: "a request is dropped; its sender waits for an answer that never comes"
+        case .tooComplex: "a pattern tries too many ways on this stanza; the rule does not match"
+        case .tooManyRules: "more than \(RuleSet.mostRules) rules were asked; the rest was not"
+        case .notHere(let what): "left out: \(what)"
+        }
+    }
+}
+
+private func words(_ nanoseconds: Int64) -> String {
+    var buffer = LineBuffer(capacity: 16)
+    buffer.append(duration: nanoseconds)
+    return String(decoding: buffer.bytes, as: UTF8.self)
+}

@@ -1,0 +1,140 @@
+import Testing
+
+@testable import TapCore
+import TapRecord
+
+/// Rule files: what every term becomes is shown elsewhere; here is what is wrong, where, and what is said of it.
+@Suite struct RuleFileTests {
+    /// What most cases name.
+    static let definitions = """
+        %ZONE staff: staff.example
+        %RATE normal: 2 (burst 3)
+        %SEARCH body: body#
+        %PATTERN word: %a+
+        %LIST bad: memory
+
+        """
+
+    static func load(_ text: String, defaultChain: String = "both") throws(RuleSet.LoadError) -> RuleSet {
+        try RuleSet([RuleSource(name: "test.pfw", text: text)], defaultChain: defaultChain) { path in
+            switch path {
+            case "lists/words.txt": .contents(Array("spam\r\neggs\n".utf8))
+            case "lists/huge.txt": .contents(Array(repeating: 0x61, count: RuleParser.mostListBytes + 1))
+            case "lists/latin1.txt": .contents([0xE9])
+            case "lists/secret.txt": .unreadable("Permission denied")
+            default: .missing
+            }
+        }
+    }
+
+    /// The faults of a file whose first line is the line behind the definitions.
+    static func faults(_ text: String) -> [String] {
+        do throws(RuleSet.LoadError) {
+            _ = try load(definitions + text)
+            return []
+        } catch {
+            return error.faults.map { fault in
+                var fault = fault
+                fault.place.line -= definitions.count(where: \.isNewline)
+                return fault.description
+            }
+        }
+    }
+
+    @Test(arguments: ruleMistakes)
+    func `A mistake is named with its place, what was expected and what was probably meant`(
+        _ file: String,
+        _ faults: [String]
+    ) {
+        #expect(Self.faults(file) == faults.map { "test.pfw:\($0)" })
+    }
+
+    @Test func `All mistakes of all files are named at once, in order, and nothing is loaded`() throws {
+        let files = [
+            RuleSource(name: "b.pfw", text: "DORP.\n\nKIND: msg\nDROP."),
+            RuleSource(name: "a.pfw", text: "FROM: a@b@c\nPAS."),
+        ]
+        let error = #expect(throws: RuleSet.LoadError.self) { try RuleSet(files) }
+        #expect(error?.faults.map { "\($0.place)" } == ["b.pfw:1", "b.pfw:3", "a.pfw:1", "a.pfw:2"])
+    }
+
+    @Test func `A definition of one file is known in another, and lines are joined by a backslash`() throws {
+        let files = [
+            RuleSource(name: "a.pfw", text: "ENTERING: staff\nDROP."),
+            RuleSource(name: "b.pfw", text: "%ZONE staff: a.example, \\\n  b.example\n; a comment\n# and another"),
+        ]
+        let rules = try RuleSet(files)
+        #expect(rules.count == 1)
+        #expect(rules.definitions.zones.values.last?.members == [Array("a.example".utf8), Array("b.example".utf8)])
+    }
+
+    @Test func `The whole language of mod_firewall's documentation loads`() throws {
+        let rules = try Self.load(
+            """
+            %ZONE myorganisation: staff.myorg.example, support.myorg.example
+            %LIST blocked_jids: file:lists/blocked.txt (missing: ignore)
+            %LIST recent: memory (limit: 100)
+            %RATE per: 0.1 (burst 30) (entries 4096) (allow overflow)
+            %SEARCH body: body#
+            %PATTERN url: https?://%S+
+            %PATTERN link (regex): https?://\\S+
+            @@ trace = off
+
+            ENTERING: myorganisation
+            KIND: message
+            TIME: 12am-9am, 5pm-12am
+            REPLY=Sorry, our office is closed.
+
+            NOT FROM: user@example.com
+            KIND NOT: message presence
+            IN ROSTER NOT?
+            IN_ROSTER_GROUP: Friends
+            CHECK LIST: blocked_jids contains $<@from>
+            BOUNCE=policy-violation (Your JID is blocked)
+
+            COUNT: url in body > 1
+            LIMIT: per on $<@from|host||"none">
+            INSPECT: {jabber:iq:register}query/username#=admin
+            FROM: admin@<*.example.com>
+            TO: <<admin%d*>>@example.com
+            ORIGIN MARKED: spammer (3600s)
+            LOG=[debug] User received: $(stanza) of $(stanza.attr.from)
+            MARK ORIGIN=spammer
+            JUMP CHAIN=user/spam_filtering
+
+            ::user/spam_filtering
+            SCAN: body for url in recent
+            STRIP=html http://jabber.org/protocol/xhtml-im
+            INJECT=<x xmlns='urn:x' a="$<@from>"/>
+            FORWARD=admin@example.com
+            RETURN.
+
+            ::deliver_remote
+            DEFAULT.
+            """
+        )
+        #expect(rules.count == 5 && rules.warnings.isEmpty)
+    }
+
+    @Test(arguments: [
+        ("KIND: iq\nDROP.", "DROP. of an iq request"), ("KIND: iq\nTYPE: set\nDROP.", "DROP. of an iq request"),
+        ("SET=@from=a@b", "an edit of the stanza's from"), ("KIND: message\nREMOVE=@id", "an edit of the stanza's id"),
+    ])
+    func `What is allowed and seldom meant brings a warning`(_ file: String, _ warning: String) throws {
+        #expect(try Self.load(file).warnings.map(\.found) == [warning])
+    }
+
+    @Test(arguments: ["KIND: iq\nTYPE: result\nDROP.", "KIND: message\nDROP.", "KIND: iq\nBOUNCE.", "SET=body#=x"])
+    func `What is often meant brings none`(_ file: String) throws {
+        #expect(try Self.load(file).warnings.isEmpty)
+    }
+
+    @Test func `A direction that no rule can alter is known as such, through chains too`() throws {
+        let watching = try Self.load("KIND: message\nLOG=x\nMARK ORIGIN=y\nRECORD=off\nPASS.")
+        #expect(!watching.canAlter(.send) && !watching.canAlter(.recv))
+        let sending = try Self.load("::send\nJUMP CHAIN=user/a\n\n::user/a\nTYPE: chat\nDELAY=1s")
+        #expect(sending.canAlter(.send) && !sending.canAlter(.recv))
+        let receiving = try Self.load("DIRECTION: recv\nDROP.")
+        #expect(!receiving.canAlter(.send) && receiving.canAlter(.recv))
+    }
+}
