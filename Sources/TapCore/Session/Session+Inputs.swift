@@ -114,7 +114,7 @@ extension Session {
 
     /// When ``tick(at:)`` is due, in nanoseconds of the run; nil while nothing is waited for. Each call may move it.
     public var nextDeadline: Int64? {
-        guard !isFinished else { return nil }
+        guard !negotiation.isFinished else { return nil }
         if let answerDeadline { return answerDeadline }
         let next = min(loginDeadline ?? .max, idleDeadline ?? .max, injections?.deadline ?? .max)
         return next == .max ? nil : next
@@ -126,7 +126,7 @@ extension Session {
 
     /// Which limit of time the session has passed, as a sentence; nil where none.
     public func overdue(at now: Run.Instant) -> String? {
-        guard answerDeadline == nil, !isFinished else { return nil }
+        guard answerDeadline == nil, !negotiation.isFinished else { return nil }
         if let limit = options.loginTime, let loginDeadline, now.monotonic >= loginDeadline {
             return "No login within \(Self.words(limit)) (limit login)."
         }
