@@ -44,7 +44,7 @@ public struct CaptureSource: Source {
         }
         // Of one whose beginning is not there the streams cannot be read.
         if record.code == Record.Code.sessionBegan, open.insert(record.session).inserted {
-            waiting.append(input(.began(record.message ?? "", remote: record.remote)))
+            waiting.append(input(.began(Record.Beginning(of: record), remote: record.remote)))
         }
         if record.code == Record.Code.sessionEnded { open.remove(record.session) }
         waiting.append(input(.recorded(line)))

@@ -98,7 +98,7 @@ struct ClientLogSource: Source {
         )
         record.session = streams == nil ? 0 : count
         record.code = "foreign-line"
-        record.message = redactor.disclose(line: bytes.span)
+        record.message = Prose(redactor.disclose(line: bytes.span))
         let nothing: [UInt8] = []
         tell(.recorded(RecordLine(redactor.redact(record), content: nothing.span)), at: now)
     }

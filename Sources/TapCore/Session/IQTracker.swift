@@ -24,7 +24,7 @@ struct IQTracker {
         var monotonic: Int64
         var purpose: Purpose
         /// What it asks for, in words.
-        var summary: String?
+        var summary: Prose?
 
         var isPing: Bool {
             if case .ping = purpose { true } else { false }
@@ -82,7 +82,7 @@ struct IQTracker {
         sequence: UInt64,
         at monotonic: Int64,
         purpose: Purpose,
-        summary: String? = nil
+        summary: Prose? = nil
     ) {
         let request = Request(sequence: sequence, monotonic: monotonic, purpose: purpose, summary: summary)
         switch direction {

@@ -1,3 +1,4 @@
+internal import TapRecord
 import XMPPCore
 
 /// The unanswered iq requests of one direction, oldest first.
@@ -46,7 +47,7 @@ struct PendingRequests {
         var links: InlineArray<3, Links>
 
         /// Bytes that count for ``IQTracker/byteCapacity``.
-        var size: Int { bytes.count + (request.summary?.utf8.count ?? 0) }
+        var size: Int { bytes.count + (request.summary?.byteCount ?? 0) }
 
         var id: Span<UInt8> {
             @_lifetime(borrow self)
@@ -103,7 +104,7 @@ struct PendingRequests {
         from: Span<UInt8>
     ) -> Int {
         let isPing = request.isPing
-        let size = id.count + to.count + from.count + (request.summary?.utf8.count ?? 0)
+        let size = id.count + to.count + from.count + (request.summary?.byteCount ?? 0)
         guard size <= IQTracker.byteCapacity else { return 1 }
         var evicted = 0
         while count > 0, count >= IQTracker.capacity || byteCount + size > IQTracker.byteCapacity {

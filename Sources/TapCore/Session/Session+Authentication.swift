@@ -18,7 +18,7 @@ extension Session {
             record.level = .error
             record.condition = step.condition
             record.code = "sasl-failure"
-            record.message = step.text.map { tools.redactor.disclose(text: $0) }
+            record.message = step.text.map { Prose(tools.redactor.disclose(text: $0)) }
             info.authentication = .failed(condition: step.condition ?? "undefined-condition")
             negotiation.failAuthentication()
         default: break

@@ -74,7 +74,7 @@ extension Session {
         record.roundTrip = step.duration
         record.details = [
             LoginStep.code: .string(step.loginStep.rawValue), LoginStep.outcomeDetail: .string(step.outcome.rawValue),
-            "subject": .string(step.subject),
+            LoginStep.reasonDetail: .string(step.finding), "subject": .string(step.subject),
         ]
         emit(record)
     }

@@ -87,7 +87,7 @@ extension Session {
         }
         let isRefused = step.answer == .refused
         var record = makeRecord(event, direction, .element, level: isRefused ? .error : .info, part: .sasl)
-        record.message = step.words
+        record.message = Prose(step.words)
         record.condition = step.condition
         if isRefused { record.code = "dialback-failed" }
         emit(record)

@@ -62,11 +62,12 @@ extension Session {
         let outcome: LoginStep.Outcome =
             switch details[LoginStep.outcomeDetail]?.text {
             case "ok": .ok
-            case "skipped": .skipped("")
-            default: .failed(condition: record.condition)
+            case "skipped": .skipped(details[LoginStep.reasonDetail]?.text ?? "")
+            default: .failed(condition: record.condition, details[LoginStep.reasonDetail]?.text)
             }
         details[LoginStep.code] = nil
         details[LoginStep.outcomeDetail] = nil
+        details[LoginStep.reasonDetail] = nil
         _ = timeline.finish(
             name,
             key: details["leg"]?.text,

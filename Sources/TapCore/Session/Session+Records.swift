@@ -77,7 +77,7 @@ extension Session {
             contentSource = .composed
         }
         if isToldBySummary(event.head, kind), level <= options.level {
-            record.summary = summary(event, direction, record, answering: request)
+            record.summary = summary(event, direction, record, answering: request).map { Prose($0) }
         }
         return record
     }

@@ -15,10 +15,21 @@ extension Session {
         guard level <= options.level else { return }
         var record = makeRecord(kind, level, part: part)
         record.code = code
-        record.message = message
+        record.message = Prose(message)
         record.condition = condition?.rawValue
         record.direction = direction
         record.leg = direction?.source
+        emit(consume record)
+    }
+
+    mutating func noteBeginning(_ beginning: Record.Beginning?, relay: String?, upstream: String) {
+        guard options.level >= .info else { return }
+        var record = makeRecord(.session, .info, part: .net)
+        record.code = Record.Code.sessionBegan
+        record.message =
+            beginning?.words
+            ?? "\(remote ?? "a client") connected\(relay.map { " by way of \($0)" } ?? ""), to be relayed to \(upstream)"
+        if let source = beginning?.source { record.details = [Record.Detail.source: .string(source)] }
         emit(consume record)
     }
 
@@ -69,11 +80,12 @@ extension Session {
             case (true, true): "the rest of this direction is dropped"
             case (false, _): "the rest of this direction is relayed without parsing"
             }
-        record.message =
+        record.message = Prose(
             isForeign
-            ? foreignWords(direction)
-            : "\(fault.explanation), at offset \(fault.offset) of stream \(event.epoch)\(offence(fault, event, direction)); "
-                + outcome
+                ? foreignWords(direction)
+                : "\(fault.explanation), at offset \(fault.offset) of stream \(event.epoch)\(offence(fault, event, direction)); "
+                    + outcome
+        )
         emit(consume record)
     }
 
@@ -134,7 +146,7 @@ extension Session {
         var record = makeRecord(.session, level, part: .session)
         record.code = Record.Code.sessionEnded
         record.leg = info.endingLeg
-        record.message = recording?.ending?.message ?? info.endingWords
+        record.message = recording?.ending?.message ?? Prose(info.endingWords)
         record.condition = info.endingCondition
         record.roundTrip = now.monotonic - info.began.monotonic
         record.details = info.summary

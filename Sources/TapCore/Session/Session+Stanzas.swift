@@ -154,19 +154,20 @@ extension Session {
         if case .legacyAuthentication = request?.purpose { record.level = .error }
         record.condition = condition ?? error?.attribute("code")
         record.code = "stanza-error"
-        record.message = error?.childText("text", .stanzaErrors).map { tools.redactor.disclose(text: $0) }
+        let words = error?.childText("text", .stanzaErrors).map { tools.redactor.disclose(text: $0) }
+        record.message = words.map { Prose($0) }
         note(request, in: &record)
         emit(record)
         guard let request else { return }
         switch request.purpose {
         case .legacyAuthentication:
             info.authentication = .failed(condition: record.condition ?? "undefined-condition")
-            finish(.legacyAuthentication, .failed(condition: record.condition, record.message))
-        case .legacyFields: finish(.legacyAuthentication, .failed(condition: record.condition, record.message))
-        case .registration: finish(.registration, .failed(condition: record.condition, record.message))
-        case .session: finish(.session, .failed(condition: condition, record.message))
+            finish(.legacyAuthentication, .failed(condition: record.condition, words))
+        case .legacyFields: finish(.legacyAuthentication, .failed(condition: record.condition, words))
+        case .registration: finish(.registration, .failed(condition: record.condition, words))
+        case .session: finish(.session, .failed(condition: condition, words))
         case .bind:
-            finish(.bind, .failed(condition: condition, record.message))
+            finish(.bind, .failed(condition: condition, words))
             note(
                 .error,
                 .error,

@@ -25,7 +25,7 @@ extension Session {
         }
         if options.level >= .info {
             var record = makeRecord(event, direction, .streamOpen, level: .info)
-            record.message = headerWords(event, direction)
+            record.message = headerWords(event, direction).map { Prose($0) }
             emit(record)
         }
         if event.epoch > 1, !isRestartDue(direction) {
@@ -78,7 +78,7 @@ extension Session {
             info.authentication = .failed(condition: condition)
         }
         let words = element.childText("text", .streamErrors).map { tools.redactor.disclose(text: $0) }
-        record.message = words
+        record.message = words.map { Prose($0) }
         emit(record)
         failStep(condition: condition, words)
     }

@@ -1,4 +1,4 @@
-internal import TapRecord
+public import TapRecord
 import XMPPCore
 
 /// One client's session through the tap: both directions, what is known of them, and what is to be done.
@@ -76,7 +76,7 @@ public struct Session: ~Copyable {
         remote: String?,
         relay: String? = nil,
         upstream: String,
-        beginning: String? = nil,
+        beginning: Record.Beginning? = nil,
         number: UInt64? = nil,
         at now: Run.Instant
     ) {
@@ -96,14 +96,7 @@ public struct Session: ~Copyable {
             limits: options.unauthenticatedLimits,
             outline: options.level >= .info ? tools.outline : nil
         )
-        note(
-            .session,
-            .info,
-            code: Record.Code.sessionBegan,
-            beginning
-                ?? "\(remote ?? "a client") connected\(relay.map { " by way of \($0)" } ?? ""), to be relayed to \(upstream)",
-            part: .net
-        )
+        noteBeginning(beginning, relay: relay, upstream: upstream)
         noteClearLegs()
     }
 

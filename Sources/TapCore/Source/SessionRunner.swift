@@ -44,8 +44,8 @@ public struct SourceRunner {
     }
 
     private mutating func take(_ input: SourceInput, _ tell: (RecordLine) -> Void) {
-        if case .began(let words, let remote) = input.input {
-            let runner = begin(words, remote, input)
+        if case .began(let beginning, let remote) = input.input {
+            let runner = begin(beginning, remote, input)
             sessions[input.session] = (runner, options.isRecorded ? RecordedSession(runner, run) : nil)
         }
         if case .recorded(let line) = input.input { return take(line, input, tell) }
@@ -73,7 +73,7 @@ public struct SourceRunner {
         if recorded.take(line, at: input.at, tell) == .ended { sessions[input.session] = nil }
     }
 
-    private func begin(_ words: String, _ remote: String?, _ input: SourceInput) -> SessionRunner {
+    private func begin(_ beginning: Record.Beginning, _ remote: String?, _ input: SourceInput) -> SessionRunner {
         SessionRunner(
             Session(
                 run: run,
@@ -81,7 +81,7 @@ public struct SourceRunner {
                 tools: tools,
                 remote: remote,
                 upstream: "",
-                beginning: words,
+                beginning: beginning,
                 number: input.session,
                 at: input.at
             )

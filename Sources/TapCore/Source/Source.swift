@@ -29,7 +29,7 @@ public struct SourceInput: Sendable {
 /// What can happen to a session.
 public enum SessionInput: Sendable {
     /// It begins: what its first record says, and the client's address where that is known.
-    case began(String, remote: String? = nil)
+    case began(Record.Beginning, remote: String? = nil)
     /// A step was taken outside its streams.
     case took(LoginStep.Name, LoginStep.Outcome)
     /// Bytes came. `inferred` says why a stream header is among them that was not read: a clause that follows "inferred:".

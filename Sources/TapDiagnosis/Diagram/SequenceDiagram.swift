@@ -72,13 +72,13 @@ public struct SequenceDiagram: Sendable {
         }
         switch record.code {
         case Record.Code.sessionBegan:
-            hasTap = ![Record.Beginning.ownLog, Record.Beginning.ownClient].contains(record.message)
+            hasTap = Record.Beginning(of: record).source == nil
         case LoginStep.code: return noteStep(record)
         case Record.Code.loginFailed:
             diagnosis = LoginDiagnosis(record)
             return
         case Record.Code.sessionEnded:
-            ending = record.message
+            ending = record.message.map { "\($0)" }
             return
         default: break
         }
@@ -87,7 +87,7 @@ public struct SequenceDiagram: Sendable {
         }
         // What is said at info and above is worth a line; of verbose only what a client's log says itself.
         guard record.level <= .info || record.code == "foreign-line", let message = record.message else { return }
-        add(.remark(record.level, message), at: record.time)
+        add(.remark(record.level, "\(message)"), at: record.time)
     }
 
     private static func isDrawn(_ kind: Record.Kind) -> Bool {

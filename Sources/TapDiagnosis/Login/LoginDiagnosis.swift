@@ -42,7 +42,7 @@ public struct LoginDiagnosis: Sendable, Hashable {
     }
 
     /// The diagnosis in one line.
-    public var message: String {
+    public var message: Prose {
         let broken = rule.map { " (\($0))" } ?? ""
         let fault = isProxyTheCause.map { $0 ? "; xmpptap itself is the cause" : "; xmpptap is not the cause" } ?? ""
         return "the login failed at \(loginStep.rawValue): \(finding)\(broken)\(fault); try: \(advice)"

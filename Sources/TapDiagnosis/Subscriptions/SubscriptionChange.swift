@@ -1,8 +1,8 @@
-/// What became of the subscriptions between an account and a contact: the words of a record with the code
-/// ``SubscriptionChange/code``.
+public import TapRecord
+
+/// What became of the subscriptions between an account and a contact: the words and details of a record with the code
+/// ``TapRecord/Record/Code/subscription``.
 public struct SubscriptionChange: Sendable, Hashable, CustomStringConvertible {
-    /// The code of records that tell one.
-    public static let code = "subscription"
     /// What stands for the state of a contact that was taken out of the roster.
     public static let removed = "removed"
 
@@ -20,31 +20,26 @@ public struct SubscriptionChange: Sendable, Hashable, CustomStringConvertible {
         self.after = after.map { "\($0)" } ?? Self.removed
     }
 
-    /// Reads ``description``; nil for any other text.
-    public init?(_ text: String) {
-        guard let colon = text.lastRange(of: ": ") else { return nil }
-        contact = String(text[..<colon.lowerBound])
-        let states = text[colon.upperBound...]
-        if let arrow = states.lastRange(of: Self.arrow) {
-            before = String(states[..<arrow.lowerBound])
-            after = String(states[arrow.upperBound...])
-        } else {
-            guard states.hasSuffix(Self.same) else { return nil }
-            before = String(states.dropLast(Self.same.count))
-            after = before
-        }
+    /// Reads ``details``; nil for those that an older program wrote.
+    public init?(_ details: Attributes) {
+        guard let contact = details[Record.Detail.contact]?.text, let before = details[Record.Detail.before]?.text,
+            let after = details[Record.Detail.after]?.text
+        else { return nil }
+        self.contact = contact
+        self.before = before
+        self.after = after
+    }
+
+    /// The change as typed details.
+    public var details: Attributes {
+        [
+            Record.Detail.contact: .string(contact), Record.Detail.before: .string(before),
+            Record.Detail.after: .string(after),
+        ]
     }
 
     /// `juliet@example.net: none → pending out`, or `juliet@example.net: both as before`.
     public var description: String {
-        before == after ? "\(contact): \(before)\(Self.same)" : "\(contact): \(before)\(Self.arrow)\(after)"
+        before == after ? "\(contact): \(before) as before" : "\(contact): \(before) → \(after)"
     }
-
-    private static let arrow = " → "
-    private static let same = " as before"
-}
-
-extension StringProtocol {
-    /// Where `part` stands last.
-    fileprivate func lastRange(of part: String) -> Range<Index>? { ranges(of: part).last }
 }

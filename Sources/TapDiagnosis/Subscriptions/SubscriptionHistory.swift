@@ -59,8 +59,8 @@ public struct SubscriptionHistory: Sendable {
 
     /// Takes a record; most say nothing of subscriptions.
     public mutating func note(_ record: Record) {
-        guard record.code == SubscriptionChange.code, let account = record.jid.map({ Address($0).comparableBare }),
-            let change = record.message.flatMap({ SubscriptionChange($0) })
+        guard record.code == Record.Code.subscription, let account = record.jid.map({ Address($0).comparableBare }),
+            let change = record.details.flatMap({ SubscriptionChange($0) })
         else { return }
         guard person == nil || person == account || person == change.contact else { return }
         let pair = Pair(first: account, second: change.contact)

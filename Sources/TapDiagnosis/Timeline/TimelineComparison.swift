@@ -66,12 +66,9 @@ public struct TimelineComparison: Sendable, Hashable {
         default: break
         }
         let words = label.map { "\(name) \($0)" } ?? name
-        var reason = record.message ?? ""
-        for prefix in ["\(name): ", "\(outcome), "] where reason.hasPrefix(prefix) { reason.removeFirst(prefix.count) }
         // The condition is enough; the diagnosis has the text.
-        if let condition = record.condition { reason = condition }
-        let isReason = outcome != "ok" && !reason.isEmpty && reason != outcome
-        return LoginStep(words: words, outcome: outcome, reason: isReason ? reason : nil, key: words, name: name)
+        let reason = outcome == "ok" ? nil : record.condition ?? detail(TapRecord.LoginStep.reasonDetail)
+        return LoginStep(words: words, outcome: outcome, reason: reason, key: words, name: name)
     }
 
     /// The difference between two steps of one row; nil if there is none.
@@ -87,7 +84,7 @@ public struct TimelineComparison: Sendable, Hashable {
         if working.key == other.key, other.outcome == "skipped", other.name == "tls" { return nil }
         let reason = other.reason.map { " (\($0))" } ?? ""
         if other.outcome == "failed", working.outcome != "failed" {
-            let place = other.words.hasPrefix("sasl") ? other.name.uppercased() : other.words
+            let place = other.name == "sasl" || other.name == "sasl2" ? other.name.uppercased() : other.words
             return "the client failed at \(place)\(reason); the probe continued with \(working.words)"
         }
         guard working.key == other.key else {

@@ -34,6 +34,7 @@ extension SessionDriver {
             fault.words(peer: "the \(leg.name)"),
             alert: fault.alertForClient
         )
+        failure.peerAlert = fault.alertReceived?.name
         guard let negotiation else { return failure }
         switch leg {
         case .client:

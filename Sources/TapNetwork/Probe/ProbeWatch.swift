@@ -78,7 +78,9 @@ final class ProbeWatch {
     }
 
     func tlsFailed(_ fault: TLSFault) {
-        runner.session.tlsFailed(.server, TLSFailure(code: fault.name, fault.words(peer: "the server")), at: now)
+        var failure = TLSFailure(code: fault.name, fault.words(peer: "the server"))
+        failure.peerAlert = fault.alertReceived?.name
+        runner.session.tlsFailed(.server, failure, at: now)
         drain()
     }
 

@@ -96,7 +96,7 @@ public struct JSONForm: Sendable {
         append("type", record.type, content, to: &line)
         append("id", record.id, content, to: &line)
         appendPayload(record, content, to: &line)
-        if let summary = record.summary { line.field("summary", summary) }
+        if let summary = record.summary { line.field("summary", summary.text) }
         appendAccounts(record, content, to: &line)
         if let answers = record.answers { line.field("answers", answers) }
         if let roundTrip = record.roundTrip { line.field("round_trip", seconds: roundTrip) }
@@ -106,7 +106,7 @@ public struct JSONForm: Sendable {
         if let digest = record.digest { line.field("digest", digest) }
         if let condition = record.condition { line.field("condition", condition) }
         if let code = record.code { line.field("code", code) }
-        if let message = record.message { line.field("message", message) }
+        if let message = record.message { line.field("message", message.text) }
         append("sasl", record.sasl, to: &line)
         append("tls", record.tls, to: &line)
         append("sm", record.sm, to: &line)

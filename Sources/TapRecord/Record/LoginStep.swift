@@ -75,6 +75,12 @@ public struct LoginStep: Sendable, Hashable {
     public static let code = "step"
     /// The detail of a record that holds the ``Outcome/name``.
     public static let outcomeDetail = "outcome"
+    /// The detail of a record that holds why it failed or was skipped, in words beside the condition.
+    public static let reasonDetail = "reason"
+    /// The detail of a record of ``Name/tls`` that holds the name of the alert by which the peer ended it, `unknown_ca`.
+    public static let alertDetail = "alert"
+    /// The details of which the record's message tells.
+    package static let toldDetails = [code, outcomeDetail, reasonDetail, alertDetail]
 
     /// What the step is.
     public var name: Name

@@ -2,7 +2,7 @@
 extension Record {
     /// Values of ``code`` by which records are found. All are stable.
     public enum Code {
-        /// A session began. ``Beginning`` is its message where no client connected.
+        /// A session began; see ``Beginning``.
         public static let sessionBegan = "session-began"
         /// The session is ready: stanzas flow.
         public static let sessionReady = "session-ready"
@@ -14,6 +14,8 @@ extension Record {
         public static let loginFailed = "login-failed"
         /// What channel binding means for the login under way.
         public static let channelBinding = "channel-binding"
+        /// The subscription between an account and a contact changed, or was meant to.
+        public static let subscription = "subscription"
         /// A client reconnects again and again.
         public static let reconnectLoop = "reconnect-loop"
     }
@@ -24,14 +26,37 @@ extension Record {
         public static let cause = "cause"
         /// Of ``Code/sessionReady``: the number of the session that this one resumes.
         public static let resumes = "resumes"
+        /// Of ``Code/sessionBegan``: what the session is read or made from, where it is not relayed.
+        public static let source = "source"
+        /// Of ``Code/subscription``: the contact's bare JID; what is no JID as it was written.
+        public static let contact = "contact"
+        /// Of ``Code/subscription``: the state before.
+        public static let before = "before"
+        /// Of ``Code/subscription``: the state after.
+        public static let after = "after"
     }
 
-    /// Messages of ``Code/sessionBegan`` for sessions that are not relayed.
-    public enum Beginning {
+    /// What a record with ``Code/sessionBegan`` says.
+    public struct Beginning: Sendable {
+        /// The message.
+        public let words: Prose
+        /// The ``Detail/source``; nil where a client connected to this program.
+        public let source: String?
+
         /// The session is read from a client's log.
-        public static let ownLog = "a session by the client's own log"
+        public static let ownLog = Beginning(words: "a session by the client's own log", source: "client-log")
         /// The client is this program.
-        public static let ownClient = "a session of xmpptap's own"
+        public static let ownClient = Beginning(words: "a session of xmpptap's own", source: "own-client")
+
+        /// The session was recorded.
+        public init(of record: Record) {
+            self.init(words: record.message ?? "", source: record.details?[Detail.source]?.text)
+        }
+
+        private init(words: Prose, source: String?) {
+            self.words = words
+            self.source = source
+        }
     }
 
     /// The ``action`` on an item that this program answered instead of forwarding it.

@@ -11,7 +11,7 @@ extension Record {
         var digest: String?
         var condition: String?
         var code: String?
-        var message: String?
+        var message: Prose?
         var sasl: Attributes?
         var tls: Attributes?
         var sm: Attributes?
@@ -72,7 +72,7 @@ extension Record {
     }
 
     /// Words for people.
-    public var message: String? {
+    public var message: Prose? {
         get { isPlain ? nil : remark.message }
         set { if newValue != nil || !isPlain { remark.message = newValue } }
     }

@@ -95,7 +95,7 @@ public struct Record: Sendable {
     public var payloadURI: ByteRange?
 
     /// What the item says, in a line for people; see ``Summary``.
-    public var summary: String?
+    public var summary: Prose?
 
     /// Sequence number of the request that this answers.
     public var answers: UInt64?

@@ -53,7 +53,7 @@ extension TextForm {
         }
         if record.condition != nil, let message = record.message {
             line.append(": ")
-            appendWire(message.utf8.span, to: &line)
+            appendWire(message.text.utf8.span, to: &line)
         }
     }
 
@@ -74,7 +74,7 @@ extension TextForm {
         }
         guard record.condition == nil else { return isTold }
         line.append(isTold ? ", " : " ")
-        appendWire(message.utf8.span, to: &line)
+        appendWire(message.text.utf8.span, to: &line)
         return true
     }
 
@@ -148,7 +148,7 @@ extension TextForm {
     ///
     /// - Returns: whether there was something to say.
     private func appendSummary(_ record: borrowing Record, _ content: Span<UInt8>, to line: inout LineBuffer) -> Bool {
-        guard let words = record.summary ?? payload(record, content) else { return false }
+        guard let words = record.summary?.text ?? payload(record, content) else { return false }
         line.append(0x20)
         appendWire(words.utf8.span, to: &line)
         return true
@@ -174,11 +174,13 @@ extension TextForm {
     /// condition.
     func appendRemark(_ record: borrowing Record, to line: inout LineBuffer) {
         line.append(0x20)
+        let start = line.count
         if let message = record.message {
-            appendWire(message.utf8.span, to: &line)
+            appendWire(message.text.utf8.span, to: &line)
         } else {
             line.appendEscaped(record.code ?? record.kind.rawValue)
         }
+        let words = start..<line.count
         var separator: StaticString = " ("
         var isOpen = false
         if let roundTrip = record.roundTrip {
@@ -205,10 +207,10 @@ extension TextForm {
         }
         if record.level <= .warn {
             for word in record.code == record.condition ? [record.code] : [record.code, record.condition] {
-                guard let word, let message = record.message else { continue }
+                guard let word, record.message != nil else { continue }
                 guard record.details?.entries.contains(where: { $0.value == .string(word) }) != true else { continue }
-                // By bytes: a search by characters would take longer than all the rest of the line.
-                guard !message.utf8.span.contains(word.utf8.span) else { continue }
+                // What stands in the line already is not written twice.
+                guard !line.bytes.span.extracting(words).contains(word.utf8.span) else { continue }
                 line.append(separator)
                 line.appendEscaped(word)
                 separator = ", "
@@ -228,7 +230,9 @@ extension Record {
     fileprivate func tellsInWords(_ entry: Attributes.Entry) -> Bool {
         let detail = entry.name
         return switch code {
-        case LoginStep.code: detail == LoginStep.code || detail == LoginStep.outcomeDetail
+        case Code.sessionBegan: detail == Detail.source
+        case LoginStep.code: LoginStep.toldDetails.contains(detail)
+        case Code.subscription: detail == Detail.contact || detail == Detail.before || detail == Detail.after
         case Code.sessionEnded: !Self.tellsInFigures(entry)
         case Code.tlsOpened: true
         // Its message is made of them, but for the word of the cause.

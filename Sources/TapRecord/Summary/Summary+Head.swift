@@ -16,7 +16,7 @@ extension Summary {
         case .presence where head.isEmptyElement && !type.equals("error"): return presence(type)
         case .iq where head.payloadNamespace.namespace == .ping && !type.equals("error"): return "ping"
         case .iq where head.payloadName == nil && type.equals("result"):
-            return context.request.map { "ok: \($0)" } ?? "ok"
+            return context.request.map { "ok: \($0.text)" } ?? "ok"
         case .message where !type.equals("error"):
             guard let name = head.payloadName else { return nil }
             return message(head.payloadNamespace.namespace, name, item)

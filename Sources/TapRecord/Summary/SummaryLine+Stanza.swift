@@ -33,7 +33,7 @@ extension SummaryLine {
         phrase("ok")
         guard let request = context.request else { return }
         append(": ")
-        append(words: request)
+        append(words: request.text)
     }
 
     private mutating func appendIQ(_ iq: Element) {
@@ -42,7 +42,7 @@ extension SummaryLine {
             appendError(iq, "refused")
             if let request = context.request {
                 append(": ")
-                return append(words: request)
+                return append(words: request.text)
             }
             guard let payload else { return }
             append(": ")

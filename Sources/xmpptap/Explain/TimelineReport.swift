@@ -37,17 +37,10 @@ struct TimelineReport {
     private static func row(_ step: Record, since start: Int64) -> [String]? {
         guard let name = step.details?[LoginStep.code]?.text else { return nil }
         let duration = step.roundTrip ?? 0
-        // The words that stand for the step in the log, without its name.
-        var outcome = step.message ?? step.details?[LoginStep.outcomeDetail]?.text ?? ""
-        if outcome.hasPrefix("\(name): ") { outcome.removeFirst(name.count + 2) }
-        // Steps on the way to the server say what they were about, and what was found.
-        if let subject = step.details?["subject"]?.text, outcome.hasPrefix("\(name) \(subject): ") {
-            outcome.removeFirst(name.count + subject.count + 3)
-            outcome = "\(step.details?[LoginStep.outcomeDetail]?.text ?? ""), \(outcome)"
-        }
-        let details = (step.details?.entries ?? []).filter {
-            $0.name != LoginStep.code && $0.name != LoginStep.outcomeDetail
-        }
+        let reason = step.details?[LoginStep.reasonDetail]?.text
+        var outcome = [step.details?[LoginStep.outcomeDetail]?.text, step.condition, reason].compactMap { $0 }
+            .joined(separator: ", ")
+        let details = (step.details?.entries ?? []).filter { !LoginStep.toldDetails.contains($0.name) }
         if !details.isEmpty {
             outcome += " (" + details.map { "\($0.name) \($0.value.text)" }.joined(separator: "; ") + ")"
         }

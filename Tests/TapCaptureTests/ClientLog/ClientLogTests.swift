@@ -32,12 +32,12 @@ struct ClientLogTests {
     }
 
     private static func steps(_ told: [Told]) -> [String] {
-        told.filter { $0.record.code == LoginStep.code }.compactMap(\.record.message)
+        told.filter { $0.record.code == LoginStep.code }.compactMap(\.record.words)
     }
 
     /// Whether nothing of a secret stands in what would be written.
     private static func text(_ told: [Told]) -> String {
-        told.map { "\($0.xml ?? "") \($0.record.message ?? "")" }.joined(separator: "\n")
+        told.map { "\($0.xml ?? "") \($0.record.words ?? "")" }.joined(separator: "\n")
     }
 
     private static let features =
@@ -137,7 +137,7 @@ struct ClientLogTests {
         )
         #expect(loginStep.roundTrip == 1_009_218_000)
         #expect(loginStep.time == Timestamp(rfc3339: "2026-11-21T18:18:31.969781Z"))
-        #expect(told.last?.record.message == "the recording ends before the session")
+        #expect(told.last?.record.words == "the recording ends before the session")
     }
 
     @Test func `Gajim, whose items stand on lines of their own, and TLS in the midst`() throws {
@@ -221,7 +221,7 @@ struct ClientLogTests {
         )
         #expect(told.compactMap { LoginDiagnosis($0.record)?.cause } == [.notAuthorized])
         #expect(
-            told.filter { $0.record.code == "foreign-line" }.compactMap(\.record.message)
+            told.filter { $0.record.code == "foreign-line" }.compactMap(\.record.words)
                 == ["INFO:slixmpp:something else", "ERROR:slixmpp:failed"]
         )
     }
@@ -237,7 +237,7 @@ struct ClientLogTests {
             12:00:05 parsing <auth>R0m30myr0m30</auth>
             """
         )
-        let lines = told.filter { $0.record.code == "foreign-line" }.compactMap(\.record.message)
+        let lines = told.filter { $0.record.code == "foreign-line" }.compactMap(\.record.words)
         #expect(lines.count == 5)
         #expect(lines.first == "12:00:01 connected to the server")
         #expect(lines.filter { $0.hasPrefix("[redacted:") }.count == 3)

@@ -37,7 +37,7 @@ import Testing
             part: .net
         )
         record.code = code
-        record.message = message
+        record.message = Prose(message)
         var form = JSONForm()
         var line = LineBuffer()
         form.append(record, content: [UInt8]().span, [], to: &line)

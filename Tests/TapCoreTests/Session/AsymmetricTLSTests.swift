@@ -86,7 +86,7 @@ import TapRecord
 
         harness = Self.harness(.off, .required)
         harness.say([(.send, Self.open + Self.auth), (.recv, plain)])
-        #expect(harness.told(code: "tls-required").first?.record.message?.contains("--server-tls required") == true)
+        #expect(harness.told(code: "tls-required").first?.record.words?.contains("--server-tls required") == true)
         #expect(!harness.text(.send).contains("<auth") && harness.text(.recv).contains("policy-violation"))
         #expect(harness.text(.recv).hasPrefix("<?xml") && harness.closed != nil)
     }
@@ -226,7 +226,7 @@ import TapRecord
     @Test func `a client that continues without TLS is refused in the stream that xmpptap answers`() {
         var harness = Self.harness(.auto, .direct)
         harness.say([(.send, Self.open), (.send, Self.auth)])
-        let told = harness.told(code: "tls-required").compactMap(\.record.message)
+        let told = harness.told(code: "tls-required").compactMap(\.record.words)
         #expect(told.count == 1 && told[0].contains("--server-tls direct requires it of clients"))
         #expect(harness.text(.send).isEmpty)
         #expect(
@@ -246,7 +246,7 @@ import TapRecord
         harness = Self.harness(client, server)
         harness.say([(.send, Self.open), (.recv, Self.answer + Self.features(Self.mechanisms))])
         #expect(
-            harness.told(code: "tls-required").first?.record.message?.contains("the server does not offer TLS") == true
+            harness.told(code: "tls-required").first?.record.words?.contains("the server does not offer TLS") == true
         )
         #expect(!harness.text(.recv).contains("PLAIN") && harness.text(.recv).contains("policy-violation"))
 
@@ -262,7 +262,7 @@ import TapRecord
     ) {
         var harness = Self.harness(.direct, server)
         harness.say([(.send, Self.open)])
-        #expect(harness.told(code: "tls-required").first?.record.message?.contains("--client-tls direct") == true)
+        #expect(harness.told(code: "tls-required").first?.record.words?.contains("--client-tls direct") == true)
         #expect(harness.text(.recv).contains("policy-violation") && !harness.text(.send).contains("<stream"))
     }
 }

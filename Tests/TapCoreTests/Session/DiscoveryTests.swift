@@ -50,7 +50,7 @@ struct DiscoveryTests {
         #expect(told.contains("<host-unknown xmlns='urn:ietf:params:xml:ns:xmpp-streams'/>"))
         let record = harness.told.first { $0.record.code == "host-unknown" }?.record
         #expect(record?.level == .error)
-        #expect(record?.message == "the session is for example.org, a new stream for other.example")
+        #expect(record?.words == "the session is for example.org, a new stream for other.example")
     }
 
     @Test func `TLS for another domain ends with an alert, for the same it passes`() {
@@ -66,7 +66,7 @@ struct DiscoveryTests {
         #expect(harness.toServer == [])
         #expect(harness.toClient == Self.unrecognized)
         #expect(
-            harness.told.first { $0.record.code == "host-unknown" }?.record.message
+            harness.told.first { $0.record.code == "host-unknown" }?.record.words
                 == "the session is for example.org, TLS for other.example"
         )
     }
@@ -113,7 +113,7 @@ struct DiscoveryTests {
         harness.session.made(DiscoveryStep(.connection, .skipped, "a:5223", "why", isDetail: true), at: harness.now)
         harness.connect()
         let told = harness.told.filter { $0.record.code == "step" }.map(\.record)
-        #expect(told.map(\.message) == ["tcp 192.0.2.1:5222: connection refused", "tcp a:5223: why"])
+        #expect(told.map(\.words) == ["tcp 192.0.2.1:5222: connection refused", "tcp a:5223: why"])
         #expect(told.map(\.level) == [.info, .verbose])
         #expect(told.map(\.roundTrip) == [1_500_000, nil])
 

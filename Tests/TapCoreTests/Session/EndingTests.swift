@@ -27,7 +27,7 @@ import TapRecord
         harness.end(leg.other, .finished)
         harness.close()
         let record = harness.told(code: "session-ended").first?.record
-        return (record?.message, record?.details?["close_reason"]?.text)
+        return (record?.words, record?.details?["close_reason"]?.text)
     }
 
     private static let ping = "<iq type='get' id='p1'><ping xmlns='urn:xmpp:ping'/></iq>"
@@ -202,7 +202,7 @@ import TapRecord
         #expect(harness.text(direction) == before + "</stream:stream>" + Self.late + Self.late)
         let note = try #require(harness.told(code: "after-stream-end").first?.record)
         #expect(note.level == .verbose && note.kind == .note)
-        #expect(note.message?.contains("<a xmlns='urn:xmpp:sm:3' h='3'/>") == true, "\(note.message ?? "")")
+        #expect(note.words?.contains("<a xmlns='urn:xmpp:sm:3' h='3'/>") == true, "\(note.words ?? "")")
         #expect(harness.told(code: "after-stream-end").allSatisfy { $0.record.level == .verbose })
         #expect(harness.told.allSatisfy { $0.record.level >= .info && $0.record.kind != .error })
         #expect(harness.session.info.ending == .clean(by: direction))
@@ -253,7 +253,7 @@ import TapRecord
         let record = try #require(told.first)
         #expect(record.level == .warn)
         #expect(
-            record.message
+            record.words
                 == "reconnect loop: 5 sessions of this client dropped within 30 s of login, in 12 s; the last one: "
                 + "the server's connection was reset before its stream was closed"
         )
@@ -272,7 +272,7 @@ import TapRecord
             }
         }
         #expect(told.count == 2)
-        #expect(told.allSatisfy { $0.message?.contains("another login uses the same resource balcony") == true })
+        #expect(told.allSatisfy { $0.words?.contains("another login uses the same resource balcony") == true })
     }
 
     @Test func `independent clients of one account are no loop`() {

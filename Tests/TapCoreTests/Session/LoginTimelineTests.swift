@@ -9,7 +9,7 @@ import TapRecord
 @Suite struct LoginTimelineTests {
     /// The steps told, each as the log has it: `features: ok`.
     private static func steps(_ harness: borrowing SessionHarness) -> [String] {
-        harness.told(code: LoginStep.code).compactMap(\.record.message)
+        harness.told(code: LoginStep.code).compactMap(\.record.words)
     }
 
     private static func end(_ harness: inout SessionHarness, _ leg: Leg = .client, _ end: LegEnd = .finished) {

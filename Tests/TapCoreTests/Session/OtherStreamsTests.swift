@@ -9,12 +9,12 @@ import TapRecord
 /// Streams of components, of servers, of clients from before SASL, of clients with SASL2.
 @Suite struct OtherStreamsTests {
     private static func steps(_ harness: borrowing SessionHarness) -> [String] {
-        harness.told(code: LoginStep.code).compactMap(\.record.message)
+        harness.told(code: LoginStep.code).compactMap(\.record.words)
     }
 
     /// What the log says at info or above of items, in words of their own.
     private static func words(_ harness: borrowing SessionHarness) -> [String] {
-        harness.told.filter { $0.record.level <= .info && $0.record.direction != nil }.compactMap(\.record.message)
+        harness.told.filter { $0.record.level <= .info && $0.record.direction != nil }.compactMap(\.record.words)
     }
 
     // MARK: Components
@@ -202,7 +202,7 @@ import TapRecord
         harness.send(Self.key)
         harness.recv("<db:result from='capulet.example' to='montague.example' type='valid'/>")
         harness.send("<presence type='subscribe' from='r@montague.example' to='j@capulet.example'/>")
-        #expect(harness.told(code: SubscriptionChange.code).isEmpty)
+        #expect(harness.told(code: Record.Code.subscription).isEmpty)
     }
 
     // MARK: Before SASL

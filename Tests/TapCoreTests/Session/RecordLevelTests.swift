@@ -20,7 +20,7 @@ import Testing
             code = told.record.code
             // What it says of an answer depends on what was told of its request.
             isSummed = told.record.summary != nil
-            message = told.record.message
+            message = told.record.words
             xml = told.xml
         }
 

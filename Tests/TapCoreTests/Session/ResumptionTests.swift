@@ -79,7 +79,7 @@ import TapRecord
         let filter = LogFilter(try LogSpec("off,jid:juliet@example.org/balcony=info"))
         if let message { #expect(filter.shown(of: message) == .summary) }
         let ready = Self.ready(second)
-        #expect(ready?.message == "ready as juliet@example.org/balcony: resumed session 1")
+        #expect(ready?.words == "ready as juliet@example.org/balcony: resumed session 1")
         #expect(ready?.details?["resumes"] == 1)
     }
 
@@ -127,7 +127,7 @@ import TapRecord
         )
         second.send("<message to='romeo@example.net'><body>Ay me</body></message>")
         #expect(Self.message(second)?.jid == "juliet@example.org/balcony.1")
-        #expect(Self.ready(second)?.message?.hasSuffix("resumed session 1") == true)
+        #expect(Self.ready(second)?.words?.hasSuffix("resumed session 1") == true)
     }
 
     @Test func `another account that names the same id is not taken for the one that has it`() {
@@ -169,7 +169,7 @@ import TapRecord
     @Test func `an id that is not known leaves the session without an address, and says so`() {
         let told = Self.resumed(Run())
         #expect(Self.message(told)?.jid == nil)
-        #expect(Self.ready(told)?.message == "ready: resumed a session that xmpptap has no record of")
+        #expect(Self.ready(told)?.words == "ready: resumed a session that xmpptap has no record of")
     }
 
     @Test func `a session without a user name in its login is known again`() {
@@ -193,7 +193,7 @@ import TapRecord
         var second = login(run)
         second.send("<resume \(Self.sm) h='0' previd='\(Self.id)'/>")
         second.recv("<resumed \(Self.sm) h='0' previd='\(Self.id)'/>")
-        #expect(Self.ready(second)?.message == "ready as juliet@example.org/balcony: resumed session 1")
+        #expect(Self.ready(second)?.words == "ready as juliet@example.org/balcony: resumed session 1")
     }
 
     private static func content(_ session: UInt64) -> ResumptionTable.Suspended {

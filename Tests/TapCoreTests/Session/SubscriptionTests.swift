@@ -54,18 +54,17 @@ import TapRecord
         for before in Self.states {
             for after in Self.states.map(Optional.some) + [nil] {
                 let change = SubscriptionChange(contact: "juliet@example.net", from: before, to: after)
-                #expect(SubscriptionChange(change.description) == change)
+                #expect(SubscriptionChange(change.details) == change)
             }
         }
-        #expect(SubscriptionChange("the roster has 2 contacts") == nil)
-        #expect(SubscriptionChange("juliet@example.net: something else") == nil)
+        #expect(SubscriptionChange(["because": "an older program"]) == nil)
     }
 
     // MARK: In a session
 
     /// What was told of subscriptions, without what stands behind it.
     private static func changes(_ harness: borrowing SessionHarness) -> [String] {
-        harness.told(code: SubscriptionChange.code).compactMap(\.record.message)
+        harness.told(code: Record.Code.subscription).compactMap(\.record.words)
     }
 
     private static func open() -> SessionHarness {
@@ -101,8 +100,13 @@ import TapRecord
                 "romeo@example.net: both → removed",
             ]
         )
-        let first = harness.told(code: SubscriptionChange.code).first?.record
-        #expect(first?.details == ["because": "this account requests their presence"])
+        let first = harness.told(code: Record.Code.subscription).first?.record
+        #expect(
+            first?.details == [
+                "contact": "romeo@example.net", "before": "unknown", "after": "pending out (to unknown)",
+                "because": "this account requests their presence",
+            ]
+        )
         #expect(first?.level == .info)
     }
 
@@ -227,11 +231,11 @@ import TapRecord
         let records = harness.told.count
         let items = (0..<1000).map { "<item jid='\($0)@example.net' subscription='both'/>" }.joined()
         harness.recv("<iq type='set' id='p'><query xmlns='jabber:iq:roster'>\(items)</query></iq>")
-        #expect(harness.told(code: SubscriptionChange.code).count == Session.mostPushedChanges)
+        #expect(harness.told(code: Record.Code.subscription).count == Session.mostPushedChanges)
         #expect(harness.told(code: "roster-push-items").count == 1)
         #expect(harness.told.count == records + Session.mostPushedChanges + 2)
         // All of them are known, also those that were not logged.
         harness.send("<presence type='unsubscribed' to='999@example.net'/>")
-        #expect(harness.told.last?.record.message == "999@example.net: both → to")
+        #expect(harness.told.last?.record.words == "999@example.net: both → to")
     }
 }

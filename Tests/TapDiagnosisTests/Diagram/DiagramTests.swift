@@ -74,6 +74,27 @@ import TapRecord
         #expect(image.text.contains("[xmpptap]"))
     }
 
+    @Test func `A session that was not relayed is drawn without xmpptap`() {
+        for (beginning, hasTap) in [(Record.Beginning.ownLog, false), (.ownClient, false)]
+            as [(Record.Beginning?, Bool)]
+            + [(nil, true)]
+        {
+            let session = Session(
+                run: Run(),
+                options: SessionOptions(level: .info),
+                tools: SessionTools(run: Run(), redaction: .secrets),
+                remote: nil,
+                upstream: "",
+                beginning: beginning,
+                at: Run.Instant(time: Timestamp(nanoseconds: 0), monotonic: 0)
+            )
+            let runner = SessionRunner(session)
+            var diagram = SequenceDiagram(session: 1)
+            runner.drain { diagram.note($0.record, content: $1) }
+            #expect(diagram.hasTap == hasTap)
+        }
+    }
+
     @Test func whatARuleDroppedEndsAtXmpptap() throws {
         var harness = SessionHarness()
         harness.say(Conversations.plainLogin)
@@ -134,7 +155,7 @@ import TapRecord
             )
             record.session = 1
             record.code = code
-            record.message = words
+            record.message = Prose(words)
             record.jid = words
             record.condition = words
             record.action = words

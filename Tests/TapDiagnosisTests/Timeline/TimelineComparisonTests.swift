@@ -17,8 +17,8 @@ import Testing
             part: .session
         )
         record.code = LoginStep.code
-        record.message = "\(name): \(outcome)\(reason.map { ", \($0)" } ?? "")"
         var all: Attributes = [LoginStep.code: .string(name), LoginStep.outcomeDetail: .string(outcome)]
+        all[LoginStep.reasonDetail] = reason.map { .string($0) }
         for entry in details.entries { all[entry.name] = entry.value }
         record.details = all
         return record

@@ -135,6 +135,32 @@ import XMPPCore
         }
     }
 
+    @Test(
+        arguments: [
+            (
+                LoginStep.code, "tls: failed, tls-alert, it does not know the issuer",
+                ["step": "tls", "outcome": "failed", "reason": "it does not know the issuer", "alert": "unknown_ca"]
+            ),
+            (Record.Code.subscription, "a@b: none → both", ["contact": "a@b", "before": "none", "after": "both"]),
+            (Record.Code.sessionBegan, "a session by the client's own log", ["source": "client-log"]),
+        ] as [(String, Prose, Attributes)]
+    )
+    func `What the message tells is not told again by its details`(code: String, message: Prose, details: Attributes)
+        throws
+    {
+        var sample = Sample.bound(.note)
+        sample.record.code = code
+        sample.record.message = message
+        sample.record.details = details
+        sample.record.details?["leg"] = "client"
+        #expect(
+            try sample.text("info")
+                == "17:22:44.262 info [3 1024@192.168.1.1/iOS_V1.0] session: \(message) (leg client)\n"
+        )
+        let json = sample.json()
+        for entry in details.entries { #expect(json.contains("\"\(entry.name)\":\"\(entry.value.text)\"")) }
+    }
+
     @Test func remarksAreToldByTheirPart() throws {
         var sample = Sample.bound(.session)
         sample.record.message = "closed by the client"

@@ -100,7 +100,7 @@ import XMPPCore
         var harness = SessionHarness(options: SessionOptions(level: .info))
         harness.receive(.send, session.send)
         harness.receive(.recv, session.recv)
-        let told = harness.told.compactMap(\.record.summary)
+        let told = harness.told.compactMap(\.record.summary?.description)
         #expect(told.count > 100)
         #expect(search.leaks(in: Array(told.joined(separator: "\n").utf8)).prefix(5) == [])
         for words in told { check(words, words) }
@@ -114,7 +114,7 @@ private struct SampleLine {
     mutating func tell(_ summary: String?) {
         var sample = Sample.bound(.stanza)
         sample.item(.recv, "<presence/>", name: "presence")
-        sample.record.summary = summary
+        sample.record.summary = summary.map { Prose($0) }
         text = (try? sample.text("info")) ?? ""
     }
 }

@@ -23,13 +23,13 @@ extension LoginDiagnoser {
         case "tls-ended-in-handshake": return diagnosis(.serverGone)
         // Without a server header there was no STARTTLS: this is direct TLS.
         case "tls-not-tls" where !isClient && !notes.hasServerHeader: return diagnosis(.tlsUnexpected)
-        case "tls-alert": return ofAlert(Self.alert(in: words ?? ""), isClient, diagnosis)
+        case "tls-alert": return ofAlert(loginStep.details[LoginStep.alertDetail]?.text, isClient, diagnosis)
         default: return diagnosis(.tlsFailed, side: side)
         }
     }
 
     private func ofAlert(
-        _ alert: String,
+        _ alert: String?,
         _ isClient: Bool,
         _ diagnosis: (LoginCause, LoginCause.Side?) -> LoginDiagnosis
     ) -> LoginDiagnosis {
@@ -44,12 +44,6 @@ extension LoginDiagnoser {
             return diagnosis(isClient ? .authorityNotTrusted : .tlsAlertByServer, nil)
         default: return diagnosis(isClient ? .tlsAlertByClient : .tlsAlertByServer, nil)
         }
-    }
-
-    /// The name of the alert in words that end with `(alert unknown_ca)`.
-    private static func alert(in words: String) -> String {
-        guard let start = words.firstRange(of: "(alert ") else { return "" }
-        return String(words[start.upperBound...].prefix { $0 != ")" })
     }
 }
 

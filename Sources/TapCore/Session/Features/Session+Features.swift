@@ -64,7 +64,7 @@ extension Session {
         login?.observe(.features(offer))
         if options.level >= .info {
             var record = makeRecord(event, .recv, .element, level: .info)
-            record.message = features.words
+            record.message = Prose(features.words)
             record.details = features.details
             if let edited { note(edited, in: &record) }
             emit(consume record)

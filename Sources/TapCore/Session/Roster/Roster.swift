@@ -140,10 +140,13 @@ extension Session {
 
     private mutating func tell(_ change: Roster.Change, _ reason: String) {
         var record = makeRecord(.note, .info, part: .session)
-        record.code = SubscriptionChange.code
+        record.code = Record.Code.subscription
         let contact = tools.redactor.disclose(address: change.contact)
-        record.message = "\(SubscriptionChange(contact: contact, from: change.before, to: change.after))"
-        record.details = ["because": .string(reason)]
+        let change = SubscriptionChange(contact: contact, from: change.before, to: change.after)
+        record.message = "\(change)"
+        var details = change.details
+        details["because"] = .string(reason)
+        record.details = details
         emit(consume record)
     }
 }

@@ -47,7 +47,7 @@ extension Session {
             record.level = .error
             record.condition = step.condition
             record.code = "sasl-failure"
-            record.message = words
+            record.message = words.map { Prose($0) }
         }
         emit(consume record)
         guard let step, !acts.isEmpty else { return }
@@ -81,7 +81,7 @@ extension Session {
             record.level = .error
             record.condition = step.condition
             record.code = "sasl-failure"
-            record.message = step.text
+            record.message = step.text.map { Prose($0) }
         }
         show(bytes, in: &record)
         emit(consume record)

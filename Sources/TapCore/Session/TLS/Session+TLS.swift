@@ -52,7 +52,7 @@ extension Session {
         var record = makeRecord(.tls, overlooked == nil ? .info : .warn, part: .tls)
         record.leg = leg
         record.code = Record.Code.tlsOpened
-        record.message = overlooked.map { "\(words); NOT VERIFIED: \($0)" } ?? words
+        record.message = Prose(overlooked.map { "\(words); NOT VERIFIED: \($0)" } ?? words)
         record.tls = info
         emit(consume record)
         if leg == .client || options.isOwnClient {
@@ -88,17 +88,19 @@ extension Session {
                 advice: failure.advice
             )
         }
+        var details: Attributes = ["leg": .string(leg.name.description)]
+        details[LoginStep.alertDetail] = failure.peerAlert.map { .string($0) }
         // Of TLS that was not even begun the timeline does not know whose it is.
         finish(
             .tls,
             key: leg.name.description,
             .failed(condition: failure.code, failure.words),
-            details: ["leg": .string(leg.name.description)]
+            details: details
         )
         var record = makeRecord(.error, .error, part: .tls)
         record.leg = leg
         record.code = failure.code
-        record.message = failure.advice.map { "\(failure.words); \($0)" } ?? failure.words
+        record.message = Prose(failure.advice.map { "\(failure.words); \($0)" } ?? failure.words)
         record.tls = failure.certificate
         emit(consume record)
         endWithoutTLS(leg, failure.words, failure.alert)
@@ -110,7 +112,7 @@ extension Session {
         var record = makeRecord(.note, level, part: .tls)
         record.leg = leg
         record.code = code
-        record.message = words
+        record.message = Prose(words)
         emit(consume record)
     }
 

@@ -289,6 +289,8 @@ public struct TLSFailure: Sendable, Hashable {
     /// The alert for a client that began with TLS and waits for an answer; nil is the internal error where there is such a
     /// client.
     public var alert: Session.Alert?
+    /// The name of the alert by which the peer ended it, `unknown_ca`; nil where it sent none.
+    public var peerAlert: String?
     /// What the peer was shown, for the record; nil where that does not matter.
     public var certificate: Attributes?
     /// Why the login fails, where the streams do not show it.

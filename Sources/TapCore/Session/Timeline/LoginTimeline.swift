@@ -183,18 +183,18 @@ extension Session {
         var record = makeRecord(.session, .verbose, part: loginStep.name.part)
         record.code = LoginStep.code
         record.roundTrip = loginStep.duration
-        var words = "\(loginStep.name.rawValue): \(loginStep.outcome.name)"
+        var reason: String?
         switch loginStep.outcome {
         case .ok: break
-        case .failed(let condition, let text):
-            record.condition = condition
-            for part in [condition, text].compactMap({ $0 }) { words += ", \(part)" }
-        case .skipped(let why): words += ", \(why)"
+        case .failed(let condition, let text): (record.condition, reason) = (condition, text)
+        case .skipped(let why): reason = why
         }
-        record.message = words
+        let words = [loginStep.outcome.name, record.condition, reason].compactMap { $0 }.joined(separator: ", ")
+        record.message = "\(loginStep.name.rawValue): \(words)"
         var details: Attributes = [
             LoginStep.code: .string(loginStep.name.rawValue), LoginStep.outcomeDetail: .string(loginStep.outcome.name),
         ]
+        details[LoginStep.reasonDetail] = reason.map { .string($0) }
         for entry in loginStep.details.entries { details[entry.name] = entry.value }
         record.details = details
         emit(record)

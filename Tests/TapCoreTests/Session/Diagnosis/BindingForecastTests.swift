@@ -200,7 +200,7 @@ import TapRecord
         var harness = Self.begun("p=tls-exporter")
         #expect(Self.told(harness).map(\.level) == [.warn])
         #expect(
-            Self.told(harness).first?.message?.hasPrefix(
+            Self.told(harness).first?.words?.hasPrefix(
                 "by RFC 5802 §6, RFC 5056 §2, the server must refuse this login: tls-exporter differs"
             ) == true
         )
@@ -228,7 +228,7 @@ import TapRecord
         let run = Run()
         var first = Self.begun("y", run: run)
         #expect(Self.told(first).map(\.level) == [.info])
-        let words = Self.told(first).first?.message ?? ""
+        let words = Self.told(first).first?.words ?? ""
         #expect(words.hasPrefix("this login is at risk: RFC 5802 §6 requires the server to refuse it"), "\(words)")
         #expect(!words.contains("will fail"))
         Self.succeed(&first)
@@ -246,7 +246,7 @@ import TapRecord
         #expect(refused.diagnoses.map(\.cause) == [.bindingDenied])
         let again = Self.begun("y", run: other)
         #expect(Self.told(again).map(\.level) == [.warn])
-        #expect(Self.told(again).first?.message?.contains("this server has refused such a login") == true)
+        #expect(Self.told(again).first?.words?.contains("this server has refused such a login") == true)
     }
 
     @Test func `a wrong password with the flag y is not put down to channel binding, nor to xmpptap`() {

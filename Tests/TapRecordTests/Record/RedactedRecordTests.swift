@@ -12,7 +12,7 @@ import XMPPCore
     ]
 
     /// The texts of a record that can hold what came from a peer.
-    private let texts: [WritableKeyPath<Record, String?>] = [\.condition, \.message]
+    private let texts: [WritableKeyPath<Record, String?>] = [\.condition]
     private let lists: [WritableKeyPath<Record, Attributes?>] = [\.sasl, \.tls, \.sm, \.details]
 
     private func line(_ record: Record, _ policy: RedactionPolicy, at domain: String? = nil) -> String {
@@ -32,6 +32,10 @@ import XMPPCore
             #expect(line(record, .none).contains(Self.secret))
             #expect(!line(record, policy).contains(Self.secret), "\(text)")
         }
+        var remark = Sample(.note, .info).record
+        remark.message = Prose(Self.text)
+        #expect(line(remark, .none).contains(Self.secret))
+        #expect(!line(remark, policy).contains(Self.secret))
         for list in lists {
             var record = Sample(.note, .info).record
             record[keyPath: list] = Self.attributes
@@ -61,7 +65,7 @@ import XMPPCore
         var record = Sample(.note, .info).record
         record.action = "passed"
         let remarks = record.remarks[0]
-        let isText: (Mirror.Child) -> Bool = { type(of: $0.value) == String?.self }
+        let isText: (Mirror.Child) -> Bool = { type(of: $0.value) == String?.self || type(of: $0.value) == Prose?.self }
         #expect(
             Mirror(reflecting: record).children.filter(isText).compactMap(\.label) == [
                 // The session's own, and the address that it comes from; the summary is made of what may be shown.

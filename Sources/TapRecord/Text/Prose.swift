@@ -1,0 +1,19 @@
+/// Words for people: they can be printed, stored and put into other words, and nothing can be read from them.
+///
+/// No code depends on how something is said: it is neither compared nor searched. What a program needs has a field or a
+/// detail of its own.
+public struct Prose: Sendable, ExpressibleByStringInterpolation, TextOutputStreamable {
+    @usableFromInline let text: String
+
+    /// These words.
+    @inlinable public init(_ text: String) { self.text = text }
+
+    /// These words.
+    @inlinable public init(stringLiteral text: String) { self.text = text }
+
+    /// How many bytes of UTF-8 they take.
+    @inlinable public var byteCount: Int { text.utf8.count }
+
+    /// Prints them.
+    public func write(to target: inout some TextOutputStream) { text.write(to: &target) }
+}

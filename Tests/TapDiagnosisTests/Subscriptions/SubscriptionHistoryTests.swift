@@ -1,0 +1,41 @@
+import TapDiagnosis
+import TapRecord
+import Testing
+
+@Suite struct SubscriptionHistoryTests {
+    private func record(_ details: Attributes?) -> Record {
+        var record = Record(
+            sequence: 1,
+            time: Timestamp(nanoseconds: 0),
+            monotonic: 0,
+            kind: .note,
+            level: .info,
+            part: .session
+        )
+        record.session = 3
+        record.jid = "juliet@example.net/balcony"
+        record.code = Record.Code.subscription
+        record.message = "romeo@example.net: none → both"
+        record.details = details
+        return record
+    }
+
+    @Test func `A change is read from the details, whatever the message says`() {
+        var history = SubscriptionHistory()
+        let change = SubscriptionChange(contact: "romeo@example.org", from: SubscriptionState(), to: .both)
+        var details = change.details
+        details["because"] = "roster push from the server"
+        history.note(record(details))
+        #expect(history.pairs.map(\.second) == ["romeo@example.org"])
+        let events = history.pairs.flatMap { history.events(of: $0) }
+        #expect(events.map(\.change) == [change])
+        #expect(events.map(\.reason) == ["roster push from the server"])
+    }
+
+    @Test func `A record without the details of a change is passed over`() {
+        var history = SubscriptionHistory()
+        history.note(record(["because": "roster push from the server"]))
+        history.note(record(nil))
+        #expect(history.pairs.isEmpty)
+    }
+}
