@@ -79,7 +79,7 @@ extension Session {
                 store(direction.opposite, injections)
                 injections.await(item, record.sequence, by: direction.opposite)
                 Self.note(item, record, direction, hasManyUsers: hasManyUsers, in: &injections.requests)
-            } else if answersComeBack {
+            } else if requests.expectsAnswers(on: info.kind) {
                 let hasManyUsers = hasManyUsers
                 Self.note(item, record, direction, hasManyUsers: hasManyUsers, in: &requests)
             }

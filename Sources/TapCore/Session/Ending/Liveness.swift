@@ -24,7 +24,7 @@ struct Liveness {
     /// The least silence that is reported.
     static let silence: Int64 = 30_000_000_000
 
-    private var lastReceived: Int64
+    private(set) var lastReceived: Int64
     /// The oldest request of each direction's sender that has no answer.
     private var asked: (send: Int64?, recv: Int64?) = (nil, nil)
 
