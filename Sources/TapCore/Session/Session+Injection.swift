@@ -73,7 +73,9 @@ extension Session {
         record.xml = ByteRange(0, item.bytes.count)
         _ = Self.compose(item.event, of: item.decoder, tools.redactor, always: true, into: &composed, &record)
         contentSource = .composed
-        if options.level >= .info { record.summary = summary(item.event, direction, record, answering: nil) }
+        if options.level >= .info {
+            record.summary = summary(item.event, direction, record, answering: nil).map { Prose($0) }
+        }
         if item.isRequest {
             if item.swallowsAnswer {
                 store(direction.opposite, injections)
