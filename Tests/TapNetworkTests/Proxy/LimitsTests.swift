@@ -1,4 +1,5 @@
 import NIOCore
+import TapCore
 import TapRecord
 import TapTestKit
 import Testing
