@@ -449,7 +449,8 @@ private struct CheckedInjections: ~Copyable {
             switch command {
             case .forward(let direction): output[Int(direction.rawValue)].append(session.content)
             case .send(let leg, let bytes): output[Int(leg.inbound.opposite.rawValue)] += bytes
-            case .record(let record):
+            case .record(let redacted):
+                let record = redacted.record
                 if record.origin == .tap, let xml = record.xml { recorded.append(session.content.slice(xml).string()) }
                 if record.action != nil { dropped += 1 }
             case .injected(let number, .sent):
