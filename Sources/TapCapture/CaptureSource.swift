@@ -35,11 +35,11 @@ public struct CaptureSource: Source {
     /// Takes the next record.
     public mutating func take(_ line: RecordLine) {
         let record = line.record
-        func input(_ input: SessionInput) -> SourceInput {
+        func input(_ kind: SourceInput.Kind) -> SourceInput {
             SourceInput(
                 session: record.session,
                 at: Run.Instant(time: record.time, monotonic: record.monotonic),
-                input
+                kind
             )
         }
         // Of one whose beginning is not there the streams cannot be read.

@@ -339,7 +339,7 @@ import XMPPCore
             $0.abort(.connectionTimeout, "No login within 60 s.")
         } _: {
             $0.say(opening)
-            $0.session.stop(at: $0.now)
+            $0.session.handle(.stop, at: $0.now)
         },
         Scene("names that are hidden", options: SessionOptions(redaction: .metadata)) {
             scram(&$0, succeeds: true)

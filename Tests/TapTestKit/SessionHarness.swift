@@ -33,6 +33,8 @@ public struct SessionHarness: ~Copyable {
     public private(set) var held: [Direction] = []
     /// What has become of injected stanzas.
     public private(set) var injected: [(number: UInt64, outcome: InjectionOutcome)] = []
+    /// Legs that may not be read.
+    public private(set) var unread: Set<Leg> = []
     /// Legs that were sent a FIN.
     public private(set) var finished: [Leg] = []
     /// Whether the session has asked for both legs to be closed, and if so whether by a reset.
@@ -75,40 +77,9 @@ public struct SessionHarness: ~Copyable {
     /// Text from the server.
     public mutating func recv(_ text: String) { receive(.recv, Array(text.utf8)) }
 
-    /// A leg has no more bytes.
-    public mutating func end(_ leg: Leg, _ end: LegEnd = .finished) {
-        session.ended(leg, end, at: now)
-        drain()
-    }
-
-    /// The connection to the server is up.
-    public mutating func connect() {
-        session.serverConnected("127.0.0.1:5222", at: now)
-        drain()
-    }
-
-    /// The connection to the server failed.
-    public mutating func failServer(_ reason: String, _ fault: ConnectionFault = .unreachable) {
-        session.serverFailed(reason, fault, at: now)
-        drain()
-    }
-
-    /// The session is ended from outside.
-    public mutating func abort(_ condition: StreamErrorCondition, _ text: String) {
-        session.abort(condition, text, at: now)
-        drain()
-    }
-
-    /// A stanza is to be put into a stream.
-    public mutating func inject(_ injection: Injection) {
-        session.inject(injection, at: now)
-        drain()
-    }
-
-    /// Time passes, by nanoseconds.
-    public mutating func wait(_ nanoseconds: Int64) {
-        now = now.advanced(by: nanoseconds)
-        session.tick(at: now)
+    /// Something else happens.
+    public mutating func handle(_ input: SessionInput) {
+        session.handle(input, at: now)
         drain()
     }
 
@@ -118,18 +89,47 @@ public struct SessionHarness: ~Copyable {
         drain()
     }
 
+    /// A leg has no more bytes.
+    public mutating func end(_ leg: Leg, _ end: LegEnd = .finished) {
+        handle(.ended(leg, end))
+    }
+
+    /// The connection to the server is up.
+    public mutating func connect() {
+        handle(.connected("127.0.0.1:5222"))
+    }
+
+    /// The connection to the server failed.
+    public mutating func failServer(_ reason: String, _ fault: ConnectionFault = .unreachable) {
+        handle(.connectionFailed(reason, fault))
+    }
+
+    /// The session is ended from outside.
+    public mutating func abort(_ condition: StreamErrorCondition, _ text: String) {
+        handle(.abort(condition, text))
+    }
+
+    /// A stanza is to be put into a stream.
+    public mutating func inject(_ injection: Injection) {
+        handle(.inject(injection))
+    }
+
+    /// Time passes, by nanoseconds.
+    public mutating func wait(_ nanoseconds: Int64) {
+        now = now.advanced(by: nanoseconds)
+        handle(.tick)
+    }
+
     /// Both legs are closed.
     public mutating func close() {
-        session.closed(at: now)
-        drain()
+        handle(.closed)
     }
 
     /// Does the first step that waits.
     public mutating func compute() {
         var step = slowSteps.removeFirst()
         step.perform()
-        session.computed(step, at: now)
-        drain()
+        handle(.computed(step))
     }
 
     private mutating func pass(_ direction: Direction, _ bytes: [UInt8]) {
@@ -158,7 +158,9 @@ public struct SessionHarness: ~Copyable {
                     continue
                 }
                 step.perform()
-                session.computed(step, at: now)
+                session.handle(.computed(step), at: now)
+            case .read(let leg, true): unread.remove(leg)
+            case .read(let leg, false): unread.insert(leg)
             case .injected(let number, let outcome): injected.append((number, outcome))
             case .finish(let leg): finished.append(leg)
             case .close(let reset): closed = reset

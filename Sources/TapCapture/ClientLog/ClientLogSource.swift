@@ -103,8 +103,8 @@ struct ClientLogSource: Source {
         tell(.recorded(RecordLine(redactor.redact(record), content: nothing.span)), at: now)
     }
 
-    private mutating func tell(_ input: SessionInput, at now: Run.Instant) {
-        found.append(SourceInput(session: streams == nil ? 0 : count, at: now, input))
+    private mutating func tell(_ kind: SourceInput.Kind, at now: Run.Instant) {
+        found.append(SourceInput(session: streams == nil ? 0 : count, at: now, kind))
     }
 
     // MARK: Items
@@ -119,14 +119,15 @@ struct ClientLogSource: Source {
             count += 1
             streams = ClientLogStreams()
             tell(.began(Record.Beginning.ownLog), at: item.at)
-            tell(.took(.connect, .skipped("not in a client log")), at: item.at)
+            tell(.input(.took(.connect, .skipped("not in a client log"))), at: item.at)
         }
         for input in streams?.take(item.direction, item.bytes) ?? [] { tell(input, at: item.at) }
     }
 
     private mutating func endSession() {
         guard streams != nil else { return }
-        tell(.unrecorded, at: now)
+        tell(.input(.unrecorded), at: now)
+        tell(.input(.closed), at: now)
         streams = nil
     }
 }

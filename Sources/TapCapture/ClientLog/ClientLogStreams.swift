@@ -24,7 +24,7 @@ struct ClientLogStreams {
     }
 
     /// Takes what one line, or several that belong together, showed; gives the bytes that the session gets of it.
-    mutating func take(_ direction: Direction, _ bytes: [UInt8]) -> [SessionInput] {
+    mutating func take(_ direction: Direction, _ bytes: [UInt8]) -> [SourceInput.Kind] {
         let text = bytes.drop { $0 == 0x20 || $0 == 0x0A || $0 == 0x09 }
         defer { noteRestart(text, direction) }
         if Self.isDeclaration(text), !Self.holdsHeader(text) {

@@ -10,11 +10,13 @@ public enum Command: Sendable {
     case held(Direction)
     /// Hands a record to the sinks, with ``Session/content`` beside it.
     case record(RedactedRecord)
-    /// A step of a login that takes long: it is to be performed elsewhere and handed to ``Session/computed(_:at:)``. The
+    /// A step of a login that takes long: it is to be performed elsewhere and handed to ``SessionInput/computed(_:)``. The
     /// session looks at nothing that comes until then.
     case compute(SlowStep)
-    /// What has become of the injected stanza that has this number: see ``Session/inject(_:at:)``.
+    /// What has become of the injected stanza that has this number: see ``SessionInput/inject(_:)``.
     case injected(UInt64, InjectionOutcome)
+    /// Whether the leg may be read from now on; told when it changes. At the beginning both may.
+    case read(Leg, Bool)
     /// Sends no more on the leg: a FIN, after all that was written before.
     case finish(Leg)
     /// Ends both legs, after all that was written before. `reset` passes a reset on as a reset.

@@ -63,8 +63,7 @@ public struct DiscoveryStep: Sendable, Hashable {
 // Service discovery for the domain that the client names.
 extension Session {
     /// A step on the way to the server has been made: told as a record with the code `step`.
-    public mutating func made(_ step: DiscoveryStep, at now: Run.Instant) {
-        self.now = now
+    mutating func made(_ step: DiscoveryStep) {
         guard !negotiation.isClosed else { return }
         note(step)
         var record = makeRecord(.note, step.isDetail ? .verbose : .info, part: .net)

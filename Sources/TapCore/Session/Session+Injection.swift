@@ -3,13 +3,11 @@ import XMPPCore
 
 // Items that this program puts into a stream, between those of the peers.
 extension Session {
-    /// Puts a stanza into a stream behind the item that is passing: at once, or when that ends. What becomes of it comes as
-    /// ``Command/injected(_:_:)``.
+    /// Checks a stanza that is to be injected, and has it wait for an item boundary.
     ///
     /// A direction whose bytes pass as they come is stored until the stanza is out, and while an answer is expected by it
     /// that must not pass.
-    public mutating func inject(_ injection: Injection, at now: Run.Instant) {
-        self.now = now
+    mutating func inject(_ injection: Injection) {
         let direction = injection.destination.inbound.opposite
         do throws(InjectionFault) {
             if let obstacle = obstacle(direction) { throw obstacle }

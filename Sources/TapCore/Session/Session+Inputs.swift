@@ -1,13 +1,29 @@
-public import TapDiagnosis
+internal import TapDiagnosis
 public import TapRecord
-public import XMPPCore
+import XMPPCore
 
 // What happens to a session, as its driver tells it.
 extension Session {
-    /// The connection to the server is up. The attempt began at `since`; nil is where the step before it ended. Where
-    /// attempts have been told by ``made(_:at:)``, this one has been, too.
-    public mutating func serverConnected(_ address: String, since: Run.Instant? = nil, at now: Run.Instant) {
+    /// Takes what happened. What follows comes by ``next()``.
+    public mutating func handle(_ input: SessionInput, at now: Run.Instant) {
         self.now = now
+        switch input {
+        case .attempted(let step): made(step)
+        case .connected(let address, let since): connected(address, since)
+        case .connectionFailed(let reason, let fault): connectionFailed(reason, fault)
+        case .took(let step, let outcome): took(step, outcome, at: now)
+        case .computed(let step): computed(step)
+        case .ended(let leg, let end): ended(leg, end)
+        case .inject(let injection): inject(injection)
+        case .tick: tick()
+        case .abort(let condition, let text, let code): abort(condition, text, code)
+        case .stop: stop(.stopped)
+        case .unrecorded: stop(.unrecorded)
+        case .closed: if !negotiation.isClosed { finishRecords() }
+        }
+    }
+
+    private mutating func connected(_ address: String, _ since: Run.Instant?) {
         negotiation.connected()
         directions.send.hasInput = true
         note(.session, .trace, code: "server-connected", "connected to \(address)", part: .net)
@@ -16,28 +32,14 @@ extension Session {
         }
     }
 
-    /// The connection to the server failed; the client gets a stream error. Records the failed step `connect`, unless
-    /// ``made(_:at:)`` or ``took(_:_:since:details:at:)`` recorded a failed attempt before.
-    public mutating func serverFailed(
-        _ reason: String,
-        _ fault: ConnectionFault = .unreachable,
-        at now: Run.Instant
-    ) {
-        self.now = now
+    private mutating func connectionFailed(_ reason: String, _ fault: ConnectionFault) {
         login?.observe(.unreachable(fault, reason))
         if !timeline.hasFailure { finish(.connect, .failed(reason)) }
         note(.error, .error, code: "server-unreachable", reason, condition: .remoteConnectionFailed, part: .net)
         refuse(.remoteConnectionFailed, "Cannot connect to the server.")
     }
 
-    /// Ends the session from this side, telling both ends why; `code` is the record's.
-    public mutating func abort(
-        _ condition: StreamErrorCondition,
-        _ text: String,
-        code: String = "aborted",
-        at now: Run.Instant
-    ) {
-        self.now = now
+    private mutating func abort(_ condition: StreamErrorCondition, _ text: String, _ code: String) {
         guard !negotiation.isFinished, !negotiation.isRefusing else { return }
         login?.observe(.refused(text))
         note(.error, .error, code: code, text, condition: condition, part: .session)
@@ -63,9 +65,7 @@ extension Session {
         return directions[direction].take(bytes)
     }
 
-    /// No more bytes will come on a leg. Told a second time where a peer that had only ceased to send is gone.
-    public mutating func ended(_ leg: Leg, _ end: LegEnd, at now: Run.Instant) {
-        self.now = now
+    private mutating func ended(_ leg: Leg, _ end: LegEnd) {
         let direction = leg.inbound
         guard !negotiation.isFinished else { return }
         if directions[direction].end == .finished, end != .finished {
@@ -85,34 +85,17 @@ extension Session {
         if direction == .send, !negotiation.isConnected, end != .finished { finish(reset: true) }
     }
 
-    /// Ends the session because this program stops. Neither end is told by an end of its stream, so that a session with
-    /// stream management can be resumed (XEP-0198 §5).
-    public mutating func stop(at now: Run.Instant) {
-        self.now = now
+    /// Ends the session without a word to either end.
+    private mutating func stop(_ ending: SessionInfo.Ending) {
         guard !negotiation.isFinished else { return }
-        if info.ending == nil { info.ending = .stopped }
+        if info.ending == nil { info.ending = ending }
         finish(reset: false)
-    }
-
-    /// What was read ends here: whether the session went on nobody knows.
-    public mutating func recordingEnded(at now: Run.Instant) {
-        self.now = now
-        guard !negotiation.isFinished else { return }
-        if info.ending == nil { info.ending = .unrecorded }
-        finish(reset: false)
-    }
-
-    /// The legs are closed: the last thing a driver tells. Records what is to be said of the session as a whole.
-    public mutating func closed(at now: Run.Instant) {
-        self.now = now
-        guard !negotiation.isClosed else { return }
-        finishRecords()
     }
 
     /// How long a client may take to open its stream, when it is to be told in it that the session is refused.
     static let answerTime: Int64 = 10_000_000_000
 
-    /// When ``tick(at:)`` is due, in nanoseconds of the run; nil while nothing is waited for. Each call may move it.
+    /// When ``SessionInput/tick`` is due, in nanoseconds of the run; nil while nothing is waited for. Each call may move it.
     public var nextDeadline: Int64? {
         guard !negotiation.isFinished else { return nil }
         if let answerDeadline { return answerDeadline }
@@ -140,11 +123,8 @@ extension Session {
         return rest == 0 ? "\(seconds) s" : "\(time / 1_000_000) ms"
     }
 
-    /// Time has passed: ends a session that takes too long, and gives up what is waited for in vain. Harmless at any other
-    /// time.
-    public mutating func tick(at now: Run.Instant) {
-        self.now = now
-        if let text = overdue(at: now) { abort(.connectionTimeout, text, at: now) }
+    private mutating func tick() {
+        if let text = overdue(at: now) { abort(.connectionTimeout, text, "aborted") }
         if let answerDeadline, now.monotonic >= answerDeadline { finish(reset: false) }
         if let injections { expire(injections) }
     }
@@ -157,7 +137,7 @@ extension Session {
 
     /// Holds a direction whose items are stored: those that follow wait, and so does the leg once enough waits. Nothing
     /// happens to one whose bytes pass as they come: they would pile up here, already passed.
-    public mutating func hold(_ direction: Direction) {
+    mutating func hold(_ direction: Direction) {
         if recording == nil { directions[direction].hold() }
     }
 
@@ -174,8 +154,8 @@ extension Session {
             && login.hasExchange(sent: directions.send.received, received: directions.recv.received)
     }
 
-    /// Whether the leg may be read: false while what it brought has to wait.
-    public func wantsBytes(from leg: Leg) -> Bool {
+    /// Whether the leg may be read: false while what it brought has to wait. Told by ``Command/read(_:_:)``.
+    func wantsBytes(from leg: Leg) -> Bool {
         let direction = leg.inbound
         guard directions[direction].isStoring else { return true }
         let isWaiting = directions[direction].isHeld || leg == .client && negotiation.isAwaitingServer

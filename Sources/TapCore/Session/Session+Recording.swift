@@ -143,7 +143,7 @@ extension Session {
         if case .integer(let count)? = record.details?["received_bytes"] {
             info.received.bytes = UInt64(clamping: count)
         }
-        closed(at: now)
+        handle(.closed, at: now)
     }
 }
 

@@ -56,6 +56,8 @@ public struct Session: ~Copyable {
     var login: LoginObserver? = LoginObserver()
 
     private var queue = CommandQueue()
+    /// Whether the legs may be read, as the driver knows it.
+    private var isRead = (client: true, server: true)
     /// Where the texts of the current event's records stand.
     var contentSource = ContentSource.none
     private var shownSource = ContentSource.none
@@ -120,10 +122,20 @@ public struct Session: ~Copyable {
             if composed.capacity > 256 { composed = [] }
             dropIdleDecoders()
             if step(.recv) || step(.send) { continue }
-            guard let injections else { return nil }
-            advance(injections)
+            if let injections { advance(injections) }
+            tellReading()
             if queue.isEmpty { return nil }
         }
+    }
+
+    /// Says which leg may be read, where that has changed.
+    @inline(__always)
+    private mutating func tellReading() {
+        let wanted = (client: wantsBytes(from: .client), server: wantsBytes(from: .server))
+        guard wanted != isRead else { return }
+        if wanted.client != isRead.client { enqueue(.read(.client, wanted.client)) }
+        if wanted.server != isRead.server { enqueue(.read(.server, wanted.server)) }
+        isRead = wanted
     }
 
     /// Calls `body` with ``content``: for a session that is part of an object, out of which no span may be handed.

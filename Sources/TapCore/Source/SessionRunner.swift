@@ -44,23 +44,21 @@ public struct SourceRunner {
     }
 
     private mutating func take(_ input: SourceInput, _ tell: (RecordLine) -> Void) {
-        if case .began(let beginning, let remote) = input.input {
-            let runner = begin(beginning, remote, input)
+        if case .began(let words, let remote) = input.kind {
+            let runner = begin(words, remote, input)
             sessions[input.session] = (runner, options.isRecorded ? RecordedSession(runner, run) : nil)
         }
-        if case .recorded(let line) = input.input { return take(line, input, tell) }
+        if case .recorded(let line) = input.kind { return take(line, input, tell) }
         guard let runner = sessions[input.session]?.runner else { return }
         var inferred: String?
-        switch input.input {
+        switch input.kind {
         case .began, .recorded: break
-        case .took(let step, let outcome): runner.session.took(step, outcome, at: input.at)
         case .received(let direction, let bytes, let why):
             inferred = why
             _ = runner.session.receive(direction, bytes.span, at: input.at)
-        case .unrecorded:
-            runner.session.recordingEnded(at: input.at)
-            runner.session.closed(at: input.at)
-            sessions[input.session] = nil
+        case .input(let kind):
+            runner.session.handle(kind, at: input.at)
+            if case .closed = kind { sessions[input.session] = nil }
         }
         runner.drain { record, content in
             let line = RecordLine(record, content: content)

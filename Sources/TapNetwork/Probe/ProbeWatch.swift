@@ -39,17 +39,15 @@ final class ProbeWatch {
     var now: Run.Instant { clock.now() }
 
     func made(_ step: DiscoveryStep) {
-        runner.session.made(step, at: now)
-        drain()
+        handle(.attempted(step))
     }
 
     func connected(_ address: String, since: Run.Instant?) {
-        runner.session.serverConnected(address, since: since, at: now)
-        drain()
+        handle(.connected(address, since: since))
     }
 
     func failed(_ words: String, _ fault: ConnectionFault) {
-        runner.session.serverFailed(words, fault, at: now)
+        runner.session.handle(.connectionFailed(words, fault), at: now)
         runner.session.blame(fault.cause, at: fault.isAboutNames ? .nameLookup : .connect, words)
         drain()
     }
@@ -91,17 +89,18 @@ final class ProbeWatch {
 
     /// The probe has seen all that it wanted; that it goes no further is no failure.
     func leave() {
-        runner.session.stop(at: now)
-        drain()
+        handle(.stop)
     }
 
     /// The connection is over; the session's last records are made.
     func end(by leg: Leg) {
-        runner.session.ended(leg, .finished, at: now)
-        drain()
-        runner.session.ended(leg.other, .finished, at: now)
-        drain()
-        runner.session.closed(at: now)
+        handle(.ended(leg, .finished))
+        handle(.ended(leg.other, .finished))
+        handle(.closed)
+    }
+
+    private func handle(_ input: SessionInput) {
+        runner.session.handle(input, at: now)
         drain()
     }
 

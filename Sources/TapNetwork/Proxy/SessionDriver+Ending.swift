@@ -14,8 +14,7 @@ extension SessionDriver {
         // What has passed already decides whether an error may follow it.
         perform()
         guard stage == .relaying else { return }
-        session.abort(refusal.condition, refusal.text, at: now)
-        perform()
+        handle(.abort(refusal.condition, refusal.text))
     }
 
     /// Time has passed: the session's deadline, or that of connections that do not end.
@@ -31,8 +30,7 @@ extension SessionDriver {
         // What has passed already decides whether an error may follow it.
         perform()
         guard stage == .relaying else { return }
-        session.tick(at: now)
-        perform()
+        handle(.tick)
     }
 
     /// Ends the session because the proxy stops: both connections end after what has been read is written, without an
@@ -41,8 +39,7 @@ extension SessionDriver {
         guard isLive else { return }
         if stage == .negotiatingTLS { negotiate(.stopped(nil)) }
         if stage != .relaying { stopConnecting() }
-        session.stop(at: now)
-        perform()
+        handle(.stop)
     }
 
     /// Ends the session at once.
@@ -79,7 +76,7 @@ extension SessionDriver {
         stage = .over
         deferred.removeAll()
         if isAdmitted { loop.context.admission.leave(accepted.remote?.ipAddress) }
-        session.closed(at: now)
+        session.handle(.closed, at: now)
         while let command = session.next() {
             if case .record(let record) = command {
                 session.withContent { loop.records.write(record, content: $0) }

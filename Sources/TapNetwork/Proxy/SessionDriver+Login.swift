@@ -8,8 +8,7 @@ extension SessionDriver {
     func compute(_ step: SlowStep) {
         loop.context.slowSteps.perform(step, on: loop.eventLoop).assumeIsolated().whenSuccess { [weak self] step in
             guard let self, stage == .relaying else { return }
-            session.computed(step, at: now)
-            perform()
+            handle(.computed(step))
         }
     }
 }

@@ -37,8 +37,7 @@ extension SessionDriver {
         // Without interception, the server leg is like the client leg.
         let wish = interception == nil ? .mirroring(isTLS: isTLS) : loop.context.options.wish(for: isTLS)
         search = ServiceDiscovery(dialer, domain: domain, wish, on: loop.eventLoop) { [self] loginStep in
-            session.made(loginStep, at: now)
-            perform()
+            handle(.attempted(loginStep))
         } done: { [self] result in
             if search?.beginsWithTLS == true { session.serverBeginsWithTLS() }
             search = nil
@@ -57,8 +56,7 @@ extension SessionDriver {
         stage = .relaying
         // The session is answered at once, but its record shows the whole ClientHello.
         deferred.join(.client)
-        session.abort(condition, text, code: condition == .hostUnknown ? "host-unknown" : "aborted", at: now)
-        perform()
+        handle(.abort(condition, text, code: condition == .hostUnknown ? "host-unknown" : "aborted"))
     }
 
     /// No server is looked for any more: the session ends before it has one.

@@ -58,6 +58,8 @@ final class SessionDriver {
     private var hasHeardClient = false
     private(set) var isPerforming = false
     var isStalled = false
+    /// Which legs the session lets be read.
+    private var wantsBytes = (client: true, server: true)
     /// Something was read, and ``look()`` will be called.
     private var isDue = false
     var isAdmitted = false
@@ -138,16 +140,14 @@ final class SessionDriver {
         guard channel.isActive else { return failed("the connection to \(route.words) was closed immediately") }
         stage = .relaying
         if let sends { server.write(accepted.header(session: session.number).bytes(sends.version).span) }
-        session.serverConnected(channel.remoteAddress?.endpoint?.description ?? route.words, at: now)
-        perform()
+        handle(.connected(channel.remoteAddress?.endpoint?.description ?? route.words))
     }
 
     func failed(_ reason: String, _ fault: ConnectionFault = .unreachable) {
         guard stage == .connecting else { return }
         stage = .relaying
         loop.context.metrics.connectionFailed()
-        session.serverFailed(reason, fault, at: now)
-        perform()
+        handle(.connectionFailed(reason, fault))
     }
 
     // MARK: What the connections tell
@@ -197,8 +197,7 @@ final class SessionDriver {
             negotiate(hasBegun ? .ended(leg, failure(leg, TLSFault(.endedInHandshake))) : .stopped(nil))
         }
         guard stage == .relaying, !isPerforming else { return postpone(.ended(leg, end)) }
-        session.ended(leg, end, at: now)
-        perform()
+        handle(.ended(leg, end))
     }
 
     func writabilityChanged(_ leg: Leg) {
@@ -230,6 +229,12 @@ final class SessionDriver {
         deferred.append(event)
     }
 
+    /// Tells the session what happened, and does what it wants.
+    func handle(_ input: SessionInput) {
+        session.handle(input, at: now)
+        perform()
+    }
+
     // MARK: What the session commands
 
     /// Does what the session wants, tells it what happened meanwhile, until both are done; then looks after the
@@ -253,7 +258,7 @@ final class SessionDriver {
         switch deferred.takeFirst() {
         case nil: return false
         case .received(let leg, let buffer): _ = take(leg, buffer)
-        case .ended(let leg, let end): session.ended(leg, end, at: now)
+        case .ended(let leg, let end): session.handle(.ended(leg, end), at: now)
         }
         return true
     }
@@ -267,6 +272,8 @@ final class SessionDriver {
         case .compute(let step): compute(step)
         // Nobody injects into a relayed session yet who could be told.
         case .injected: break
+        case .read(.client, let isWanted): wantsBytes.client = isWanted
+        case .read(.server, let isWanted): wantsBytes.server = isWanted
         case .finish(let leg): handler(leg).finish()
         case .close(let reset): beginClosing(reset: reset)
         }
@@ -296,7 +303,8 @@ final class SessionDriver {
             case .opening: !isStalled && leg == .client
             case .connecting, .over: false
             case .negotiatingTLS: !isStalled && negotiation?.reads(leg) == true
-            case .relaying: !isStalled && handler(leg.other).isWritable && session.wantsBytes(from: leg)
+            case .relaying:
+                !isStalled && handler(leg.other).isWritable && (leg == .client ? wantsBytes.client : wantsBytes.server)
             // A close with bytes unread would be a reset, and what was written last would be lost with it.
             case .closing: true
             }

@@ -38,7 +38,7 @@ struct CheckedSession: ~Copyable {
     /// One read of a leg, if it is read at all.
     mutating func receive(_ direction: Direction, _ bytes: [UInt8]) {
         guard !bytes.isEmpty, !isClosed, ends[direction.source] == nil else { return }
-        guard outside[direction, default: []].isEmpty, harness.session.wantsBytes(from: direction.source) else {
+        guard outside[direction, default: []].isEmpty, !harness.unread.contains(direction.source) else {
             outside[direction, default: []] += bytes
             return
         }
@@ -83,7 +83,7 @@ struct CheckedSession: ~Copyable {
         for direction in Direction.allCases {
             let leg = direction.source
             while !isClosed, let waiting = outside[direction], !waiting.isEmpty,
-                harness.session.wantsBytes(from: leg), ends[leg] != .reset
+                !harness.unread.contains(leg), ends[leg] != .reset
             {
                 let read = min(waiting.count, 65_536)
                 outside[direction] = Array(waiting[read...])

@@ -109,7 +109,7 @@ private struct CheckedRelay: ~Copyable {
         )
         self.direction = direction
         self.seed = seed
-        session.serverConnected("127.0.0.1:5222", at: now)
+        session.handle(.connected("127.0.0.1:5222"), at: now)
         for turn in Conversations.plainLogin.prefix(10) {
             _ = session.receive(turn.direction, Array(turn.text.utf8).span, at: now)
             perform()

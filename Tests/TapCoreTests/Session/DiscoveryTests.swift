@@ -88,7 +88,7 @@ struct DiscoveryTests {
     )
     func refusedTLS(_ condition: StreamErrorCondition, _ alert: UInt8) {
         var harness = SessionHarness(connected: false)
-        harness.session.abort(condition, "No.", code: condition.rawValue, at: harness.now)
+        harness.session.handle(.abort(condition, "No.", code: condition.rawValue), at: harness.now)
         harness.receive(.send, TestHello.bytes(serverName: "other.example"))
         #expect(harness.closed == false)
         #expect(harness.toClient == [0x15, 3, 1, 0, 2, 2, alert])
@@ -98,7 +98,7 @@ struct DiscoveryTests {
 
     @Test func `Who is refused and sends no XML is told so as well`() {
         var harness = SessionHarness(connected: false)
-        harness.session.abort(.notWellFormed, "No.", at: harness.now)
+        harness.session.handle(.abort(.notWellFormed, "No."), at: harness.now)
         harness.send("GET / HTTP/1.1\r\n")
         #expect(harness.closed == false)
         #expect(String(decoding: harness.toClient, as: UTF8.self).contains("<not-well-formed"))
@@ -106,11 +106,9 @@ struct DiscoveryTests {
 
     @Test func `Each step on the way is told with what came of it and how long it took`() {
         var harness = SessionHarness(connected: false)
-        harness.session.made(
-            DiscoveryStep(.connection, .failed, "192.0.2.1:5222", "connection refused", duration: 1_500_000),
-            at: harness.now
-        )
-        harness.session.made(DiscoveryStep(.connection, .skipped, "a:5223", "why", isDetail: true), at: harness.now)
+        let refused = DiscoveryStep(.connection, .failed, "192.0.2.1:5222", "connection refused", duration: 1_500_000)
+        harness.handle(.attempted(refused))
+        harness.handle(.attempted(DiscoveryStep(.connection, .skipped, "a:5223", "why", isDetail: true)))
         harness.connect()
         let told = harness.told.filter { $0.record.code == "step" }.map(\.record)
         #expect(told.map(\.words) == ["tcp 192.0.2.1:5222: connection refused", "tcp a:5223: why"])

@@ -213,10 +213,10 @@ import TapRecord
         clean.say(Conversations.plainLogin)
         #expect(Self.end(&clean, .client, .finished).closeReason == "closed")
         var stopped = Self.open()
-        stopped.session.stop(at: stopped.now)
+        stopped.session.handle(.stop, at: stopped.now)
         #expect(Self.end(&stopped, .client, .finished).closeReason == "stopped")
         var aborted = Self.open()
-        aborted.session.abort(.resourceConstraint, "no room", at: aborted.now)
+        aborted.session.handle(.abort(.resourceConstraint, "no room"), at: aborted.now)
         #expect(Self.end(&aborted, .client, .finished).closeReason == "tap")
     }
 
@@ -297,7 +297,7 @@ import TapRecord
         #expect(ended.isEmpty)
         let lasting = (0..<12).flatMap { Self.session(of: run, at: $0, lasting: 31_000_000_000) }
         #expect(lasting.isEmpty)
-        let stopped = (0..<12).flatMap { Self.session(of: run, at: $0) { $0.session.stop(at: $0.now) } }
+        let stopped = (0..<12).flatMap { Self.session(of: run, at: $0) { $0.session.handle(.stop, at: $0.now) } }
         #expect(stopped.isEmpty)
     }
 

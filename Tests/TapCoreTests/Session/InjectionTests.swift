@@ -370,7 +370,7 @@ private struct CheckedInjections: ~Copyable {
             upstream: "127.0.0.1:5222",
             at: now
         )
-        session.serverConnected("127.0.0.1:5222", at: now)
+        session.handle(.connected("127.0.0.1:5222"), at: now)
         for turn in Conversations.plainLogin.prefix(10) {
             _ = session.receive(turn.direction, Array(turn.text.utf8).span, at: now)
             perform()
@@ -398,10 +398,13 @@ private struct CheckedInjections: ~Copyable {
             swallows
             ? "<iq type='get' id='xt-\(number)' to='example.org'/>"
             : "<message id='xt-\(number)'><body>é</body></message>"
-        session.inject(
-            Injection(Array(item.utf8), to: direction.destination, number: number, swallowsAnswer: swallows),
-            at: now
+        let injection = Injection(
+            Array(item.utf8),
+            to: direction.destination,
+            number: number,
+            swallowsAnswer: swallows
         )
+        session.handle(.inject(injection), at: now)
         injected[Int(direction.rawValue)].append(Array(item.utf8))
         if swallows { asked[number] = direction }
     }

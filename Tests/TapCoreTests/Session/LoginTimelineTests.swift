@@ -133,7 +133,7 @@ import TapRecord
         Self.end(&unbound)
         #expect(Self.steps(unbound).last == "bind: failed, the client did not continue")
         var stopped = Self.opened(Self.plain)
-        stopped.session.stop(at: stopped.now)
+        stopped.session.handle(.stop, at: stopped.now)
         Self.end(&stopped)
         #expect(Self.steps(stopped).last == "mechanism: skipped, xmpptap stopped")
     }

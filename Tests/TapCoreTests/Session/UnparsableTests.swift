@@ -92,7 +92,7 @@ import XMPPCore
         harness.say(Array(Conversations.plainLogin.prefix(10)))
         harness.recv("<message><bo")
         let client = harness.toClient.count
-        harness.session.abort(.resourceConstraint, "The log cannot be written.", at: harness.now)
+        harness.session.handle(.abort(.resourceConstraint, "The log cannot be written."), at: harness.now)
         harness.release(.send)
         #expect(harness.toClient.count == client)
         #expect(String(decoding: harness.toServer.suffix(16), as: UTF8.self) == "</stream:stream>")

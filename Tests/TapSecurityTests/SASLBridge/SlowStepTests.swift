@@ -92,7 +92,7 @@ struct SlowStepTests {
         case .clientReset: login.harness.end(.client, .reset)
         case .serverFinished: login.harness.end(.server)
         case .serverReset: login.harness.end(.server, .reset)
-        case .stopped: login.harness.session.stop(at: login.harness.now)
+        case .stopped: login.harness.session.handle(.stop, at: login.harness.now)
         case .aborted: login.harness.abort(.connectionTimeout, "too long")
         }
     }

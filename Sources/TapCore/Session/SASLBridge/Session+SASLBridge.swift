@@ -104,8 +104,7 @@ extension Session {
     }
 
     /// Takes a step of a login that was done elsewhere, and goes on with both directions.
-    public mutating func computed(_ step: SlowStep, at now: Run.Instant) {
-        self.now = now
+    mutating func computed(_ step: SlowStep) {
         guard let bridged = negotiation.bridged, let uri = bridged.computing else { return }
         bridged.computing = nil
         let acts = bridged.bridge.computed(step)

@@ -135,7 +135,7 @@ extension Session {
     /// - Parameters:
     ///   - since: When it began; nil for the end of the step before.
     ///   - details: What distinguishes it from others of its name, such as `name` or `address`.
-    public mutating func took(
+    mutating func took(
         _ name: LoginStep.Name,
         _ outcome: LoginStep.Outcome,
         since: Run.Instant? = nil,

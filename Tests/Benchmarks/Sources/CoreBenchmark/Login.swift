@@ -18,7 +18,7 @@ struct DrivenSession: ~Copyable {
             upstream: "192.0.2.1:5222",
             at: now
         )
-        session.serverConnected("192.0.2.1:5222", at: now)
+        session.handle(.connected("192.0.2.1:5222"), at: now)
         drain { _, _ in }
     }
 
@@ -56,7 +56,7 @@ struct DrivenSession: ~Copyable {
     }
 
     mutating func close() {
-        session.closed(at: now)
+        session.handle(.closed, at: now)
         drain { _, _ in }
     }
 
