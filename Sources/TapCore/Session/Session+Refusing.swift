@@ -96,8 +96,7 @@ extension Session {
             let isShown = item.kind != .streamOpen || tools.redactor.shows(address: info.domain)
             record.xml = isShown ? ByteRange(start, composed.count) : nil
             if item.kind == .element {
-                let length = item.bytes.dropFirst().prefix { ![0x20, 0x2F, 0x3E].contains($0) }.count
-                record.name = ByteRange(start + 1, start + 1 + length)
+                record.name = elementName(at: start)
                 record.condition = condition?.rawValue
             }
             emit(consume record)
@@ -113,6 +112,24 @@ extension Session {
         if contentSource == .send { composed.append(directions.bytes(.send)) }
         if contentSource == .recv { composed.append(directions.bytes(.recv)) }
         contentSource = .composed
+    }
+
+    /// Lets an item of this program stand there, as far as it may be shown; nil where it may not.
+    mutating func compose(_ item: [UInt8]) -> ByteRange? {
+        compose()
+        let start = composed.count
+        switch tools.redactor.disclose(item: item.span) {
+        case .verbatim: composed += item
+        case .redacted(let redaction): composed += redaction.bytes
+        case .withheld: return nil
+        }
+        return ByteRange(start, composed.count)
+    }
+
+    /// The name of an element that stands there from `start` on.
+    func elementName(at start: Int) -> ByteRange {
+        let name = composed[start...].dropFirst().prefix { ![0x20, 0x2F, 0x3E].contains($0) }
+        return ByteRange(name.startIndex, name.endIndex)
     }
 
     static let end: Said = (.streamClose, Array("</stream:stream>".utf8))

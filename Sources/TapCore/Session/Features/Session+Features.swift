@@ -77,14 +77,6 @@ extension Session {
     /// Puts beside an item what goes out in its place.
     private mutating func note(_ edited: FeaturesEdit.Outcome, in record: inout Record) {
         record.message = "\(record.message.map { "\($0); " } ?? "")relayed with \(edited.words)"
-        guard record.xml != nil else { return }
-        compose()
-        let start = composed.count
-        switch tools.redactor.disclose(item: edited.bytes.span) {
-        case .verbatim: composed += edited.bytes
-        case .redacted(let redaction): composed += redaction.bytes
-        case .withheld: return
-        }
-        record.edited = ByteRange(start, composed.count)
+        if record.xml != nil { record.edited = compose(edited.bytes) }
     }
 }

@@ -83,22 +83,9 @@ extension Session {
             record.code = "sasl-failure"
             record.message = step.text.map { Prose($0) }
         }
-        show(bytes, in: &record)
+        record.xml = compose(bytes)
+        record.name = record.xml.map { elementName(at: Int($0.start)) }
         emit(consume record)
-    }
-
-    /// Puts an item of this program's own beside what waits to be recorded already.
-    private mutating func show(_ bytes: [UInt8], in record: inout Record) {
-        compose()
-        let start = composed.count
-        switch tools.redactor.disclose(item: bytes.span) {
-        case .verbatim: composed += bytes
-        case .redacted(let redaction): composed += redaction.bytes
-        case .withheld: return
-        }
-        record.xml = ByteRange(start, composed.count)
-        let name = composed[start...].dropFirst().prefix { $0 != 0x20 && $0 != 0x3E && $0 != 0x2F }
-        record.name = ByteRange(name.startIndex, name.endIndex)
     }
 
     // MARK: Remarks
