@@ -54,7 +54,11 @@ let package = Package(
             dependencies: ["COpenSSL", "TapCore", "TapRecord", "XMPPCore", nioCore],
             swiftSettings: settings
         ),
-        .target(name: "TapCapture", dependencies: ["TapCore", "TapRecord", "XMPPCore"], swiftSettings: settings),
+        .target(
+            name: "TapCapture",
+            dependencies: ["TapCore", "TapDiagnosis", "TapRecord", "XMPPCore"],
+            swiftSettings: settings
+        ),
         .target(
             name: "TapNetwork",
             dependencies: [
@@ -125,7 +129,8 @@ let package = Package(
         .testTarget(
             name: "xmpptapTests",
             dependencies: [
-                "xmpptap", "TapCapture", "TapCore", "TapNetwork", "TapRecord", "TapSecurity", "XMPPCore", "TapTestKit",
+                "xmpptap", "TapCapture", "TapCore", "TapDiagnosis", "TapNetwork", "TapRecord", "TapSecurity",
+                "XMPPCore", "TapTestKit",
                 logging,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],

@@ -1,4 +1,5 @@
 public import TapCore
+internal import TapDiagnosis
 public import TapRecord
 internal import XMPPCore
 
@@ -60,7 +61,13 @@ public struct CaptureSource: Source {
 public final class Reanalysis {
     private struct Part {
         var source = CaptureSource()
-        var runner = SourceRunner(run: Run(), options: CaptureSource.options)
+        var runner: SourceRunner
+
+        init(_ advice: Advice?) {
+            var options = CaptureSource.options
+            options.advice = advice
+            runner = SourceRunner(run: Run(), options: options)
+        }
     }
 
     private let reader: RecordReader
@@ -100,7 +107,7 @@ public final class Reanalysis {
                 if !header.isComplete || hasGap || !isKnown && (header.recordsBefore ?? 0) > 0 { giveUp() }
                 hasGap = false
                 hasDamage = false
-                if parts[run] == nil { parts[run] = Part() }
+                if parts[run] == nil { parts[run] = Part(reader.advice) }
                 held = entry
             case .record(let line):
                 if hasDamage || line.record.code == RecordReader.droppedCode { giveUp() }

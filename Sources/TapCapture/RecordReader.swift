@@ -1,3 +1,4 @@
+public import TapDiagnosis
 public import TapRecord
 
 internal import Glibc
@@ -33,6 +34,8 @@ public final class RecordReader {
     /// Whether everything read so far is complete: every header says so, nothing was dropped or is missing, no line was
     /// damaged. False from the start if the first file is not the first part of its run.
     public private(set) var isComplete = true
+    /// The words for what to try, of logins that are read from their items.
+    let advice: Advice?
     private var parts: [Part]
     private var continuity = Continuity()
     /// A header before which records are missing, once that is reported.
@@ -42,11 +45,14 @@ public final class RecordReader {
     ///
     /// Parts of a run (`x.log.2`, `x.log.1`, `x.log`) may come in any order: they are read in the order in which they
     /// were written, one after the other. `-` is standard input.
-    /// - Parameter paths: The files; none is a mistake of the caller and reads as an empty file.
+    /// - Parameters:
+    ///   - paths: The files; none is a mistake of the caller and reads as an empty file.
+    ///   - advice: The words for what to try, of logins that are read from their items; nil leaves them out.
     /// - Throws: ``ReaderFault`` if a file cannot be read, is not a supported log, or was written by a newer program.
-    public init(_ paths: [String]) throws(ReaderFault) {
+    public init(_ paths: [String], advice: Advice? = nil) throws(ReaderFault) {
+        self.advice = advice
         var opened: [Part] = []
-        for path in paths { opened.append(try Part(path: path)) }
+        for path in paths { opened.append(try Part(path: path, advice)) }
         // The sort is stable: files of one moment keep the order they were named in.
         let ordered = opened.map(\.header).readingOrder.map { opened[$0] }
         guard let first = ordered.first else { throw ReaderFault(code: .empty, path: "-") }
@@ -106,12 +112,12 @@ private final class Part {
     private var client: ClientLogPart?
     var isClientLog: Bool { client != nil }
 
-    init(path: String) throws(ReaderFault) {
+    init(path: String, _ advice: Advice?) throws(ReaderFault) {
         let name = path == "-" ? "standard input" : path
         let descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw ReaderFault(code: .cannotOpen(errno: errno), path: name) }
         var lines = LineReader(descriptor: descriptor, owned: path != "-", longestLine: RecordReader.longestLine)
-        (header, client) = try Self.beginning(&lines, name)
+        (header, client) = try Self.beginning(&lines, name, advice)
         first = header
         self.lines = lines
         self.path = name
@@ -123,12 +129,13 @@ private final class Part {
     /// The header of the file, or its replacement.
     private static func beginning(
         _ lines: inout LineReader,
-        _ path: String
+        _ path: String,
+        _ advice: Advice?
     ) throws(ReaderFault) -> (RecordHeader, ClientLogPart?) {
         let signature = lines.beginning(Self.signature)
         if let format = FileFormat.ofBytes(signature) { throw ReaderFault(code: .otherFormat(format), path: path) }
         do throws(ReaderFault) {
-            return try log(&lines, path)
+            return try log(&lines, path, advice)
         } catch {
             guard error.code == .notOurs, let format = FileFormat.ofText(signature) else { throw error }
             throw ReaderFault(code: .otherFormat(format), path: path)
@@ -137,7 +144,8 @@ private final class Part {
 
     private static func log(
         _ lines: inout LineReader,
-        _ path: String
+        _ path: String,
+        _ advice: Advice?
     ) throws(ReaderFault) -> (RecordHeader, ClientLogPart?) {
         switch lines.next() {
         case .whole(let range):
@@ -145,7 +153,7 @@ private final class Part {
             guard !isOurs else {
                 return (try lines.withBytes(of: range) { line throws(ReaderFault) in try header(line, path) }, nil)
             }
-            let client = try ClientLogPart(first: range, &lines, path)
+            let client = try ClientLogPart(first: range, &lines, path, advice)
             return (client.header, client)
         case .torn(let range):
             // A header that was being written when the program was killed is ours, and there is nothing behind it.

@@ -61,7 +61,9 @@ import XMPPCore
     /// What is made of the lines of a capture.
     private static func made(of lines: [String]) throws -> [RecordLine] {
         var source = CaptureSource()
-        var runner = SourceRunner(run: Run(), options: CaptureSource.options)
+        var options = CaptureSource.options
+        options.advice = SessionHarness.advice
+        var runner = SourceRunner(run: Run(), options: options)
         var made: [RecordLine] = []
         for line in lines {
             source.take(try RecordLine(json: Array(line.utf8).span.bytes))

@@ -46,13 +46,18 @@ public struct SessionHarness: ~Copyable {
     /// The time given with the next event.
     public var now = Run.Instant(time: Timestamp(nanoseconds: 1_700_000_000_000_000_000), monotonic: 0)
 
-    /// A session whose server is connected already, unless told otherwise.
+    /// The name of a remedy in place of the words that the command line has for it.
+    public static let advice: Advice = { "\($0)" }
+
+    /// A session whose server is connected already, unless told otherwise. Its advice is ``advice``.
     public init(
         options: SessionOptions = SessionOptions(level: .trace),
         run: Run = Run(),
         connected: Bool = true,
         remote: String = "127.0.0.1:50000"
     ) {
+        var options = options
+        options.advice = Self.advice
         session = Session(
             run: run,
             options: options,

@@ -1,4 +1,5 @@
 internal import TapCore
+internal import TapDiagnosis
 internal import TapRecord
 
 /// A file that is the log of a client, read line by line.
@@ -13,10 +14,12 @@ struct ClientLogPart {
     /// Reads up to the first line that shows an item.
     ///
     /// - Throws: ``ReaderFault`` if none of the first ``ClientLogSource/patience`` lines does, or reading fails.
-    init(first: Range<Int>, _ lines: inout LineReader, _ path: String) throws(ReaderFault) {
+    init(first: Range<Int>, _ lines: inout LineReader, _ path: String, _ advice: Advice?) throws(ReaderFault) {
         let run = Run()
         source = ClientLogSource(run.secrets)
-        runner = SourceRunner(run: run, options: ClientLogSource.options)
+        var options = ClientLogSource.options
+        options.advice = advice
+        runner = SourceRunner(run: run, options: options)
         var line = Self.copy(first, lines)
         var count = 0
         while true {

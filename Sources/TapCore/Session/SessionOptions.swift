@@ -1,3 +1,4 @@
+public import TapDiagnosis
 public import TapRecord
 public import XMPPCore
 
@@ -53,6 +54,9 @@ public struct SessionOptions: Sendable {
     public var loginTime: Int64? = 60_000_000_000
     /// Nanoseconds without a byte in either direction. Default none: the system's keep-alive notices peers that are gone.
     public var idleTime: Int64?
+
+    /// The words for what to try where a login fails; nil leaves them out.
+    public var advice: Advice?
 
     /// ``recordLevel`` as it is now.
     public var level: Level { recordLevel.current }

@@ -171,7 +171,7 @@ struct DiagramCanvas {
             diagnosis.isProxyTheCause.map { $0 ? "; xmpptap itself is the cause" : "; xmpptap is not the cause" } ?? ""
         let lines =
             wrap("failed at \(diagnosis.loginStep.rawValue): \(diagnosis.finding)\(rule)")
-            + ["side: \(diagnosis.side.rawValue)\(blame)"] + wrap("try: \(diagnosis.advice)")
+            + ["side: \(diagnosis.side.rawValue)\(blame)"] + (diagnosis.advice.map { wrap("try: \($0)") } ?? [])
         let height = lines.count * 18 + 14
         body +=
             "<rect class=\"box\" x=\"14\" y=\"\(y - 4)\" width=\"\(Self.width - 28)\" height=\"\(height)\" rx=\"4\"/>\n"

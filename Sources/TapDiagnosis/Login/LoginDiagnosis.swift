@@ -14,8 +14,10 @@ public struct LoginDiagnosis: Sendable, Hashable {
     public var isProxyTheCause: Bool?
     /// What happened, as a clause for people.
     public var finding: String
-    /// What to try, as an imperative.
-    public var advice: String
+    /// What to try, as a key. Of a diagnosis that is read from a record, the usual one.
+    public var remedy: Remedy
+    /// What to try, as an imperative; nil where nobody has said.
+    public var advice: String?
     /// The error condition, if any.
     public var condition: String?
 
@@ -31,13 +33,13 @@ public struct LoginDiagnosis: Sendable, Hashable {
         rule: String? = nil
     ) {
         let entry = cause.entry
+        remedy = .usual(cause)
         self.cause = cause
         self.loginStep = loginStep
         self.side = side ?? entry.side
         self.rule = rule ?? entry.rule
         isProxyTheCause = self.side == .tap
         self.finding = finding
-        advice = entry.advice
         self.condition = condition
     }
 
@@ -45,7 +47,8 @@ public struct LoginDiagnosis: Sendable, Hashable {
     public var message: Prose {
         let broken = rule.map { " (\($0))" } ?? ""
         let fault = isProxyTheCause.map { $0 ? "; xmpptap itself is the cause" : "; xmpptap is not the cause" } ?? ""
-        return "the login failed at \(loginStep.rawValue): \(finding)\(broken)\(fault); try: \(advice)"
+        let hint = advice.map { "; try: \($0)" } ?? ""
+        return "the login failed at \(loginStep.rawValue): \(finding)\(broken)\(fault)\(hint)"
     }
 
     /// The diagnosis as typed details.
@@ -57,7 +60,7 @@ public struct LoginDiagnosis: Sendable, Hashable {
         details["rule"] = rule.map { .string($0) }
         details["proxy_is_cause"] = isProxyTheCause.map { .boolean($0) }
         details["finding"] = .string(finding)
-        details["try"] = .string(advice)
+        details["try"] = advice.map { .string($0) }
         return details
     }
 
@@ -74,7 +77,8 @@ public struct LoginDiagnosis: Sendable, Hashable {
         rule = details["rule"]?.text
         isProxyTheCause = details["proxy_is_cause"].map { $0 == true }
         finding = details["finding"]?.text ?? ""
-        advice = details["try"]?.text ?? ""
+        advice = details["try"]?.text
+        remedy = .usual(cause)
         condition = record.condition
     }
 }

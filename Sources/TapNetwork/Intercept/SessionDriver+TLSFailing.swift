@@ -38,7 +38,7 @@ extension SessionDriver {
         guard let negotiation else { return failure }
         switch leg {
         case .client:
-            failure.advice = fault.adviceForClient
+            failure.remedy = fault.remedyForClient
             guard let shown = negotiation.identity else { break }
             failure.certificate = shown.identity.certificate.details
             if fault.isRefusedCertificate || fault.code == .endedInHandshake,
@@ -47,7 +47,7 @@ extension SessionDriver {
                 explain(&failure, negotiation, fault, shown)
             }
         case .server:
-            failure.advice = fault.adviceForServer
+            failure.remedy = fault.remedyForServer
             guard case .untrusted(let faults) = fault.code, negotiation.clientName == nil else { break }
             failure.words += "; the client sent \(negotiation.missingName), so the upstream's own name, "
             failure.words += "\(negotiation.name), was verified"
@@ -55,17 +55,17 @@ extension SessionDriver {
             // Without a proxy the client would have verified the name that it wants.
             failure.cause = .certificateWrongName
             failure.side = .tap
-            failure.advice = "let the client \(negotiation.naming)" + upstreamAdvice(names)
+            failure.remedy = .nameServer(negotiation.naming, upstreamNaming(names))
         }
         return failure
     }
 
-    /// How to name the upstream so that its certificate matches, as a further clause.
-    private func upstreamAdvice(_ names: CertificateNames) -> String {
-        guard case .endpoint(let dialer) = route else { return "" }
+    /// How to name the upstream so that its certificate matches; nil where its name is not given by a flag.
+    private func upstreamNaming(_ names: CertificateNames) -> Remedy.UpstreamNaming? {
+        guard case .endpoint(let dialer) = route else { return nil }
         guard let host = names.hosts.lazy.filter({ !$0.hasPrefix("*") }).compactMap({ try? CertificateName($0) }).first
-        else { return ", or use --upstream-domain DOMAIN instead of --upstream" }
-        return ", or use the name in the upstream's certificate: --upstream \(host):\(dialer.endpoint.port)"
+        else { return .domain }
+        return .host("\(host)", port: dialer.endpoint.port)
     }
 
     /// A client has refused what it was shown, or left when it saw that.
@@ -84,41 +84,31 @@ extension SessionDriver {
                 : "; it sent \(negotiation.missingName), so the names were chosen from the server's certificate"
         }
         guard let authority = shown.authority else {
-            failure.advice =
-                "this is the server's own certificate (--certificate); check the client's log for the reason"
+            failure.remedy = .checkClientLog
             failure.cause = fault.alertReceived == nil ? .clientGaveUp : .tlsAlertByClient
             failure.side = .client
             return
         }
-        let flag = interception?.authorities?.flag ?? ""
-        var advice =
-            "let the client trust the certificate authority for \(authority): 'xmpptap ca export --domain "
-            + "\(authority)\(flag)' prints it with instructions for each client"
-        if !isNamed {
-            advice +=
-                "; if it expects a name that the certificate lacks, let it \(negotiation.naming), or use a --ca-dir with an "
-                + "authority for that name alone"
+        let folder = interception?.authorities.flatMap { $0.isUsual ? nil : $0.path }
+        let missing = isNamed ? nil : negotiation.naming
+        func trust(isUntold: Bool) -> Remedy {
+            .trustAuthority(domain: "\(authority)", folder: folder, missing: missing, isUntold: isUntold)
         }
         switch fault.alertReceived {
         case .unknownCA?:
             failure.cause = .authorityNotTrusted
-            failure.advice = advice
+            failure.remedy = trust(isUntold: false)
         // What the client is shown was made today: if it is not valid, its clock differs from this machine's.
-        case .certificateExpired?: failure.advice = nil
+        case .certificateExpired?: failure.remedy = nil
         case let alert:
             failure.cause = alert != nil && isNamed ? .authorityNotTrusted : .certificateNotAccepted
-            failure.advice =
-                advice
-                + "; Android apps accept a user-installed authority only if they opt in; on iOS, enable full trust for it; a "
-                + "client with certificate pinning, DANE or POSH needs the server's own certificate (--certificate, --key) "
-                + "or --tls passthrough"
+            failure.remedy = trust(isUntold: true)
         }
     }
 }
 
 extension TLSNegotiation {
-    /// How a client names the server that it wants.
-    fileprivate var naming: String { isDirect ? "send SNI" : "name the domain in its stream header (to)" }
+    fileprivate var naming: Remedy.ClientNaming { isDirect ? .serverName : .header }
 
     fileprivate var missingName: String { isDirect ? "no server name (SNI)" : "no domain in its stream" }
 }
@@ -131,6 +121,31 @@ extension TLSFault {
         case .alertReceived(.protocolVersion), .version: .protocolVersion
         case .alertReceived(.noApplicationProtocol), .noSharedProtocol: .noApplicationProtocol
         default: .internalError
+        }
+    }
+
+    /// What to try where TLS with the client failed, and not for the certificate.
+    fileprivate var remedyForClient: Remedy? {
+        switch code {
+        case .notTLS: .checkClientPort
+        case .version: .lowerVersionForClient
+        default: nil
+        }
+    }
+
+    /// What to try where TLS with the server failed.
+    fileprivate var remedyForServer: Remedy? {
+        switch code {
+        case .untrusted(let faults):
+            switch faults.first?.code {
+            case .selfSigned, .unknownIssuer: .trustIssuer
+            case .expired, .notYetValid: .renewCertificate
+            case .wrongName: .nameDomain
+            default: .overlookFaults
+            }
+        case .version, .alertReceived(.protocolVersion), .noSharedCipher: .lowerVersionForServer
+        case .notTLS: .checkServerPort
+        default: nil
         }
     }
 }

@@ -80,6 +80,7 @@ public struct Probe: Sendable {
                     clock: clock,
                     dispatcher: dispatcher,
                     redaction: plan.redaction,
+                    advice: plan.advice,
                     upstream: plan.via?.description ?? plan.account.domain
                 ),
                 on: loop

@@ -1,4 +1,5 @@
 public import NIOCore
+public import TapDiagnosis
 public import TapRecord
 public import TapSecurity
 public import XMPPCore
@@ -23,6 +24,8 @@ public struct ProbePlan: Sendable {
     public var timeout = TimeAmount.seconds(10)
     /// What is hidden from the logs.
     public var redaction = RedactionPolicy.secrets
+    /// The words for what to try where the login fails; nil leaves them out.
+    public var advice: Advice?
 
     /// A probe of an account's server without a password, with the defaults of each.
     public init(account: JID) { self.account = account.bare }

@@ -15,13 +15,21 @@ final class ProbeWatch {
     private(set) var steps: [Record] = []
     private(set) var diagnosis: LoginDiagnosis?
 
-    init(run: Run, clock: RunClock, dispatcher: RecordDispatcher, redaction: RedactionPolicy, upstream: String) {
+    init(
+        run: Run,
+        clock: RunClock,
+        dispatcher: RecordDispatcher,
+        redaction: RedactionPolicy,
+        advice: Advice?,
+        upstream: String
+    ) {
         self.clock = clock
         records = RecordDispatcher.Producer(dispatcher)
         // The report needs the steps at verbose, whatever the logs' levels.
         var options = SessionOptions(level: max(dispatcher.level.current, .verbose), redaction: redaction)
         options.holdsProceed = true
         options.isOwnClient = true
+        options.advice = advice
         runner = SessionRunner(
             Session(
                 run: run,

@@ -15,7 +15,7 @@ public struct AuthorityFolder: Sendable, Hashable {
     /// The folder itself. It is made when the first authority is.
     public let path: String
     /// It is the one that commands mean of which no other folder is said.
-    private let isUsual: Bool
+    public let isUsual: Bool
 
     /// Whether both are the same path, however it was said.
     public static func == (left: AuthorityFolder, right: AuthorityFolder) -> Bool { left.path == right.path }

@@ -184,6 +184,7 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
         tell: @escaping @Sendable (ProbeReport.Step) -> Void
     ) async throws -> ProbeReport {
         var plan = ProbePlan(account: account)
+        plan.advice = AdviceTable.words(for:)
         plan.password = password
         plan.via = via
         plan.resolver = resolver

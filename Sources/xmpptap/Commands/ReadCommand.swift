@@ -63,7 +63,7 @@ struct ReadCommand: ParsableCommand, Configurable {
 
     func run() throws {
         do {
-            let reader = try RecordReader(files)
+            let reader = try RecordReader(files, advice: AdviceTable.words(for:))
             let plan = ReadPlan(
                 files: files,
                 log: log,

@@ -61,8 +61,7 @@ struct TimelineReport {
             }
         return [
             "  failed at \(diagnosis.loginStep.rawValue): \(diagnosis.finding)\(rule)", "  \(place)",
-            "  try: \(diagnosis.advice)",
-        ]
+        ] + (diagnosis.advice.map { ["  try: \($0)"] } ?? [])
     }
 
     /// Rows under a head, in columns as wide as they need to be.

@@ -47,7 +47,9 @@ struct ProbeComparison {
             "\(number == 0 ? (isBad ? paint("✗", .red) : paint("✓", .green)) : " ") \(paint(line, .bold))"
         }
         guard let diagnosis = path.diagnosis else { return lines }
-        let more = [ProbeText.sentence(diagnosis.finding, rule: diagnosis.rule), "try: \(diagnosis.advice)"]
+        let more =
+            [ProbeText.sentence(diagnosis.finding, rule: diagnosis.rule)]
+            + (diagnosis.advice.map { ["try: \($0)"] } ?? [])
         return lines + more.flatMap { ProbeText.wrapped(Console.escaped($0), to: 98) }.map { "  \($0)" }
     }
 

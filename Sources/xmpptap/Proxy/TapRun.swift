@@ -36,6 +36,7 @@ struct TapRun {
         logs = try OpenLogs(plan, run: logged)
         var options = SessionOptions(redaction: plan.redaction)
         options.recordLevel = logs.dispatcher.level
+        options.advice = AdviceTable.words(for:)
         self.options = options
         self.cryptography = cryptography
         self.clock = clock

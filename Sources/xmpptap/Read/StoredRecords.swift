@@ -11,7 +11,7 @@ enum StoredRecords {
     static func read(_ files: [String], _ body: (RecordReader.Entry) -> Void) throws(Failure) -> Bool {
         var isWhole = true
         do throws(ReaderFault) {
-            let reader = Reanalysis(try RecordReader(files))
+            let reader = Reanalysis(try RecordReader(files, advice: AdviceTable.words(for:)))
             while let entry = try reader.next() {
                 switch entry {
                 case .damage(let line):

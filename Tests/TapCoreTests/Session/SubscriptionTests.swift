@@ -103,7 +103,7 @@ import TapRecord
         let first = harness.told(code: Record.Code.subscription).first?.record
         #expect(
             first?.details == [
-                "contact": "romeo@example.net", "before": "unknown", "after": "pending out (to unknown)",
+                "contact": "romeo@example.net", "before": "unknown", "after": "pending out (from unknown)",
                 "because": "this account requests their presence",
             ]
         )

@@ -93,7 +93,7 @@ extension LoginDiagnoser {
                 "xmpptap gave up its own login to the server by \(attempt.mechanism): \(words)",
                 condition: condition
             )
-            found.advice = "check the account in --accounts, and the server's answer in the records above"
+            found.remedy = .checkOwnAccount
             return found
         }
         if attempt.isOwn {
@@ -166,7 +166,7 @@ extension LoginDiagnoser {
                 "the client's password differs from that of the account in --accounts",
                 nil
             )
-            found.advice = "compare the client's password with the one in --accounts"
+            found.remedy = .comparePassword
             return found
         case "malformed-request" where attempt.words == "unsupported-channel-binding-type":
             let type = attempt.binding ?? "an unknown type"
@@ -178,9 +178,7 @@ extension LoginDiagnoser {
                 .client
             )
             if isOld { found.rule = "RFC 8446 §C.5" }
-            found.advice =
-                "let the client use an offered channel-binding type or PLAIN, or use a newer client with tls-exporter "
-                + "(RFC 9266)"
+            found.remedy = .changeBindingType
             return found
         case "malformed-request", "incorrect-encoding":
             return diagnosis(
@@ -197,7 +195,7 @@ extension LoginDiagnoser {
                 "the account in --accounts has no stored key for \(base)",
                 .tap
             )
-            found.advice = "add the password, or a stored key for \(base), to the account's file"
+            found.remedy = .addKey(mechanism: base)
             return found
         default: return nil
         }

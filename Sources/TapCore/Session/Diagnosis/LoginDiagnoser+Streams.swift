@@ -147,9 +147,7 @@ extension LoginDiagnoser {
             side: .network
         )
         found.rule = nil
-        found.advice =
-            "check the server's log; if the port expects direct TLS, use the port for STARTTLS (usually 5222) or "
-            + "--server-tls direct"
+        found.remedy = .tryOtherPort
         return found
     }
 

@@ -34,7 +34,7 @@ extension Session {
         login.observe(.forecast(forecast, seen: seen))
         // Before the client has chosen, it may not matter.
         guard let attempt, attempt.bindingFlag != nil || !attempt.isSCRAM,
-            let (level, words) = forecast.warning(seen: seen)
+            let (level, words) = forecast.warning(seen: seen, options.advice)
         else { return }
         note(.note, level, code: Record.Code.channelBinding, words, part: .sasl)
     }
@@ -72,13 +72,13 @@ extension BindingForecast {
     /// The message about it, after the client's choice; nil if there is nothing to report.
     ///
     /// - Parameter seen: Whether this server accepted such a login before; nil if unknown.
-    func warning(seen: Bool?) -> (level: Level, words: String)? {
+    func warning(seen: Bool?, _ advice: Advice?) -> (level: Level, words: String)? {
         switch outcome {
         case .works: return nil
         case .depends(let what): return (.info, "channel binding: the result depends on \(what): \(words)")
         case .fails(let cause):
-            let entry = cause.entry
-            let rule = entry.rule ?? "the standard"
+            let rule = cause.entry.rule ?? "the standard"
+            let hint = advice.map { "; try: \($0(.usual(cause)))" } ?? ""
             // The client compares the signed values (XEP-0474, XEP-0515).
             let duty =
                 switch cause {
@@ -90,7 +90,7 @@ extension BindingForecast {
             case false?:
                 return (
                     .warn,
-                    "by \(rule), \(duty): \(words); this server has refused such a login before; try: \(entry.advice)"
+                    "by \(rule), \(duty): \(words); this server has refused such a login before\(hint)"
                 )
             case nil where isRisk:
                 return (
@@ -98,7 +98,7 @@ extension BindingForecast {
                     "this login is at risk: \(rule) requires the server to refuse it (Prosody 0.12 does, ejabberd 23.01 "
                         + "does not): \(words)"
                 )
-            case nil: return (.warn, "by \(rule), \(duty): \(words); try: \(entry.advice)")
+            case nil: return (.warn, "by \(rule), \(duty): \(words)\(hint)")
             }
         }
     }

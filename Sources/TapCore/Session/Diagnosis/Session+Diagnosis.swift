@@ -13,17 +13,17 @@ extension Session {
     ///   - finding: What happened, as a clause for people, without a secret.
     ///   - side: Where the cause is; nil for the table's side.
     ///   - condition: The code of the failure, if any.
-    ///   - advice: What to try; nil for the table's advice.
+    ///   - remedy: What to try; nil for what helps against the cause usually.
     public mutating func blame(
         _ cause: LoginCause,
         at loginStep: LoginStep.Name,
         _ finding: String,
         side: LoginCause.Side? = nil,
         condition: String? = nil,
-        advice: String? = nil
+        remedy: Remedy? = nil
     ) {
         var diagnosis = LoginDiagnosis(cause, at: loginStep, finding, condition: condition, side: side)
-        if let advice { diagnosis.advice = advice }
+        if let remedy { diagnosis.remedy = remedy }
         login?.observe(.blamed(diagnosis))
     }
 
@@ -45,6 +45,8 @@ extension Session {
     func diagnosis() -> LoginDiagnosis? {
         var diagnosis = judged()
         if options.isClientLog { diagnosis?.isProxyTheCause = nil }
+        // That of a recording has its own.
+        if let remedy = diagnosis?.remedy, diagnosis?.advice == nil { diagnosis?.advice = options.advice?(remedy) }
         return diagnosis
     }
 

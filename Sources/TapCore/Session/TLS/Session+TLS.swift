@@ -85,7 +85,7 @@ extension Session {
                 failure.words,
                 side: failure.side,
                 condition: failure.code,
-                advice: failure.advice
+                remedy: failure.remedy
             )
         }
         var details: Attributes = ["leg": .string(leg.name.description)]
@@ -100,7 +100,10 @@ extension Session {
         var record = makeRecord(.error, .error, part: .tls)
         record.leg = leg
         record.code = failure.code
-        record.message = Prose(failure.advice.map { "\(failure.words); \($0)" } ?? failure.words)
+        record.message = Prose(failure.words)
+        if let remedy = failure.remedy, let advice = options.advice {
+            record.message = "\(failure.words); \(advice(remedy))"
+        }
         record.tls = failure.certificate
         emit(consume record)
         endWithoutTLS(leg, failure.words, failure.alert)

@@ -285,7 +285,7 @@ public struct TLSFailure: Sendable, Hashable {
     /// The cause, as a sentence without its full stop.
     public var words: String
     /// What can be done about it; nil where nothing is known.
-    public var advice: String?
+    public var remedy: Remedy?
     /// The alert for a client that began with TLS and waits for an answer; nil is the internal error where there is such a
     /// client.
     public var alert: Session.Alert?

@@ -6,7 +6,8 @@ extension LoginDiagnosis {
     ///
     /// - Parameter isDirect: The probe used direct TLS.
     func probeAdvice(isDirect: Bool) -> String {
-        switch (cause, loginStep) {
+        let advice = self.advice ?? AdviceTable.words(for: remedy)
+        return switch (cause, loginStep) {
         case (.nameNotFound, _):
             "check the spelling of the domain and its DNS records (xmpptap doctor --upstream-domain), or name the server "
                 + "with --via HOST:PORT"

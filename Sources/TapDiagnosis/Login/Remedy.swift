@@ -1,0 +1,71 @@
+/// What to try against the failure of a login: a key, and what the advice speaks of. The words, which name flags and
+/// settings of servers, belong to the program that shows them.
+public enum Remedy: Sendable, Hashable {
+    /// What helps against the cause wherever it is met.
+    case usual(LoginCause)
+
+    // MARK: A login that xmpptap performs
+
+    /// The login to the server was given up.
+    case checkOwnAccount
+    /// The client's password is not the account's.
+    case comparePassword
+    /// The client's type of channel binding is not to be had.
+    case changeBindingType
+    /// The account has no key for this mechanism, which is named without `-PLUS`.
+    case addKey(mechanism: String)
+
+    // MARK: Ports
+
+    /// The server did not send a byte: its port may expect TLS from the first one.
+    case tryOtherPort
+    /// The server does not use TLS on the port.
+    case checkServerPort
+    /// The client sent plaintext where TLS is spoken.
+    case checkClientPort
+
+    // MARK: TLS
+
+    /// The client has no TLS version that is allowed.
+    case lowerVersionForClient
+    /// The server has none, or no cipher suite.
+    case lowerVersionForServer
+    /// Nobody who is trusted has issued the server's certificate.
+    case trustIssuer
+    /// The server's certificate has expired, or is not valid yet.
+    case renewCertificate
+    /// The server's certificate is for another name.
+    case nameDomain
+    /// Something else is wrong with the server's certificate.
+    case overlookFaults
+    /// The client named no server, and the upstream's certificate does not name the upstream.
+    case nameServer(ClientNaming, UpstreamNaming?)
+    /// The client refused the server's own certificate.
+    case checkClientLog
+    /// The client refused the certificate for `domain`, or left when it saw it.
+    ///
+    /// - Parameters:
+    ///   - folder: Where the authority is; nil is the usual folder.
+    ///   - missing: How the client would have named the server, where it did not.
+    ///   - isUntold: The client did not say that it does not know the authority.
+    case trustAuthority(domain: String, folder: String?, missing: ClientNaming?, isUntold: Bool)
+
+    /// How a client names the server that it wants.
+    public enum ClientNaming: Sendable, Hashable {
+        /// By SNI.
+        case serverName
+        /// By the `to` of its stream header.
+        case header
+    }
+
+    /// How the upstream is to be named.
+    public enum UpstreamNaming: Sendable, Hashable {
+        /// By the domain, for which its servers are looked up.
+        case domain
+        /// By the name that its certificate has.
+        case host(String, port: Int)
+    }
+}
+
+/// The words for a remedy: an imperative in lower case without a final stop.
+public typealias Advice = @Sendable (Remedy) -> String

@@ -1,0 +1,48 @@
+import TapDiagnosis
+import Testing
+
+@testable import xmpptap
+
+struct AdviceTableTests {
+    private static let remedies: [Remedy] =
+        LoginCause.allCases.map { .usual($0) }
+        + [
+            .checkOwnAccount, .comparePassword, .changeBindingType, .addKey(mechanism: "SCRAM-SHA-1"), .tryOtherPort,
+            .checkServerPort, .checkClientPort, .lowerVersionForClient, .lowerVersionForServer, .trustIssuer,
+            .renewCertificate, .nameDomain, .overlookFaults, .nameServer(.serverName, nil),
+            .nameServer(.header, .domain), .nameServer(.header, .host("a.example", port: 5222)), .checkClientLog,
+            .trustAuthority(domain: "a.example", folder: nil, missing: nil, isUntold: false),
+            .trustAuthority(domain: "a.example", folder: "/a b", missing: .header, isUntold: true),
+        ]
+
+    @Test func `Every remedy is a clause in lower case`() {
+        for remedy in Self.remedies {
+            let words = AdviceTable.words(for: remedy)
+            #expect(words.first?.isLowercase == true && words.last != ".", "\(remedy): \(words)")
+            #expect(!words.contains("  "), "\(words)")
+        }
+    }
+
+    @Test func `What the remedy speaks of stands in the words`() {
+        #expect(
+            AdviceTable.words(for: .comparePassword) == "compare the client's password with the one in --accounts"
+        )
+        #expect(
+            AdviceTable.words(for: .addKey(mechanism: "SCRAM-SHA-1"))
+                == "add the password, or a stored key for SCRAM-SHA-1, to the account's file"
+        )
+        #expect(AdviceTable.words(for: .tryOtherPort).contains("--server-tls direct"))
+        #expect(AdviceTable.words(for: .usual(.tlsExpected)).contains("--server-tls direct"))
+        #expect(
+            AdviceTable.words(for: .nameServer(.serverName, .host("a.example", port: 5223)))
+                == "let the client send SNI, or use the name in the upstream's certificate: --upstream a.example:5223"
+        )
+        let trust = AdviceTable.words(
+            for: .trustAuthority(domain: "a.example", folder: "/a b", missing: nil, isUntold: false)
+        )
+        #expect(
+            trust == "let the client trust the certificate authority for a.example: 'xmpptap ca export --domain "
+                + "a.example --ca-dir \"/a b\"' prints it with instructions for each client"
+        )
+    }
+}
