@@ -18,7 +18,7 @@ struct XMPPTap: AsyncParsableCommand {
         version: Version.text,
         subcommands: [
             DemoCommand.self, ProxyCommand.self, ReadCommand.self, ProbeCommand.self, ExplainCommand.self,
-            AuthorityCommand.self,
+            RulesCommand.self, AuthorityCommand.self,
             DoctorCommand.self,
         ]
     )

@@ -125,7 +125,7 @@ import TapRecord
             verdict.injected == [
                 "send reply <message id='9' to='romeo@example.net/o'><body>Hi romeo</body></message>",
                 "send copy <message id='9' to='log@example.org'><body>x</body></message>",
-                "send forward <message to='admin@example.org'><forwarded xmlns='urn:xmpp:forward:0'><message xmlns='jabber:client' id='9' from='romeo@example.net/o' to='juliet@example.net'><body>x</body></message></forwarded></message>",
+                "send forward <message to='admin@example.org'><forwarded xmlns='urn:xmpp:forward:0'><message xmlns='jabber:client' to='juliet@example.net' id='9' from='romeo@example.net/o'><body>x</body></message></forwarded></message>",
                 "send unsubscribe <presence type='unsubscribed' to='romeo@example.net'/>",
             ]
         )

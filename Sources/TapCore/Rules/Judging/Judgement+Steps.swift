@@ -13,9 +13,7 @@ extension Judgement {
             if isRequest { remark(.blackhole) }
             return decide(.drop)
         case .jump(let chain):
-            let own = place
             let flow = run(set.chains[chain], tree, &state)
-            place = own
             return flow == .returned ? .next : flow
         case .bounce(let condition):
             guard item.head.kind != .nonza else { return refuse("a bounce of an element that is no stanza") }
@@ -109,7 +107,8 @@ extension Judgement {
     /// Injects a stanza of the same kind and id that goes back where the item came from.
     private mutating func answer(_ why: Verdict.Injection, _ body: (inout StanzaWriter) -> Void) {
         let to = address(.from).map { String(decoding: $0.full, as: UTF8.self) }
-        let from = address(.to).map { String(decoding: $0.full, as: UTF8.self) }
+        // What was sent to nobody is answered by nobody: the account.
+        let from = attribute(.to) == nil ? nil : address(.to).map { String(decoding: $0.full, as: UTF8.self) }
         var writer = StanzaWriter(
             kind: item.head.kind,
             id: attribute(.id).map { String(decoding: $0, as: UTF8.self) },
@@ -182,12 +181,7 @@ extension Judgement {
         let bytes = XMLWriter.bytes {
             $0.element("message", ["to": jid, "from": namesSender ? to : nil]) {
                 $0.element("forwarded", .forward) {
-                    // Empty, so that the stanza declares its namespace.
-                    $0.element(
-                        element,
-                        inheriting: Namespace.forward.uri.description,
-                        setting: ["from": from, "to": to]
-                    )
+                    $0.element(element, inheriting: Namespace.forward.uri.description, setting: ["from": from])
                 }
             }
         }

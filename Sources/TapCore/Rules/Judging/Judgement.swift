@@ -42,8 +42,9 @@ struct Judgement: ~Escapable {
     let item: RuleItem
     let context: RuleContext
     var verdict = Verdict()
-    /// The rule that is asked.
-    var place = RulePlace(file: "", line: 0)
+    /// The number of the rule that is asked.
+    private var current = 0
+    var place: RulePlace { self.set.rules[current].place }
 
     private var parsed: Element?
     private var wasAsked = false
@@ -69,21 +70,20 @@ struct Judgement: ~Escapable {
                 remark(.tooManyRules)
                 return .decided
             }
-            let rule = set.rules[number]
-            place = rule.place
-            guard holds(rule, tree, &state) else { continue }
-            verdict.hits.append(Verdict.Hit(place: rule.place, isTraced: rule.isTraced))
-            for step in rule.steps {
-                place = rule.place
+            current = number
+            guard holds(number, tree, &state) else { continue }
+            verdict.hits.append(Verdict.Hit(place: place, isTraced: set.rules[number].isTraced))
+            for step in set.rules[number].steps {
                 let flow = carryOut(step, tree, &state)
+                current = number
                 if flow != .next { return flow }
             }
         }
         return .next
     }
 
-    private mutating func holds(_ rule: Rule, _ tree: () -> Element?, _ state: inout RuleState) -> Bool {
-        for condition in rule.conditions {
+    private mutating func holds(_ number: Int, _ tree: () -> Element?, _ state: inout RuleState) -> Bool {
+        for condition in set.rules[number].conditions {
             var isTrue = false
             do throws(PatternTooComplex) {
                 isTrue = try holds(condition.test, tree, &state)

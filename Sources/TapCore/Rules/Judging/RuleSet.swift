@@ -51,6 +51,9 @@ public struct RuleSet: Sendable {
         (entries, altering) = Self.index(parser.rules, chains)
     }
 
+    /// The largest file that a definition can name, in bytes.
+    public static var mostListBytes: Int { RuleParser.mostListBytes }
+
     /// Names of the chains that rules can stand in, `user/NAME` aside.
     public static var chainNames: [String] { RuleChain.builtIn.map(\.name) }
 

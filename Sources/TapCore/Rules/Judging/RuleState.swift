@@ -101,14 +101,14 @@ final class RuleTables: Sendable {
 
     func contains(_ list: Int, _ text: [UInt8]) -> Bool {
         let definition = definitions.lists.values[list]
-        let text = Self.filtered(text, definition.filters)
+        let text = definition.filtered(text)
         if definition.items.contains(text) { return true }
         return contents.withLock { $0.added[list]?.texts.contains(text) ?? false }
     }
 
     func add(_ text: [UInt8], to list: Int) {
         let definition = definitions.lists.values[list]
-        let text = Self.filtered(text, definition.filters)
+        let text = definition.filtered(text)
         guard !definition.items.contains(text) else { return }
         contents.withLock { $0.added[list, default: AddedTexts()].add(text, limit: definition.limit ?? Self.mostAdded) }
     }
@@ -127,19 +127,6 @@ final class RuleTables: Sendable {
     }
 
     func mark(of user: [UInt8], _ name: String) -> Int64? { contents.withLock { $0.users[user]?[name] } }
-
-    static func filtered(_ text: [UInt8], _ filters: [RuleDefinitions.List.Filter]) -> [UInt8] {
-        var text = text
-        for filter in filters {
-            switch filter {
-            case .lower: text = text.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }
-            case .upper: text = text.map { (0x61...0x7A).contains($0) ? $0 & 0xDF : $0 }
-            case .prep: text = RuleAddress(String(decoding: text, as: UTF8.self)).full
-            case .bare: text = RuleAddress(String(decoding: text, as: UTF8.self)).bare
-            }
-        }
-        return text
-    }
 }
 
 /// A token bucket as Prosody's: so many events a second, saved up for the seconds of the burst.

@@ -50,6 +50,12 @@ enum RuleChain: Hashable, Sendable {
         }
     }
 
+    /// Whether its rules can be asked for stanzas of a direction, if only by a jump.
+    func reaches(_ direction: Direction) -> Bool {
+        if case .user = self { return true }
+        return includes(direction)
+    }
+
     /// A pass in one stage is not a pass in the next: what mod_firewall's `preroute` lets through, `deliver_remote` judges
     /// once more.
     var stage: Int { self == .deliverRemote ? 1 : 0 }

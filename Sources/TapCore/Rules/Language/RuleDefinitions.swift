@@ -18,6 +18,20 @@ struct RuleDefinitions: Sendable {
         /// The most texts that rules can add; nil is ``RuleTables/mostAdded``.
         var limit: Int?
         var filters: [Filter] = []
+
+        /// A text as it is stored and looked up.
+        func filtered(_ text: [UInt8]) -> [UInt8] {
+            var text = text
+            for filter in filters {
+                switch filter {
+                case .lower: text = text.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }
+                case .upper: text = text.map { (0x61...0x7A).contains($0) ? $0 & 0xDF : $0 }
+                case .prep: text = RuleAddress(String(decoding: text, as: UTF8.self)).full
+                case .bare: text = RuleAddress(String(decoding: text, as: UTF8.self)).bare
+                }
+            }
+            return text
+        }
     }
 
     /// A token bucket.

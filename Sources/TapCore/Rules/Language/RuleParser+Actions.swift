@@ -104,8 +104,9 @@ extension RuleParser {
         switch term {
         case .pass: .pass
         case .drop: .drop
-        // What the server answers to a stanza that nothing handles.
-        case .bounce, .default: .bounce(.serviceUnavailable)
+        case .bounce: .bounce(.serviceUnavailable)
+        // What the server answers to a stanza that nothing handles; in a chain of the user's mod_firewall takes it for PASS.
+        case .default: isUserChain ? .pass : .bounce(.serviceUnavailable)
         case .unsubscribeSender: .unsubscribeSender
         case .return: .return
         case .trace: .trace(tag: nil)
@@ -343,7 +344,7 @@ extension RuleParser {
     private mutating func warn(editing attribute: String, _ reader: RuleReader) {
         switch attribute {
         case "from":
-            warn(
+            editsOfSender.append(
                 reader.fault(
                     "an edit of the stanza's from",
                     "a server closes the stream of a client whose from is not its own JID; there the edit is left out"
@@ -381,8 +382,11 @@ extension RuleParser {
         return .replace(path, try xml(&reader))
     }
 
-    /// Warns of a rule whose actions leave a request without an answer (RFC 6120 §8.2.3).
+    /// Warns of a rule that leaves a request without an answer (RFC 6120 §8.2.3), or writes another sender (§8.1.2.1).
     mutating func warn(of rule: Rule) {
+        // What the server sends may come from anybody.
+        if rule.chain.reaches(.send), !rule.excludes(.send) { editsOfSender.forEach { warn($0) } }
+        editsOfSender = []
         guard rule.steps.contains(where: { if case .drop = $0 { true } else { false } }), rule.kinds == .iq else {
             return
         }

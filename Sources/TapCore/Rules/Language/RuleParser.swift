@@ -20,6 +20,10 @@ struct RuleParser {
     private(set) var chains: [RuleChain] = []
     /// The jumps, by the number of their chain, and where they stand.
     private var jumps: [(chain: Int, reader: RuleReader)] = []
+    /// The rule that is being read stands in a `user/` chain.
+    private(set) var isUserChain = false
+    /// Edits of `from` in the rule that is being read.
+    var editsOfSender: [RuleFault] = []
     /// Places in the session's state that `EVERY` and `NTH` count in.
     var counters = 0
 
@@ -81,6 +85,7 @@ struct RuleParser {
 
     private mutating func readRules(of file: RuleSource, _ lines: [Line]) {
         var chain = defaultChain
+        isUserChain = false
         var state = State.between
         var rule: Rule?
         var isTraced = false
@@ -103,7 +108,10 @@ struct RuleParser {
                 }
                 if state == .actions { finish(&rule, state, reader) }
                 (rule, state) = (nil, .between)
-                if line.text.hasPrefix("::") { note { parser throws(RuleFault) in chain = try parser.chain(reader) } }
+                if line.text.hasPrefix("::") {
+                    note { parser throws(RuleFault) in chain = try parser.chain(reader) }
+                    if case .user = chain { isUserChain = true } else { isUserChain = false }
+                }
                 if line.text.hasPrefix("@@") { note { _ throws(RuleFault) in isTraced = try Self.setting(reader) } }
             } else if let name = Self.action(line.text) {
                 if rule == nil { rule = Rule(place: line.place, chain: chain, isTraced: isTraced) }
@@ -392,7 +400,7 @@ struct RuleParser {
         case _ where source.hasPrefix("file:"):
             let text = try contents(of: String(source.dropFirst(5)), start, ignoresMissing: ignoresMissing)
             for line in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline) where !line.isEmpty {
-                list.items.insert(RuleTables.filtered(Array(line.utf8), list.filters))
+                list.items.insert(list.filtered(Array(line.utf8)))
             }
         case _ where source.hasPrefix("http:") || source.hasPrefix("https:"):
             throw start.fault("a list by http", "xmpptap fetches nothing for rules; download it and use file:PATH")

@@ -1,0 +1,38 @@
+internal import Glibc
+internal import TapCore
+
+/// Rule files, and the lists they name.
+enum RuleFiles {
+    /// Loads rule files in this order. Mistakes and warnings go to standard error, a line each.
+    ///
+    /// - Throws: A ``Failure`` where a file cannot be read, or has a mistake.
+    static func load(_ files: [String], defaultChain: String) throws(Failure) -> RuleSet {
+        var sources: [RuleSource] = []
+        for file in files { sources.append(RuleSource(name: file, text: try TextFile.read(file))) }
+        do throws(RuleSet.LoadError) {
+            let rules = try RuleSet(sources, defaultChain: defaultChain, resource: resource)
+            for warning in rules.warnings { Console.tell("warning: \(warning)") }
+            return rules
+        } catch {
+            for fault in error.faults { Console.tell("\(fault)") }
+            throw .told(.checkFailed)
+        }
+    }
+
+    /// A file that a rule file names, relative to the current directory.
+    private static func resource(_ path: String) -> RuleResource {
+        guard access(path, F_OK) == 0 else { return .missing }
+        do throws(Failure) {
+            // One byte over the limit of lists is enough to see that a file is larger.
+            return .contents(Array(try TextFile.read(path, limit: RuleSet.mostListBytes + 1).utf8))
+        } catch {
+            return .unreadable(error.message)
+        }
+    }
+}
+
+/// Counts for people.
+enum Plural {
+    /// `1 rule`, `2 rules`.
+    static func of(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
+}

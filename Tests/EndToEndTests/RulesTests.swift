@@ -1,0 +1,78 @@
+import Foundation
+import TapTestKit
+import Testing
+
+/// `rules check` and `rules run`, as a user would have them.
+@Suite(.timeLimit(.minutes(1)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap not built"))
+struct RulesTests {
+    private static let log = """
+        SEND: <stream:stream to='example.org' xmlns:stream='http://etherx.jabber.org/streams' xmlns='jabber:client' version='1.0'>
+        RECV: <stream:stream id="1" version="1.0" from="example.org">
+        RECV: <stream:features><bind xmlns="urn:ietf:params:xml:ns:xmpp-bind"/></stream:features>
+        SEND: <iq type="set" id="b"><bind xmlns="urn:ietf:params:xml:ns:xmpp-bind"/></iq>
+        RECV: <iq type="result" id="b"><bind xmlns="urn:ietf:params:xml:ns:xmpp-bind"><jid>juliet@example.org/b</jid></bind></iq>
+        SEND: <message to="romeo@example.org" type="chat"><composing xmlns="http://jabber.org/protocol/chatstates"/></message>
+        SEND: <message to="romeo@example.org" type="chat"><body>hello</body></message>
+        RECV: <message from="romeo@example.org/o" to="juliet@example.org/b" type="chat"><body>hi</body></message>
+
+        """
+    private static let rules = """
+        # Typing.
+        ::send
+
+        PAYLOAD: http://jabber.org/protocol/chatstates
+        DROP.
+
+        ::both
+
+        INSPECT: body#=hello
+        SET=body#=good day
+
+        """
+
+    @Test func `A file without mistakes, and one with some`() async throws {
+        let folder = try TemporaryFolder()
+        let good = try folder.write(Self.rules, to: "good.pfw")
+        let well = try await XMPPTapBinary.run(["rules", "check", good])
+        #expect(well.ending == .exited(0) && well.output == "2 rules in 1 file, no mistakes\n", "\(well.error)")
+        let bad = try folder.write("KNID: message\nDROP.\n\nDORP.\n", to: "bad.pfw")
+        let wrong = try await XMPPTapBinary.run(["rules", "check", good, bad])
+        #expect(wrong.ending == .exited(1) && wrong.output.isEmpty)
+        let lines = wrong.error.split(separator: "\n")
+        #expect(lines.count == 2 && lines[0].hasPrefix("\(bad):1:1: unknown condition \"KNID\""))
+        #expect(lines.last?.hasSuffix("did you mean \"DROP\"?") == true)
+        let missing = try await XMPPTapBinary.run(["rules", "check", folder.path + "/none.pfw"])
+        #expect(missing.ending == .exited(3))
+    }
+
+    @Test func `A dry run shows which rule hits which stanza, with the difference of an edit`() async throws {
+        let folder = try TemporaryFolder()
+        let rules = try folder.write(Self.rules, to: "good.pfw")
+        let log = try folder.write(Self.log, to: "client.log")
+        let told = try await XMPPTapBinary.run(["rules", "run", rules, log])
+        #expect(told.ending == .exited(0), "\(told.error)")
+        #expect(told.output.contains("SEND dropped \(rules):4: "), "\(told.output)")
+        #expect(told.output.contains("SEND edited \(rules):9: "), "\(told.output)")
+        #expect(
+            told.output.contains("\n  - <message to=\"romeo@example.org\" type=\"chat\"><body>hello</body></message>\n")
+        )
+        #expect(
+            told.output.contains("\n  + <message to='romeo@example.org' type='chat'><body>good day</body></message>\n")
+        )
+        #expect(told.output.contains("2 hits\n  1\t\(rules):4\n  1\t\(rules):9\n"), "\(told.output)")
+        let delivered = try await XMPPTapBinary.run(["rules", "run", rules, log, "--chain", "deliver", "--json"])
+        let lines = delivered.output.split(separator: "\n")
+        #expect(delivered.ending == .exited(0) && lines.count == 2, "\(delivered.output)")
+        for line in lines {
+            let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
+            #expect(object?["rule"] is String && object?["hits"] is [String] && object?["xml"] is String)
+        }
+    }
+
+    @Test func `A dry run without a recording is wrong usage`() async throws {
+        let folder = try TemporaryFolder()
+        let rules = try folder.write(Self.rules, to: "good.pfw")
+        let told = try await XMPPTapBinary.run(["rules", "run", rules])
+        #expect(told.ending == .exited(2) && told.error.contains("rules run takes rule files and a recording"))
+    }
+}

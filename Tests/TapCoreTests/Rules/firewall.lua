@@ -1,0 +1,80 @@
+-- Runs rule scripts through Prosody's own mod_firewall, without a server: lua firewall.lua FOLDER < cases.
+-- A case is a line "CHAIN", the script, a line "----", a stanza a line, a line "====". For each stanza one line comes out:
+-- what became of it, a tab, the stanza then, and for each stanza that was sent a tab and that stanza.
+package.path = "/usr/lib/prosody/?.lua;" .. package.path
+package.cpath = "/usr/lib/prosody/?.so;" .. package.cpath
+local folder = arg[1]
+
+local stanzas, xml = require "util.stanza", require "util.xml"
+for _, name in ipairs { "net.http", "util.timer", "core.features", "core.usermanager" } do package.loaded[name] = {} end
+package.loaded["core.features"] = nil
+package.loaded["core.configmanager"] = { resolve_relative_path = function (_, path) return path end }
+package.loaded["util.logger"] = { init = function () return function () end end }
+package.loaded["util.hashes"] = {}
+package.loaded["socket"] = { gettime = function () return 1000 end }
+package.loaded["util.envload"] = { envload = function (code, name, env) return load(code, name, "t", env) end }
+local roster = { ["romeo@example.net"] = { subscription = "both", groups = { Friends = true } } }
+package.loaded["core.rostermanager"] = {
+	load_roster = function () return roster end;
+	is_contact_subscribed = function (_, _, jid) return roster[jid] ~= nil end;
+	is_contact_pending_in = function (_, _, jid) return jid == "paris@example.com" end;
+}
+
+local sent
+local function say(stanza) sent[#sent + 1] = tostring(stanza) end
+
+local function new_firewall()
+	local hooks = {}
+	local env = setmetatable({}, { __index = _G })
+	env._G = env
+	env.prosody = {
+		hosts = { ["example.net"] = {} }, full_sessions = {}, paths = { config = "." }, events = {},
+		core_post_stanza = function (_, stanza) say(stanza) end;
+	}
+	env.module = {
+		name = "firewall", host = "example.net";
+		shared = function () return {} end, get_option = function (_, _, default) return default end;
+		get_option_boolean = function () return false end, get_option_number = function (_, _, default) return default end;
+		hook = function (_, event, handler) hooks[event] = handler end, hook_global = function () end;
+		log = function (_, level, text, ...) if level == "error" then io.stderr:write(text:format(...), "\n") end end;
+		fire_event = function (_, event, data) if hooks[event] then return hooks[event](data) end end;
+		require = function (_, name) return assert(loadfile(folder .. "/" .. name .. ".lib.lua", "t", env))() end;
+	}
+	assert(loadfile(folder .. "/mod_firewall.lua", "t", env))()
+	return env, hooks
+end
+
+-- As Prosody's parser does it: what is in the stream's namespace names none.
+local function inherit(stanza)
+	if stanza.attr.xmlns == "jabber:client" then stanza.attr.xmlns = nil end
+	for _, child in ipairs(stanza.tags) do inherit(child) end
+end
+
+local function run(chain, script, lines)
+	local path = os.tmpname()
+	local file = assert(io.open(path, "w"))
+	file:write(script)
+	file:close()
+	local env, hooks = new_firewall()
+	env.load_script(path)
+	os.remove(path)
+	local handler = hooks[chain == "deliver" and "message/bare" or "pre-message/bare"]
+	local session = { full_jid = "juliet@example.net/balcony", username = "juliet", host = "example.net", send = say }
+	for line in lines:gmatch("([^\n]+)\n") do
+		sent = {}
+		local stanza = assert(xml.parse(line))
+		inherit(stanza)
+		if chain == "preroute" and not stanza.attr.from then stanza.attr.from = session.full_jid end
+		local ok, result = pcall(handler, { stanza = stanza, origin = session })
+		-- What the server does with a stanza that nothing handles.
+		local kind = stanza.attr.type
+		if ok and result == false and kind ~= "error" and not (stanza.name == "iq" and kind == "result") then
+			say(stanzas.error_reply(stanza, "cancel", "service-unavailable"))
+		end
+		local word = not ok and "failed " .. tostring(result) or result == nil and "pass" or "drop"
+		print(word .. "\t" .. tostring(stanza) .. (#sent > 0 and "\t" .. table.concat(sent, "\t") or ""))
+	end
+end
+
+local input = io.read("a")
+for chain, script, lines in input:gmatch("(%l+)\n(.-)\n%-%-%-%-\n(.-)====\n") do run(chain, script, lines) end
