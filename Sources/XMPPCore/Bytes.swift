@@ -74,6 +74,11 @@ extension [UInt8] {
     public mutating func append(_ span: borrowing Span<UInt8>) {
         span.withUnsafeBufferPointer { append(contentsOf: $0) }
     }
+
+    /// Appends the bytes of a literal.
+    mutating func append(_ literal: StaticString) {
+        append(contentsOf: UnsafeBufferPointer(start: literal.utf8Start, count: literal.utf8CodeUnitCount))
+    }
 }
 
 /// Whether `count` bytes at both places are the same: names and URIs are short, so a call would cost more than the work.

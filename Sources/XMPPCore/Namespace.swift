@@ -1,4 +1,4 @@
-/// A namespace xmpptap knows by name; every other one is ``other`` and is told by its URI.
+/// A namespace xmpptap knows by name; every other one is ``other``, with its URI beside it.
 ///
 /// Streams are read by namespace and local name, never by prefix (RFC 6120 §4.8.5).
 public enum Namespace: UInt8, Sendable, CaseIterable, BitwiseCopyable {

@@ -10,16 +10,13 @@
 ///
 /// What it writes parses back to exactly the values it was given: TAB, LF and CR in an attribute and CR in
 /// text go out as character references, `>` does after `]]`. A character that XML 1.0 cannot hold at all is replaced by
-/// U+FFFD and counted in ``replacedCharacters``. Attributes are quoted with `'`, as in the examples of the RFCs, which
+/// U+FFFD. Attributes are quoted with `'`, as in the examples of the RFCs, which
 /// leaves the XML readable inside JSON.
 ///
 /// Names are the caller's, and are not escaped: take them from constants, or from XML that was parsed.
 public struct XMLWriter: Sendable {
     /// What was written and not yet taken; an unfinished start tag is among it.
     public private(set) var bytes: [UInt8] = []
-
-    /// How many characters XML cannot hold were replaced by U+FFFD since the writer was made.
-    public private(set) var replacedCharacters = 0
 
     /// The names of the elements that are open, outermost first.
     private var open: [String] = []
@@ -179,12 +176,12 @@ public struct XMLWriter: Sendable {
                 position += 1
                 continue
             }
-            append(source.extracting(copied..<position))
+            bytes.append(source.extracting(copied..<position))
             bytes.append(contentsOf: escape.text.utf8)
             position += escape.length
             copied = position
         }
-        append(source.extracting(copied..<source.count))
+        bytes.append(source.extracting(copied..<source.count))
     }
 
     /// What to write instead of the character that begins at `position`, and how many bytes that character has.
@@ -207,20 +204,64 @@ public struct XMLWriter: Sendable {
         case UInt8(ascii: "\n") where place == .attribute: ("&#10;", 1)
         case UInt8(ascii: "\r"): ("&#13;", 1)
         case UInt8(ascii: "\t"), UInt8(ascii: "\n"): nil
-        case 0..<0x20: replacement(length: 1)
+        case 0..<0x20: ("\u{fffd}", 1)
         // U+FFFE and U+FFFF are the only characters outside C0 that a Swift string can hold and XML cannot.
         case 0xef where position + 2 < source.count && source[position + 1] == 0xbf && source[position + 2] >= 0xbe:
-            replacement(length: 3)
+            ("\u{fffd}", 3)
         default: nil
         }
     }
+}
 
-    private mutating func replacement(length: Int) -> (text: String, length: Int) {
-        replacedCharacters += 1
-        return ("\u{fffd}", length)
+extension XMLWriter {
+    /// Writes a parsed element with everything in it, so that it parses back to an equal one.
+    ///
+    /// Namespaces are declared as default namespaces where they change; a prefix appears only on attributes that need one.
+    /// Prefixes of the original are not kept: content that names prefixes in its text or values loses their meaning.
+    ///
+    /// - Parameters:
+    ///   - element: What to write.
+    ///   - inherited: The default namespace where it is written; in a stream the stream's content namespace.
+    ///   - changes: Attributes without a prefix to set, or to leave out where the value is `nil`.
+    public mutating func element(
+        _ element: Element,
+        inheriting inherited: String,
+        setting changes: KeyValuePairs<String, String?> = [:]
+    ) {
+        start(element, inheriting: inherited, setting: changes)
+        for content in element.contents {
+            switch content {
+            case .element(let child): self.element(child, inheriting: element.namespaceURI)
+            case .text(let text): self.text(text)
+            }
+        }
+        end()
     }
 
-    private mutating func append(_ run: Span<UInt8>) {
-        run.withUnsafeBufferPointer { bytes.append(contentsOf: $0) }
+    /// Opens an element as ``element(_:inheriting:setting:)`` writes it, without what it holds. ``end()`` closes it.
+    public mutating func start(
+        _ element: Element,
+        inheriting inherited: String,
+        setting changes: KeyValuePairs<String, String?> = [:]
+    ) {
+        let namespace = element.namespaceURI
+        start(element.name, xmlns: namespace == inherited ? nil : namespace)
+        var prefixes = 0
+        for attribute in element.attributes {
+            switch attribute.namespaceURI {
+            case "":
+                guard !changes.contains(where: { $0.key == attribute.name }) else { continue }
+                self.attribute(attribute.name, attribute.value)
+            case Namespace.xml.uri.description:
+                self.attribute("xml:\(attribute.name)", attribute.value)
+            case let uri:
+                self.attribute("xmlns:ns\(prefixes)", uri)
+                self.attribute("ns\(prefixes):\(attribute.name)", attribute.value)
+                prefixes += 1
+            }
+        }
+        for (name, value) in changes {
+            if let value { self.attribute(name, value) }
+        }
     }
 }

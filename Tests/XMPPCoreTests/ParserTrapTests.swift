@@ -231,12 +231,12 @@ private let header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://
             var scanner = StanzaScanner()
             let bytes = Array(drip.utf8)
             let start = Array(header.utf8)
-            guard case .item = scanner.next(start.span) else {
+            guard case .item = scanner.look(start.span) else {
                 Issue.record("no header")
                 return
             }
             for end in 2...bytes.count {
-                guard case .incomplete = scanner.next(bytes.span.extracting(0..<end)) else {
+                guard case .incomplete = scanner.look(bytes.span.extracting(0..<end)) else {
                     Issue.record("\(drip.prefix(20)) at \(end)")
                     break
                 }

@@ -31,7 +31,7 @@ public struct Address: Hashable, Sendable, CustomStringConvertible {
             self.jid = jid
             fault = nil
         } catch {
-            raw = bytes.withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }
+            raw = bytes.string()
             self.jid = nil
             fault = error
         }
@@ -95,18 +95,8 @@ public struct Address: Hashable, Sendable, CustomStringConvertible {
         return true
     }
 
-    /// A hash of the given parts, as ``matches(_:in:)`` compares them: addresses that match have the same hash. The hash is
-    /// seeded at random for each process.
-    public func hash(of parts: JID.Parts) -> Int {
-        let prepared = jid?.normalized
-        var hasher = Hasher()
-        if parts.contains(.domain) { hasher.combine(prepared?.domain ?? comparedDomain) }
-        if parts.contains(.local) { hasher.combine(prepared.map { $0.local } ?? comparedLocal) }
-        if parts.contains(.resource) { hasher.combine(prepared.map { $0.resource } ?? comparedResource) }
-        return hasher.finalize()
-    }
-
-    /// The hashes of the bare address and of the domain, as ``hash(of:)`` gives them; each part is prepared once.
+    /// Hashes of the bare address and of the domain, as ``matches(_:in:)`` compares them: addresses that match in those parts
+    /// have the same hash. They are seeded at random for each process.
     public func bareHashes() -> (bare: Int, domain: Int) {
         let prepared = jid?.normalized
         var hasher = Hasher()

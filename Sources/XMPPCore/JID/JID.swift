@@ -49,12 +49,6 @@ public struct JID: Sendable {
         return JID(written: written.bare, prepared: prepared.bare)
     }
 
-    /// The address of the domain alone.
-    public var domainJID: JID {
-        guard isFull || !isServer else { return self }
-        return JID(written: written.domainForm, prepared: prepared.domainForm)
-    }
-
     /// The same account with another resource.
     ///
     /// - Throws: ``JIDError`` when `resource` is empty, longer than 1023 bytes or holds a control character.
@@ -219,10 +213,6 @@ extension JID {
                 localLength: localLength,
                 domainLength: domainLength
             )
-        }
-
-        var domainForm: Form {
-            Form(text: String(domain), localLength: 0, domainLength: domainLength)
         }
 
         private func slice(from start: Int, to end: Int) -> Substring {

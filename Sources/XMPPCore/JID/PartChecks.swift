@@ -2,18 +2,14 @@ internal import Glibc
 
 /// Where the parts of an address lie, in bytes, be they right or wrong.
 struct AddressSplit {
-    private(set) var localLength: Int?
-    private(set) var domainLength: Int
-    private(set) var resourceLength: Int?
+    var localLength: Int?
+    var domainLength: Int
+    var resourceLength: Int?
+}
 
-    init(localLength: Int?, domainLength: Int, resourceLength: Int?) {
-        self.localLength = localLength
-        self.domainLength = domainLength
-        self.resourceLength = resourceLength
-    }
-
+extension AddressSplit {
     init(_ bytes: Span<UInt8>) {
-        self.domainLength = bytes.count
+        self.init(domainLength: bytes.count)
         for position in bytes.indices {
             let byte = bytes[position]
             // Everything after the first slash is the resource, `@` included; an `@` counts only before it.

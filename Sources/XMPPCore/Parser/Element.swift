@@ -32,24 +32,12 @@ public struct Element: @unchecked Sendable {
 
     /// The value of the attribute `name` of `namespace`; nil where it is absent.
     public func attribute(_ name: StaticString, _ namespace: Namespace) -> String? {
-        for position in attributeIndices {
-            let attribute = arena.attribute(position)
-            if attribute.namespace == namespace, arena.equals(attribute.name, name) {
-                return arena.text(attribute.value)
-            }
-        }
-        return nil
+        value(of: name, namespace).map(arena.text)
     }
 
     /// Whether the attribute `name` without a prefix is there and is `value`.
     public func attribute(_ name: StaticString, is value: StaticString) -> Bool {
-        for position in attributeIndices {
-            let attribute = arena.attribute(position)
-            if attribute.namespace == .none, arena.equals(attribute.name, name) {
-                return arena.equals(attribute.value, value)
-            }
-        }
-        return false
+        self.value(of: name, .none).map { arena.equals($0, value) } ?? false
     }
 
     /// An attribute with its namespace URI, empty for none.
@@ -101,8 +89,8 @@ public struct Element: @unchecked Sendable {
     /// Child elements, in order.
     public var children: [Element] {
         var children: [Element] = []
-        forEachChild { index, isText in
-            if !isText { children.append(Element(arena: arena, index: index)) }
+        forEachElement { child in
+            children.append(child)
             return true
         }
         return children
@@ -124,9 +112,7 @@ public struct Element: @unchecked Sendable {
     /// The first child that `matches` accepts; nil where there is none.
     public func firstChild(where matches: (Element) -> Bool) -> Element? {
         var found: Element?
-        forEachChild { index, isText in
-            guard !isText else { return true }
-            let child = Element(arena: arena, index: index)
+        forEachElement { child in
             if matches(child) { found = child }
             return found == nil
         }
@@ -139,14 +125,7 @@ public struct Element: @unchecked Sendable {
     }
 
     /// Number of child elements.
-    public var elementCount: Int {
-        var count = 0
-        forEachChild { _, isText in
-            if !isText { count += 1 }
-            return true
-        }
-        return count
-    }
+    public var elementCount: Int { count { _ in true } }
 
     /// The character data directly inside, joined.
     public var text: String {
@@ -171,12 +150,15 @@ public struct Element: @unchecked Sendable {
 
     /// Calls `body` with the bytes of the value of the attribute `name` without a prefix; not where it is absent.
     public func withAttribute(_ name: StaticString, _ body: (Span<UInt8>) -> Void) {
+        if let value = value(of: name, .none) { body(arena.bytes(value).span) }
+    }
+
+    private func value(of name: StaticString, _ namespace: Namespace) -> ByteRange? {
         for position in attributeIndices {
             let attribute = arena.attribute(position)
-            if attribute.namespace == .none, arena.equals(attribute.name, name) {
-                return body(arena.bytes(attribute.value).span)
-            }
+            if attribute.namespace == namespace, arena.equals(attribute.name, name) { return attribute.value }
         }
+        return nil
     }
 
     /// Number of bytes of ``text`` as UTF-8, without making it.
@@ -190,10 +172,12 @@ public struct Element: @unchecked Sendable {
     }
 
     /// Number of child elements `name` of `namespace`.
-    public func count(_ name: StaticString, _ namespace: Namespace) -> Int {
+    public func count(_ name: StaticString, _ namespace: Namespace) -> Int { count { $0.matches(name, namespace) } }
+
+    private func count(where isCounted: (Element) -> Bool) -> Int {
         var count = 0
-        forEachChild { index, isText in
-            if !isText, Element(arena: arena, index: index).matches(name, namespace) { count += 1 }
+        forEachElement { child in
+            if isCounted(child) { count += 1 }
             return true
         }
         return count

@@ -96,7 +96,7 @@ final class ElementArena {
         mutating func resetBytes() { bytes.removeAll() }
 
         /// Whether the namespaces, spelled out at each element, would be many times the item: a prefix of one letter can
-        /// stand for 64 KiB, thousands of times. Nobody is to make copies of that, write it anew or compare it.
+        /// stand for 64 KiB, thousands of times. That must not be copied, written anew or compared.
         var isTooWide: Bool { uriBytes > uriLimit }
 
         /// The same for contents that were filled by who did not know the item's length.

@@ -105,7 +105,8 @@ final class ParserContext {
 
     // MARK: Callbacks
 
-    private static func refuse(_ state: UnsafeMutablePointer<State>, _ code: Int, _ message: String) {
+    private static func refuse(_ data: UnsafeMutableRawPointer?, _ code: Int, _ message: String) {
+        guard let state = state(data) else { return }
         if state.pointee.failure == nil { state.pointee.failure = StanzaParser.Failure(code: code, message: message) }
         if let context = state.pointee.context { xmlStopParser(context) }
     }
@@ -225,27 +226,18 @@ final class ParserContext {
             guard let state = ParserContext.state(data), let text else { return }
             ParserContext.section(state, text, Int(count))
         }
-        handler.internalSubset = { data, _, _, _ in
-            guard let state = ParserContext.state(data) else { return }
-            ParserContext.refuse(state, 0, "a document type declaration")
-        }
-        handler.comment = { data, _ in
-            guard let state = ParserContext.state(data) else { return }
-            ParserContext.refuse(state, 0, "a comment")
-        }
-        handler.processingInstruction = { data, _, _ in
-            guard let state = ParserContext.state(data) else { return }
-            ParserContext.refuse(state, 0, "a processing instruction")
-        }
+        handler.internalSubset = { data, _, _, _ in ParserContext.refuse(data, 0, "a document type declaration") }
+        handler.comment = { data, _ in ParserContext.refuse(data, 0, "a comment") }
+        handler.processingInstruction = { data, _, _ in ParserContext.refuse(data, 0, "a processing instruction") }
         handler.serror = { data, error in
-            guard let state = ParserContext.state(data), let error else { return }
+            guard let error else { return }
             // Level 2 errors leave the document "well-formed" by libxml2's count: an unbound prefix is one of them. But a
             // namespace name need not be a URI (Namespaces in XML 1.0 §2.2 compares it as a string).
             let isFatal = error.pointee.level.rawValue >= XML_ERR_ERROR.rawValue
             guard isFatal, error.pointee.code != XML_WAR_NS_URI.rawValue else { return }
             var message = error.pointee.message.map { String(cString: $0) } ?? ""
             while message.hasSuffix("\n") { message.removeLast() }
-            ParserContext.refuse(state, Int(error.pointee.code), message)
+            ParserContext.refuse(data, Int(error.pointee.code), message)
         }
         return handler
     }

@@ -26,7 +26,7 @@ public final class ItemOutline {
         var contents = ElementArena.Contents()
         /// Which item it is of; 0 is none.
         private(set) var item: UInt64 = 0
-        /// The item holds something that is not told here.
+        /// The item holds something that is not in the outline.
         var isPartial = false
         /// The value of an attribute is not what is written.
         private(set) var needsDecoding = false
@@ -54,7 +54,7 @@ public final class ItemOutline {
 
         /// The tag at `start` of `item` opens an element.
         mutating func open(_ tag: borrowing Tag, at start: Int, of item: Span<UInt8>, _ name: NamespaceName) {
-            // Nobody will ask for the rest, which may be millions of elements.
+            // The rest is not needed, and may be millions of elements.
             guard !isPartial else { return }
             addText(to: start)
             tagEnd = tag.end
@@ -128,7 +128,7 @@ public struct OutlinedChild: Sendable, BitwiseCopyable {
 extension StreamDecoder {
     /// Calls `body` with each child element of the last event's item, in order, until it returns false.
     ///
-    /// - Returns: whether all were told; false also where the decoder has no outline of the item.
+    /// - Returns: whether `body` was called with all; false also where the decoder has no outline of the item.
     public func forEachChild(_ body: (OutlinedChild) -> Bool) -> Bool {
         guard let outline else { return false }
         let nodes = outline.pointee.contents.nodes

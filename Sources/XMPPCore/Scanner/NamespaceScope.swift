@@ -36,7 +36,7 @@ struct NamespaceScope {
         arena.removeAll(keepingCapacity: true)
     }
 
-    /// Makes this a copy of `other`, in memory of its own.
+    /// Makes this a copy of `other`, in separate memory.
     mutating func assign(_ other: borrowing NamespaceScope) {
         removeAll()
         for index in 0..<other.bindings.count { bindings.append(other.bindings[index]) }
@@ -179,8 +179,7 @@ struct NamespaceScope {
     func appendURI(of binding: Int32, to output: inout [UInt8]) {
         let namespace = namespace(binding)
         if namespace == .other, binding >= 0 { return output.append(arena.span.slice(bindings[Int(binding)].uri)) }
-        let uri = namespace.uri
-        output.append(contentsOf: UnsafeBufferPointer(start: uri.utf8Start, count: uri.utf8CodeUnitCount))
+        output.append(namespace.uri)
     }
 
     /// Calls `body` with each prefix and URI in force, outermost first.
@@ -238,11 +237,5 @@ struct NamespaceScope {
             start = index + 1
         }
         output.append(uri.extracting(start..<uri.count))
-    }
-}
-
-extension [UInt8] {
-    fileprivate mutating func append(_ literal: StaticString) {
-        append(contentsOf: UnsafeBufferPointer(start: literal.utf8Start, count: literal.utf8CodeUnitCount))
     }
 }

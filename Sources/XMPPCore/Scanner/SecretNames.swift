@@ -44,16 +44,6 @@ public enum SecretNames {
         "passphrase", "passcode", "credential",
     ]
 
-    /// Whether an element may hold a secret in its text or attributes.
-    public static func mayHoldSecret(element name: Span<UInt8>, _ namespace: Namespace) -> Bool {
-        sieve.contains(element: name, namespace)
-    }
-
-    /// Whether an attribute of that local name may be a secret, on whatever element.
-    public static func mayHoldSecret(attribute name: Span<UInt8>) -> Bool {
-        sieve.contains(attribute: name)
-    }
-
     /// Whether bytes that need not be XML at all hold one of the names, or what a key in a URL needs (`#` or `=` in what
     /// may be text; a query, a user or an invitation behind `//`): asked before a piece of what could not be parsed is
     /// shown.

@@ -9,18 +9,8 @@
 /// comment or processing instruction, no entity but the five; balanced tags, no attribute twice, no unbound prefix;
 /// all within ``StreamLimits``.
 public struct StanzaScanner: ~Copyable {
-    /// What a look at the window gave.
-    public enum Step {
-        /// An item of `length` bytes stands at the beginning of the window. Take it away before the next look.
-        case item(Item)
-        /// The item is not complete; show the same window again with more bytes behind it.
-        case incomplete
-        /// The bytes at this offset of the window are not acceptable; nothing more can be said of this stream.
-        case fault(ScanFault.Code, at: Int, limit: Int)
-    }
-
     /// A top-level item.
-    public struct Item {
+    public enum Item {
         /// What stands at the top level of a stream.
         public enum Kind: Sendable {
             /// `<?xml …?>`; begins a new epoch.
@@ -34,19 +24,10 @@ public struct StanzaScanner: ~Copyable {
             /// `</stream:stream>`, or the end of a header that closed itself.
             case end
         }
-
-        /// What it is.
-        public var kind: Kind
-        /// Bytes from the beginning of the window.
-        public var length: Int
-        /// Of a header or element.
-        public var head: StanzaHead
-        /// The item begins a new epoch: a declaration, or a header without one.
-        public var beginsEpoch: Bool
     }
 
     /// An open element. Its name is looked at again when it ends.
-    struct Open: BitwiseCopyable {
+    private struct Open: BitwiseCopyable {
         /// Offset of the qualified name: in the window, or, once that part of the window has gone, in `names`.
         var nameStart: Int32 = 0
         var nameCount: Int32 = 0
@@ -57,7 +38,7 @@ public struct StanzaScanner: ~Copyable {
         var defaultBinding = NamespaceScope.unbound
     }
 
-    enum State {
+    private enum State {
         /// Between items: before the header, or at depth 1.
         case between
         /// In the content of an element; the cursor is where to go on.
@@ -70,54 +51,57 @@ public struct StanzaScanner: ~Copyable {
         case faulted(ScanFault.Code, at: Int, limit: Int)
     }
 
-    /// What a part of the scanner has come to: ``Step`` without the head, which is large.
+    /// What a look at the window, or a part of it, gave.
     enum Signal {
+        /// A part has been read, and the next can follow.
         case more
+        /// The item is not complete; show the same window again with more bytes behind it.
         case incomplete
+        /// An item of `length` bytes stands at the beginning of the window; its head is in ``head``. Take it away before
+        /// the next look.
         case item(Item.Kind, length: Int, beginsEpoch: Bool)
-        case fault(ScanFault.Code, at: Int, limit: Int)
+        /// The bytes at this offset of the window are not acceptable; nothing more can be said of this stream.
+        case fault(ScanFault.Code, at: Int, limit: Int = 0)
     }
 
     /// Changeable at any time; what is measured from then on is measured against these.
-    public var limits: StreamLimits {
+    var limits: StreamLimits {
         didSet { limits = limits.clamped }
     }
 
-    var state = State.between
-    var cursor = 0
-    var head = StanzaHead()
-    var seenDeclaration = false
+    private var state = State.between
+    private var cursor = 0
+    /// Of the current item, or the last.
+    private(set) var head = StanzaHead()
+    private var seenDeclaration = false
     /// Offsets in the window are no longer offsets in the item: the head takes nothing more.
-    var hasDiscarded = false
-    var tag = Tag()
-    var scope = NamespaceScope()
-    var open = ReusedArray<Open>()
+    private var hasDiscarded = false
+    private var tag = Tag()
+    private var scope = NamespaceScope()
+    private var open = ReusedArray<Open>()
     /// The names of open elements that are in the window no more, outermost first.
-    var names: [UInt8] = []
-    let secrets = SecretNames.sieve
+    private var names: [UInt8] = []
+    private let secrets = SecretNames.sieve
     /// Told of every tag of an item, where there is one.
     let outline: ItemOutline?
     /// Its state, which costs no count of references.
     let outlineState: UnsafeMutablePointer<ItemOutline.State>?
     /// The word for the current item in the outline.
-    var outlinedItem: UInt64 = 0
+    private(set) var outlinedItem: UInt64 = 0
 
     /// The declarations of the stream header, as they would stand in a tag: ` xmlns:prefix='uri'` for each.
-    public internal(set) var declarations: [UInt8] = []
+    private(set) var declarations: [UInt8] = []
 
     /// A scanner at the beginning of a stream. Where there is an `outline`, it is filled for ``ElementReader``.
-    public init(limits: StreamLimits = .unauthenticated, outline: ItemOutline? = nil) {
+    init(limits: StreamLimits = .unauthenticated, outline: ItemOutline? = nil) {
         self.limits = limits.clamped
         self.outline = outline
         outlineState = outline?.state
     }
 
-    /// Whether a header has been seen whose end has not.
-    public var isInStream: Bool { open.count > 0 }
-
     /// What is known so far of the item that is not complete yet, or never will be; empty between items, and once the
     /// beginning of the item has been given up.
-    public var partialHead: StanzaHead {
+    var partialHead: StanzaHead {
         switch state {
         case .between, .ended: StanzaHead()
         default: hasDiscarded ? StanzaHead() : head
@@ -125,19 +109,9 @@ public struct StanzaScanner: ~Copyable {
     }
 
     /// Whether the current item is an element whose start tag has been read.
-    public var isInsideElement: Bool { open.count > 1 }
+    var isInsideElement: Bool { open.count > 1 }
 
-    /// Looks at the window for the current item.
-    public mutating func next(_ window: Span<UInt8>) -> Step {
-        switch look(window) {
-        case .item(let kind, let length, let beginsEpoch):
-            .item(Item(kind: kind, length: length, head: head, beginsEpoch: beginsEpoch))
-        case .fault(let code, let at, let limit): .fault(code, at: at, limit: limit)
-        case .incomplete, .more: .incomplete
-        }
-    }
-
-    /// The same; the head of an item is then in `head`. Never gives `more`.
+    /// Looks at the window for the current item. Never gives `more`.
     mutating func look(_ window: Span<UInt8>) -> Signal {
         while true {
             let signal: Signal
@@ -171,7 +145,7 @@ public struct StanzaScanner: ~Copyable {
     }
 
     /// The end of the input: what was wrong with an item that never became complete, if anything was.
-    public mutating func finish(_ window: Span<UInt8>) -> Step {
+    mutating func finish(_ window: Span<UInt8>) -> Signal {
         guard case .tag = state, case .fault(let code, let at, let limit) = tag.read(window, at: cursor, limits: limits)
         else { return .incomplete }
         state = .faulted(code, at: at, limit: limit)
@@ -190,7 +164,7 @@ public struct StanzaScanner: ~Copyable {
         var count = cursor
         switch state {
         case .content, .section:
-            // Of two slashes the second is told by the first.
+            // A second slash is recognised by the first, so that stays.
             if count > 0, window[count &- 1] == 0x2F { count &-= 1 }
         case .tag(let searched, let quote, let last):
             state = .tag(searched: searched &- count, quote: quote, last: last)
@@ -206,5 +180,458 @@ public struct StanzaScanner: ~Copyable {
         if let outlineState, outlineState.pointee.item == outlinedItem { outlineState.pointee.isPartial = true }
         cursor &-= count
         return count
+    }
+}
+
+/// Between items: white space, declarations, where an item begins, and what may not stand there.
+extension StanzaScanner {
+    private mutating func readBetween(_ window: Span<UInt8>) -> Signal {
+        guard !window.isEmpty else { return .incomplete }
+        guard window[0] == 0x3C else {
+            let space = Self.whitespace(window)
+            guard space == 0 else { return whitespaceItem(space) }
+            head = StanzaHead()
+            return .fault(openingFault(window[0]), at: 0)
+        }
+        guard window.count > 1 else { return .incomplete }
+        head = StanzaHead()
+        hasDiscarded = false
+        cursor = 0
+        switch window[1] {
+        case 0x3F: return readDeclaration(window)
+        case 0x21: return readMarkup(window, at: 0)
+        case 0x00 where open.count == 0: return .fault(.unsupportedEncoding, at: 0)
+        default: return readTag(window, at: 0)
+        }
+    }
+
+    private mutating func readAfterEnd(_ window: Span<UInt8>) -> Signal {
+        guard !window.isEmpty else { return .incomplete }
+        let space = Self.whitespace(window)
+        head = StanzaHead()
+        return space > 0 ? whitespaceItem(space) : .fault(.afterStreamEnd, at: 0)
+    }
+
+    private mutating func whitespaceItem(_ count: Int) -> Signal {
+        head = StanzaHead()
+        return .item(.whitespace, length: count, beginsEpoch: false)
+    }
+
+    private static func whitespace(_ window: Span<UInt8>) -> Int {
+        var count = 0
+        while count < window.count, XMLCharacters.isWhitespace(window[count]) { count &+= 1 }
+        return count
+    }
+
+    /// What is wrong with a first byte that is neither `<` nor white space.
+    private func openingFault(_ byte: UInt8) -> ScanFault.Code {
+        switch byte {
+        case 0xFE, 0xFF: open.count == 0 ? .unsupportedEncoding : .invalidUTF8
+        case 0x00: open.count == 0 ? .unsupportedEncoding : .invalidCharacter
+        default: open.count == 0 ? .notXML : .textOutsideStanza
+        }
+    }
+
+    private mutating func readDeclaration(_ window: Span<UInt8>) -> Signal {
+        let target: StaticString = "<?xml"
+        for index in 0..<5 {
+            guard index < window.count else { return .incomplete }
+            guard window[index] == target.utf8Start[index] else {
+                return .fault(.processingInstruction, at: 0)
+            }
+        }
+        guard window.count > 5 else { return .incomplete }
+        guard XMLCharacters.isWhitespace(window[5]), !seenDeclaration || open.count > 0 else {
+            return .fault(.processingInstruction, at: 0)
+        }
+        switch XMLDeclaration.check(window) {
+        case .incomplete: return .incomplete
+        case .fault(let code, let at): return .fault(code, at: at)
+        case .complete(let end):
+            resetEpoch()
+            seenDeclaration = true
+            return .item(.declaration, length: end, beginsEpoch: true)
+        }
+    }
+
+    /// Forgets the stream: no declaration, name or element of it is known to the next one.
+    private mutating func resetEpoch() {
+        open.removeAll()
+        names.removeAll(keepingCapacity: true)
+        scope.removeAll()
+        declarations = []
+        seenDeclaration = false
+    }
+}
+
+/// Tags: finding their end, opening and closing elements, and what a head says of them.
+extension StanzaScanner {
+    /// Looks for the `>` of an incomplete tag without taking it apart again at each new byte. Stops early at what no
+    /// tag can hold, so that a fault is reported when it is seen.
+    private mutating func findTagEnd(_ window: Span<UInt8>, from: Int, quote: UInt8, last: UInt8) -> Bool {
+        var (index, quote, last) = (from, quote, last)
+        let limit = cursor &+ limits.tagBytes
+        let end = min(window.count, limit)
+        while index < end {
+            let byte = window[index]
+            if quote != 0 {
+                if byte == quote { quote = 0 }
+                if byte == 0x3C { return true }
+            } else {
+                switch byte {
+                case 0x3E, 0x3C: return true
+                case 0x22, 0x27:
+                    guard last == 0x3D else { return true }
+                    quote = byte
+                default: break
+                }
+            }
+            if !XMLCharacters.isWhitespace(byte) { last = byte }
+            index &+= 1
+        }
+        if index >= limit { return true }
+        state = .tag(searched: index, quote: quote, last: last)
+        return false
+    }
+
+    private mutating func readTag(_ window: Span<UInt8>, at start: Int) -> Signal {
+        let end = min(window.count, start &+ limits.tagBytes)
+        switch tag.read(window.extracting(0..<end), at: start, limits: limits) {
+        case .fault(let code, let at, let limit): return .fault(code, at: at, limit: limit)
+        case .incomplete:
+            guard window.count &- start < limits.tagBytes else {
+                return .fault(.tagTooLong, at: start, limit: limits.tagBytes)
+            }
+            if case .tag = state {
+                // The search stopped at something, and the reader still waits for more: take its word.
+                state = .tag(searched: window.count, quote: 0, last: 0)
+                return .incomplete
+            }
+            cursor = start
+            state = .tag(searched: start &+ 1, quote: 0, last: 0)
+            return .more
+        case .complete: return tag.kind == .end ? closeElement(window, at: start) : openElement(window, at: start)
+        }
+    }
+
+    /// The end tag at the cursor. Nearly every one is just the open element's name between `</` and `>`.
+    @inline(__always)
+    private mutating func readEndTag(_ window: Span<UInt8>) -> Signal {
+        let top = open[open.count &- 1]
+        let nameStart = cursor &+ 2
+        let nameEnd = nameStart &+ Int(top.nameCount)
+        guard !top.isNameStored, nameEnd < window.count, window[nameEnd] == 0x3E, nameEnd &- cursor < limits.tagBytes,
+            window.extracting(nameStart..<nameEnd).equals(window.extracting(nameRange(top)))
+        else { return readTag(window, at: cursor) }
+        return close(top, at: cursor, end: nameEnd &+ 1)
+    }
+
+    @inline(__always)
+    private func nameRange(_ element: Open) -> Range<Int> {
+        Int(element.nameStart)..<(Int(element.nameStart) &+ Int(element.nameCount))
+    }
+
+    private mutating func closeElement(_ window: Span<UInt8>, at start: Int) -> Signal {
+        guard open.count > 0 else { return .fault(.notAStream, at: start) }
+        let top = open[open.count &- 1]
+        let name = window.extracting(tag.name.range)
+        let isSame =
+            top.isNameStored
+            ? names.span.extracting(nameRange(top)).equals(name) : window.extracting(nameRange(top)).equals(name)
+        guard isSame else { return .fault(.mismatchedTag, at: start) }
+        return close(top, at: start, end: tag.end)
+    }
+
+    @inline(__always)
+    private mutating func close(_ top: Open, at start: Int, end: Int) -> Signal {
+        if let outlineState, outlineState.pointee.item == outlinedItem {
+            outlineState.pointee.close(at: start, end: end)
+        }
+        if top.isNameStored { names.removeLast(names.count &- Int(top.nameStart)) }
+        open.truncate(to: open.count &- 1)
+        guard open.count > 0 else {
+            head = StanzaHead()
+            return .item(.end, length: end, beginsEpoch: false)
+        }
+        scope.leave(to: Int(top.bindings))
+        guard open.count > 1 else { return .item(.element, length: end, beginsEpoch: false) }
+        cursor = end
+        state = .content
+        return .more
+    }
+
+    private mutating func openElement(_ window: Span<UInt8>, at start: Int) -> Signal {
+        let depth = open.count
+        guard depth < limits.depth else { return .fault(.tooDeep, at: start, limit: limits.depth) }
+        if depth <= 1, isStreamHeader(window) { return openStream(window) }
+        guard depth > 0 else { return .fault(.notAStream, at: start) }
+
+        let bindings = scope.count
+        var element = Open()
+        element.bindings = Int32(truncatingIfNeeded: bindings)
+        element.defaultBinding = open[depth &- 1].defaultBinding
+        if tag.hasDeclarations {
+            if let code = scope.enter(tag, in: window, isHeader: false, limit: limits.namespaces) {
+                return .fault(code, at: start, limit: code == .tooManyNamespaces ? limits.namespaces : 0)
+            }
+            element.defaultBinding = scope.defaultBinding
+            if scope.hasDoubtfulURI { noteDifference() }
+        }
+        let binding: Int32
+        switch tag.resolve(window, in: scope, defaultBinding: element.defaultBinding) {
+        case .binding(let found): binding = found
+        case .fault(let code, let at): return .fault(code, at: at)
+        }
+        if tag.hasNumericReference { head.isUnusual = true }
+        if depth == 1 {
+            noteStanza(window, binding: binding)
+        } else {
+            if !head.mayHoldSecret, tag.mayHoldSecret(window, scope.namespace(binding), secrets) {
+                head.mayHoldSecret = true
+            }
+            // What lies beyond the item limit is not part of a head: it may have come when the beginning had gone.
+            if depth == 2, head.payloadName == nil, !hasDiscarded, tag.end <= limits.itemBytes {
+                head.payloadName = tag.localName
+                head.payloadNamespace = scope.name(binding)
+            }
+        }
+        if let outlineState { note(binding, at: start, of: window, isItem: depth == 1, in: outlineState) }
+        cursor = tag.end
+        if tag.kind == .empty {
+            scope.leave(to: bindings)
+            guard depth > 1 else {
+                head.isEmptyElement = true
+                return .item(.element, length: tag.end, beginsEpoch: false)
+            }
+        } else {
+            element.nameStart = tag.name.start
+            element.nameCount = Int32(truncatingIfNeeded: tag.name.count)
+            open.append(element)
+        }
+        state = .content
+        return .more
+    }
+
+    @inline(__always)
+    private mutating func note(
+        _ binding: Int32,
+        at start: Int,
+        of window: Span<UInt8>,
+        isItem: Bool,
+        in outline: UnsafeMutablePointer<ItemOutline.State>
+    ) {
+        if isItem { outlinedItem = outline.pointee.beginItem() }
+        guard outline.pointee.item == outlinedItem else { return }
+        outline.pointee.open(tag, at: start, of: window, scope.name(binding))
+    }
+
+    private mutating func noteDifference() {
+        head.isUnusual = true
+        head.hasDoubtfulNamespace = true
+        scope.hasDoubtfulURI = false
+    }
+
+    // MARK: Stream header
+
+    /// Whether the tag opens a stream, by its own declarations or those in force.
+    @inline(__always)
+    private mutating func isStreamHeader(_ window: Span<UInt8>) -> Bool {
+        let name = tag.localName
+        guard name.count == 6, window.extracting(name.range).equals("stream") else { return false }
+        return isOfStreams(window)
+    }
+
+    private mutating func isOfStreams(_ window: Span<UInt8>) -> Bool {
+        let prefix = tag.prefix(in: window)
+        for index in 0..<tag.attributes.count {
+            let attribute = tag.attributes[index]
+            guard attribute.isDeclaration, window.extracting(attribute.declaredPrefix).equals(prefix) else { continue }
+            guard attribute.needsDecoding else {
+                return Namespace(uri: window.extracting(attribute.value.range)) == .streams
+            }
+            var uri: [UInt8] = []
+            AttributeValue.decode(window.extracting(attribute.value.range), into: &uri)
+            return Namespace(uri: uri.span) == .streams
+        }
+        guard let binding = prefix.isEmpty ? scope.defaultBinding : scope.find(prefix) else { return false }
+        return scope.namespace(binding) == .streams
+    }
+
+    private mutating func openStream(_ window: Span<UInt8>) -> Signal {
+        let beginsEpoch = !seenDeclaration || open.count > 0
+        resetEpoch()
+        if let code = scope.enter(tag, in: window, isHeader: true, limit: limits.namespaces) {
+            return .fault(code, at: 0, limit: code == .tooManyNamespaces ? limits.namespaces : 0)
+        }
+        var root = Open()
+        root.defaultBinding = scope.defaultBinding
+        switch tag.resolve(window, in: scope, defaultBinding: root.defaultBinding) {
+        case .binding(let binding):
+            head.name = tag.localName
+            head.namespace = scope.name(binding)
+            noteAttributes(window)
+        case .fault(let code, let at): return .fault(code, at: at)
+        }
+        if tag.hasReference { head.mayHoldSecret = true }
+        if scope.hasDoubtfulURI { noteDifference() }
+        declarations = scope.declarations
+        if tag.kind == .empty {
+            head.isEmptyElement = true
+        } else {
+            // The header goes before its end comes.
+            names.append(window.extracting(tag.name.range))
+            root.nameCount = Int32(truncatingIfNeeded: tag.name.count)
+            root.isNameStored = true
+            open.append(root)
+        }
+        return .item(.header, length: tag.end, beginsEpoch: beginsEpoch)
+    }
+
+    /// The namespace of the stream's content: the header's default namespace.
+    var contentNamespace: Namespace {
+        open.count > 0 ? scope.namespace(open[0].defaultBinding) : .none
+    }
+
+    /// Calls `body` with each prefix (empty for the default) and URI the stream header declared.
+    ///
+    /// For a parser that gets single items. Only between items; within one its own declarations come too.
+    func forEachDeclaration(_ body: (_ prefix: Span<UInt8>, _ uri: Span<UInt8>) -> Void) {
+        scope.forEach(body)
+    }
+
+    /// Copies the declarations in force: between items those of the stream header.
+    func copyScope(to scope: inout NamespaceScope) { scope.assign(self.scope) }
+
+    /// The URI of `name`, which belongs to a head of this scanner's current epoch, appended to `output`.
+    /// `item` holds the item of that head.
+    func appendURI(of name: NamespaceName, item: Span<UInt8>, to output: inout [UInt8]) {
+        switch name.source {
+        case .known: output.append(name.namespace.uri)
+        case .item(let range): AttributeValue.decode(item.slice(range), into: &output)
+        case .inherited(let range): scope.appendInherited(range, to: &output)
+        }
+    }
+
+    // MARK: Heads
+
+    private mutating func noteStanza(_ window: Span<UInt8>, binding: Int32) {
+        head.name = tag.localName
+        head.namespace = scope.name(binding)
+        let name = window.extracting(tag.localName.range)
+        if head.namespace.namespace.isContent {
+            switch name.count {
+            case 2 where name.equals("iq"): head.kind = .iq
+            case 7 where name.equals("message"): head.kind = .message
+            case 8 where name.equals("presence"): head.kind = .presence
+            default: break
+            }
+        }
+        if tag.hasReference || secrets.contains(element: name, head.namespace.namespace) { head.mayHoldSecret = true }
+        noteAttributes(window)
+    }
+
+    private mutating func noteAttributes(_ window: Span<UInt8>) {
+        for index in 0..<tag.attributes.count {
+            let attribute = tag.attributes[index]
+            let name = window.extracting(attribute.name.range)
+            let value = StanzaHead.Attribute(range: attribute.value, needsDecoding: attribute.needsDecoding)
+            switch name.count {
+            case 2 where name.equals("id"): head.id = value
+            case 2 where name.equals("to"): head.to = value
+            case 4 where name.equals("type"): head.type = value
+            case 4 where name.equals("from"): head.from = value
+            case 7 where name.equals("version"): head.version = value
+            default:
+                if !head.mayHoldSecret, attribute.mayBeSecret(window, secrets) { head.mayHoldSecret = true }
+            }
+        }
+    }
+}
+
+/// Inside an element: text, CDATA sections, and the way to the next tag.
+extension StanzaScanner {
+    /// Reads text and tags until the item ends or bytes are missing.
+    private mutating func readContent(_ window: Span<UInt8>) -> Signal {
+        while true {
+            // Most tags follow another at once.
+            if cursor >= window.count || window[cursor] != 0x3C, let stop = passText(window, isSection: false) {
+                return stop
+            }
+            guard cursor &+ 1 < window.count else { return .incomplete }
+            if window[cursor] == 0x5D {
+                // Alone it is text, before `]>` it is an error (production 14).
+                if window[cursor &+ 1] == 0x5D {
+                    guard cursor &+ 2 < window.count else { return .incomplete }
+                    guard window[cursor &+ 2] != 0x3E else { return .fault(.sectionEndInText, at: cursor) }
+                }
+                cursor &+= 1
+                continue
+            }
+            let signal: Signal
+            switch window[cursor &+ 1] {
+            case 0x2F: signal = readEndTag(window)
+            case 0x21: signal = readMarkup(window, at: cursor)
+            case 0x3F: return .fault(.processingInstruction, at: cursor)
+            default: signal = readTag(window, at: cursor)
+            }
+            guard case .more = signal, case .content = state else { return signal }
+        }
+    }
+
+    /// Moves the cursor behind plain text; what there is to return where it does not end at a byte to look at.
+    @inline(__always)
+    private mutating func passText(_ window: Span<UInt8>, isSection: Bool) -> Signal? {
+        var mayHoldKey = false
+        let stop = TextScan.scanText(window, from: cursor, isSection: isSection, mayHoldKey: &mayHoldKey)
+        if mayHoldKey { head.mayHoldSecret = true }
+        switch stop {
+        case .end(let at):
+            cursor = at
+            return .incomplete
+        case .fault(let code, let at): return .fault(code, at: at)
+        case .special(let at):
+            cursor = at
+            return nil
+        }
+    }
+
+    /// `<!`: a CDATA section inside an element is allowed, everything else is not.
+    private mutating func readMarkup(_ window: Span<UInt8>, at start: Int) -> Signal {
+        guard start &+ 2 < window.count else { return .incomplete }
+        let opening: StaticString = "<![CDATA["
+        switch window[start &+ 2] {
+        case 0x2D: return .fault(.comment, at: start)
+        case 0x5B:
+            for index in 2..<9 {
+                guard start &+ index < window.count else { return .incomplete }
+                guard window[start &+ index] == opening.utf8Start[index] else {
+                    return .fault(.malformedTag, at: start)
+                }
+            }
+            guard open.count > 1 else { return .fault(.textOutsideStanza, at: start) }
+            state = .section
+            head.isUnusual = true
+            // Text that goes on in a section may hold what neither of the two parts shows.
+            head.mayHoldSecret = true
+            cursor = start &+ 9
+            if let outlineState, outlineState.pointee.item == outlinedItem { outlineState.pointee.isPartial = true }
+            return .more
+        default: return .fault(.documentType, at: start)
+        }
+    }
+
+    private mutating func readSection(_ window: Span<UInt8>) -> Signal {
+        if let stop = passText(window, isSection: true) { return stop }
+        // The section ends with `]]>`; any other bracket is text.
+        for (offset, byte) in [(1, 0x5D), (2, 0x3E)] as [(Int, UInt8)] {
+            guard cursor &+ offset < window.count else { return .incomplete }
+            guard window[cursor &+ offset] == byte else {
+                cursor &+= 1
+                return .more
+            }
+        }
+        cursor &+= 3
+        state = .content
+        return .more
     }
 }

@@ -124,7 +124,7 @@ public struct StreamDecoder: ~Copyable {
         }
     }
 
-    /// The scanner changes while it looks at the storage: two parts of one struct, told apart by being two arguments.
+    /// The scanner changes while it looks at the storage: two parts of one struct, which the compiler accepts as two arguments.
     @inline(__always)
     private static func look(_ scanner: inout StanzaScanner, _ storage: [UInt8], from start: Int)
         -> StanzaScanner.Signal
@@ -273,5 +273,69 @@ public struct StreamDecoder: ~Copyable {
         oversize = nil
         hasOversize = false
         headBytes = []
+    }
+}
+
+/// What happened in one direction of a stream.
+public struct StreamEvent: Sendable {
+    /// What happened.
+    public enum Kind: Sendable {
+        /// A whole top-level item.
+        case item(StanzaScanner.Item.Kind)
+        /// A piece of an item beyond the size limit; the item itself follows, truncated, when it ends.
+        case fragment(isFirst: Bool)
+        /// The bytes are not acceptable; no event follows.
+        case fault(ScanFault)
+        /// The input ended inside an item; no event follows.
+        case torn
+    }
+
+    /// What happened.
+    public var kind: Kind
+    /// The stream's number within the leg.
+    public var epoch: Int
+    /// Offset of the first byte from the beginning of the epoch.
+    public var offset: UInt64
+    /// Offset of the first byte from the beginning of the leg.
+    public var position: UInt64
+    /// Number of bytes on the wire.
+    public var length: UInt64
+    /// Of a header or element, whole or not; empty in a fragment that is not the first, and in the torn end of an item
+    /// beyond the size limit.
+    public var head = StanzaHead()
+    /// Offsets within the item at which reads ended.
+    public var chunks: [UInt64] = []
+    /// The item was beyond the size limit: only its head is known, and of a torn one not even that.
+    public var isTruncated = false
+}
+
+/// Positions at which reads ended, ascending, consumed item by item.
+///
+/// An item costs O(1) beyond the positions it consumes, also where many items and many small reads are buffered.
+struct ReadBoundaries {
+    private var positions: [UInt64] = []
+    /// Index of the first position that was not consumed.
+    private var next = 0
+    /// Number of comparisons so far.
+    private(set) var comparisons = 0
+
+    var isEmpty: Bool { next == positions.count }
+
+    /// Adds a position, which is greater than all before.
+    mutating func append(_ position: UInt64) { positions.append(position) }
+
+    /// Consumes the positions up to `end`, and returns those inside the item, relative to `start`.
+    mutating func take(from start: UInt64, to end: UInt64) -> [UInt64] {
+        var inside: [UInt64] = []
+        while next < positions.count {
+            comparisons += 1
+            let position = positions[next]
+            guard position <= end else { return inside }
+            if position > start, position < end { inside.append(position - start) }
+            next += 1
+        }
+        positions.removeAll(keepingCapacity: positions.count <= 64)
+        next = 0
+        return inside
     }
 }

@@ -67,7 +67,7 @@ enum XMLCharacters {
     }
 
     /// Decodes the sequence at `index`, whose first byte is not ASCII. Overlong forms, surrogates and what lies beyond
-    /// U+10FFFF are invalid, told as early as the bytes allow.
+    /// U+10FFFF are invalid, as early as the bytes allow.
     static func decode(_ bytes: Span<UInt8>, at index: Int) -> Sequence {
         let first = bytes[index]
         let length: Int

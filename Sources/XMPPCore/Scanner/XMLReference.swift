@@ -1,6 +1,6 @@
 /// References in text and attribute values: `&amp;`, `&#65;`, `&#x41;`.
 enum XMLReference {
-    /// Bytes of the longest reference followed: `&#x0010FFFF;` with room for zeros in front, which nobody needs.
+    /// Bytes of the longest reference followed: `&#x0010FFFF;` with room for leading zeros.
     static let longest = 32
 
     /// Checks the reference whose `&` is at `index`; `special` gives the offset behind its `;`.
@@ -17,7 +17,7 @@ enum XMLReference {
         let body = bytes.extracting((index &+ 1)..<end)
         guard let first = body.isEmpty ? nil : body[0] else { return .fault(.invalidReference, at: index) }
         guard first == 0x23 else {
-            return Entity(body) != nil ? .special(end &+ 1) : .fault(.entityReference, at: index)
+            return entity(body) != nil ? .special(end &+ 1) : .fault(.entityReference, at: index)
         }
         guard let scalar = character(body) else { return .fault(.invalidReference, at: index) }
         guard XMLCharacters.isCharacter(scalar) else { return .fault(.invalidCharacter, at: index) }
@@ -43,35 +43,72 @@ enum XMLReference {
         return value
     }
 
-    /// One of the five entities XML declares itself.
-    enum Entity {
-        case ampersand, lessThan, greaterThan, apostrophe, quote
-
-        init?(_ name: Span<UInt8>) {
-            if name.equals("amp") {
-                self = .ampersand
-            } else if name.equals("lt") {
-                self = .lessThan
-            } else if name.equals("gt") {
-                self = .greaterThan
-            } else if name.equals("apos") {
-                self = .apostrophe
-            } else if name.equals("quot") {
-                self = .quote
-            } else {
-                return nil
-            }
+    /// The character that one of the five entities XML declares itself stands for.
+    static func entity(_ name: Span<UInt8>) -> UInt8? {
+        switch name.count {
+        case 3 where name.equals("amp"): 0x26
+        case 2 where name.equals("lt"): 0x3C
+        case 2 where name.equals("gt"): 0x3E
+        case 4 where name.equals("apos"): 0x27
+        case 4 where name.equals("quot"): 0x22
+        default: nil
         }
+    }
+}
 
-        /// The character it stands for.
-        var byte: UInt8 {
-            switch self {
-            case .ampersand: 0x26
-            case .lessThan: 0x3C
-            case .greaterThan: 0x3E
-            case .apostrophe: 0x27
-            case .quote: 0x22
+/// What an attribute value or character data means, as against the bytes it is written with.
+public enum AttributeValue {
+    /// Appends what the attribute value `raw` means (XML 1.0 §3.3.3): references replaced, each tab and each line end a
+    /// space.
+    ///
+    /// `raw` has passed the scanner; what is not a reference is taken as it stands.
+    public static func decode(_ raw: Span<UInt8>, into output: inout [UInt8]) {
+        decode(raw, lineEnd: 0x20, into: &output)
+    }
+
+    /// Appends what the character data `raw` means (XML 1.0 §2.11): references replaced, each line end a line feed.
+    public static func decodeText(_ raw: Span<UInt8>, into output: inout [UInt8]) {
+        decode(raw, lineEnd: 0x0A, into: &output)
+    }
+
+    private static func decode(_ raw: Span<UInt8>, lineEnd: UInt8, into output: inout [UInt8]) {
+        var index = 0
+        while index < raw.count {
+            let byte = raw[index]
+            switch byte {
+            case 0x26:
+                if let end = appendReference(raw, at: index, to: &output) {
+                    index = end
+                    continue
+                }
+                output.append(byte)
+            case 0x0A: output.append(lineEnd)
+            case 0x0D:
+                // CR LF is one line end; the LF stands for both.
+                if index &+ 1 == raw.count || raw[index &+ 1] != 0x0A { output.append(lineEnd) }
+            case 0x09: output.append(lineEnd == 0x20 ? 0x20 : byte)
+            default:
+                // Nearly all bytes are what they stand for: they go in as long a run as there is.
+                var end = index &+ 1
+                while end < raw.count, raw[end] >= 0x20, raw[end] != 0x26 { end &+= 1 }
+                output.append(raw.extracting(index..<end))
+                index = end
+                continue
             }
+            index &+= 1
         }
+    }
+
+    /// Appends the character that the reference at `index` stands for; the offset behind its `;`, nil where it is none.
+    private static func appendReference(_ raw: Span<UInt8>, at index: Int, to output: inout [UInt8]) -> Int? {
+        guard case .special(let end) = XMLReference.check(raw, at: index) else { return nil }
+        let body = raw.extracting((index &+ 1)..<(end &- 1))
+        if let byte = XMLReference.entity(body) {
+            output.append(byte)
+            return end
+        }
+        guard let value = XMLReference.character(body), let scalar = Unicode.Scalar(value) else { return nil }
+        output.append(contentsOf: UTF8.encode(scalar) ?? UTF8.encodedReplacementCharacter)
+        return end
     }
 }

@@ -88,7 +88,7 @@ import Testing
         ] {
             let jid = try JID(parsing: written)
             #expect(jid.asciiDomain == ascii)
-            #expect(try JID(domain: jid.asciiDomain) == jid.domainJID)
+            #expect(try JID(domain: jid.asciiDomain) == JID(domain: jid.domain))
         }
     }
 
