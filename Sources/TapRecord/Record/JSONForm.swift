@@ -44,7 +44,7 @@ public struct JSONForm: Sendable {
         open(stored.record, to: &line)
         Self.appendItem(stored.record, stored.content.span, parts, to: &line)
         if !stored.unknown.isEmpty {
-            line.asymmetric()
+            line.separate()
             line.append(bytes: stored.unknown)
         }
         line.closeObject()
@@ -85,7 +85,7 @@ public struct JSONForm: Sendable {
             line.field("chunks")
             line.openArray()
             for chunk in record.chunks {
-                line.asymmetric()
+                line.separate()
                 line.append(decimal: chunk)
             }
             line.closeArray()
@@ -190,7 +190,7 @@ public struct JSONForm: Sendable {
             case .strings(let list):
                 line.openArray()
                 for text in list {
-                    line.asymmetric()
+                    line.separate()
                     line.appendJSONString(text)
                 }
                 line.closeArray()

@@ -22,8 +22,7 @@ extension SummaryFormatter {
             switch element.name {
             case "query": query(element, &line)
             case "result":
-                line.phrase("from the archive")
-                line.append(after: ", item ", "id", of: element)
+                line.phrase("from the archive", after: ", item ", "id", of: element)
                 forwarded(in: element, &line)
             case "fin": end(element, &line)
             case "prefs":

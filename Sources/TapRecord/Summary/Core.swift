@@ -1,6 +1,6 @@
 import XMPPCore
 
-// What RFC 6120 and RFC 6121 define: texts, presence, errors, resource binding.
+// What RFC 6120 and RFC 6121 define: texts, presence, errors, resource binding; and what steers a stream.
 extension SummaryFormatter {
     static let core: [SummaryFormatter] = [
         SummaryFormatter("RFC 6121", .client, .server, .componentAccept, .componentConnect) { child, line in
@@ -11,7 +11,7 @@ extension SummaryFormatter {
                 subject(child, &line)
             } else if child.isNamed("show") {
                 guard child.textSize > 0 else { return }
-                line.asymmetric()
+                line.separate()
                 line.append(textOf: child)
             } else if child.isNamed("status") {
                 guard child.textSize > 0 else { return }
@@ -30,10 +30,46 @@ extension SummaryFormatter {
                 line.phrase("bound to ")
                 return line.append(text: jid)
             }
-            line.phrase(bind.isNamed("unbind") ? "unbinds resource" : "binds a resource")
-            line.append(after: ": ", text: bind.childText("resource", .bind))
+            line.phrase(
+                bind.isNamed("unbind") ? "unbinds resource" : "binds a resource",
+                after: ": ",
+                text: bind.childText("resource", .bind)
+            )
         },
         SummaryFormatter("RFC 3921", .session) { _, line in line.phrase("requests a session") },
+        SummaryFormatter("XEP-0198", .streamManagement, .streamManagement2) { element, line in
+            switch element.name {
+            case "r": line.phrase("requests an acknowledgement")
+            case "a": handled(element, &line)
+            case "enable", "enabled":
+                line.phrase(element.isNamed("enable") ? "enables stream management" : "stream management enabled")
+                if ["true", "1"].contains(element.attribute("resume")) {
+                    line.append(", resumable")
+                    line.append(after: " within ", "max", of: element)
+                    if element.attribute("max") != nil { line.append(" s") }
+                }
+                line.append(after: ", preferred address ", "location", of: element)
+            case "resume", "resumed":
+                line.phrase(element.isNamed("resume") ? "requests resumption of session" : "resumed session")
+                // A secret, whose placeholder is the same as where the id was given.
+                line.append(after: " ", "previd", of: element)
+                line.append(", ")
+                handled(element, &line)
+            case "failed":
+                line.phrase("stream management failed", after: ": ", text: element.firstChild?.name)
+                if element.attribute("h") == nil { return }
+                line.append(", ")
+                handled(element, &line)
+            default: line.appendName(element)
+            }
+        },
+        SummaryFormatter("XEP-0352", .clientState) { element, line in
+            switch element.name {
+            case "active": line.phrase("the client is active")
+            case "inactive": line.phrase("the client is inactive")
+            default: line.appendName(element)
+            }
+        },
     ]
 
     /// In a room a message with nothing but a subject is the room's (XEP-0045 §8.1).
@@ -43,5 +79,10 @@ extension SummaryFormatter {
         guard subject.textSize > 0 else { return line.phrase(isOfRoom ? "the room has no subject" : "no subject") }
         line.phrase(isOfRoom ? "subject of the room" : "subject")
         line.append(sizeOf: subject)
+    }
+
+    private static func handled(_ element: Element, _ line: inout SummaryLine) {
+        line.append(text: element.attribute("h") ?? "?")
+        line.append(element.attribute("h", is: "1") ? " stanza handled" : " stanzas handled")
     }
 }

@@ -1,8 +1,50 @@
 import XMPPCore
 
-// Who somebody is: vCard, avatar, nickname, mood.
+// Who somebody is, and who is a contact (RFC 6121 §2) or blocked.
 extension SummaryFormatter {
     static let people: [SummaryFormatter] = [
+        SummaryFormatter("RFC 6121", .roster) { query, line in
+            let items = query.children("item", .roster)
+            if line.isType("get") {
+                line.phrase("asks for the roster")
+            } else if line.isType("set"), let item = items.first {
+                change(item, &line)
+            } else if line.context.direction == .send, items.isEmpty {
+                // slixmpp answers a push with an empty query.
+                line.done()
+            } else {
+                line.phrase("roster: ")
+                line.append(items, "contact", "contacts") { $0.attribute("jid") }
+            }
+        },
+        SummaryFormatter("XEP-0144", .rosterExchange) { exchange, line in
+            line.phrase("suggests ")
+            line.append(exchange.children("item", .rosterExchange), "contact", "contacts") { $0.attribute("jid") }
+        },
+        SummaryFormatter("XEP-0016", .privacy) { query, line in
+            line.verb(set: "sets ", get: "asks for ")
+            line.append("privacy lists")
+            line.append(some: query.children.prefix(3).compactMap { $0.attribute("name") }, of: query.elementCount)
+        },
+        SummaryFormatter("XEP-0191", .blocking) { list, line in
+            let items = list.children("item", .blocking)
+            guard list.name != "blocklist" || !line.isRequest else { return line.phrase("asks for the block list") }
+            // The server tells all clients of the account (XEP-0191 §3.3).
+            line.phrase(line.isType("set") && line.context.direction == .recv ? "blocklist push: " : "")
+            switch list.name {
+            case "blocklist": line.append("blocks ")
+            case "block": line.append("blocks ")
+            case "unblock":
+                line.append("unblocks ")
+                if items.isEmpty { return line.append("all") }
+            default: return line.appendName(list)
+            }
+            line.append(items, "address", "addresses") { $0.attribute("jid") }
+        },
+        SummaryFormatter("XEP-0191", .blockingErrors) { _, line in line.phrase("blocked") },
+        SummaryFormatter("XEP-0377", .reporting) { report, line in
+            line.phrase("report", after: " of ", "reason", of: report)
+        },
         SummaryFormatter("XEP-0054", .vCard) { card, line in
             guard !line.isType("get") else { return line.phrase("asks for the vCard") }
             guard card.elementCount > 0 else {
@@ -10,8 +52,7 @@ extension SummaryFormatter {
             }
             line.phrase(line.isType("set") ? "sets the vCard" : "vCard")
             guard let photo = card.child("PHOTO", .vCard) else {
-                line.append(", ")
-                return line.append(count: card.elementCount, "field", "fields")
+                return line.append(after: ", ", count: card.elementCount, "field", "fields")
             }
             line.append(", photo")
             line.append(after: " ", text: photo.childText("TYPE", .vCard))
@@ -34,15 +75,13 @@ extension SummaryFormatter {
         SummaryFormatter("XEP-0084", .avatarMetadata) { metadata, line in
             let images = metadata.children("info", .avatarMetadata)
             guard let info = images.first else { return line.phrase("no avatar") }
-            line.phrase("avatar")
-            line.append(after: " ", "type", of: info)
+            line.phrase("avatar", "type", of: info)
             line.append(after: " ", size: info.attribute("bytes"))
             if let width = info.attribute("width"), let height = info.attribute("height") {
                 line.append(after: " ", text: "\(width.prefix(8))×\(height.prefix(8))")
             }
             guard images.count > 1 else { return }
-            line.append(", ")
-            line.append(count: images.count, "image", "images")
+            line.append(after: ", ", count: images.count, "image", "images")
         },
         SummaryFormatter("XEP-0084", .avatarData) { data, line in
             line.phrase("avatar data ")
@@ -53,22 +92,35 @@ extension SummaryFormatter {
             line.append(textOf: nick)
         },
         SummaryFormatter("XEP-0107", .mood) { mood, line in
-            line.phrase("mood")
-            line.append(after: " ", text: mood.firstChild { !$0.isNamed("text") }?.name ?? "none")
+            line.phrase("mood", text: mood.firstChild { !$0.isNamed("text") }?.name ?? "none")
         },
         SummaryFormatter("XEP-0108", .activity) { activity, line in
-            line.phrase("activity")
-            line.append(after: " ", text: activity.firstChild { !$0.isNamed("text") }?.name ?? "none")
+            line.phrase("activity", text: activity.firstChild { !$0.isNamed("text") }?.name ?? "none")
         },
         SummaryFormatter("XEP-0118", .tune) { tune, line in line.phrase(tune.children.isEmpty ? "no tune" : "tune") },
         SummaryFormatter("XEP-0080", .location) { location, line in
             line.phrase(location.children.isEmpty ? "no location" : "location")
         },
-        SummaryFormatter("XEP-0319", .idle) { idle, line in
-            line.phrase("idle")
-            line.append(after: " since ", "since", of: idle)
-        },
+        SummaryFormatter("XEP-0319", .idle) { idle, line in line.phrase("idle", after: " since ", "since", of: idle) },
     ]
+
+    /// A request to change a contact, or the server's word that one has changed.
+    private static func change(_ item: Element, _ line: inout SummaryLine) {
+        let subscription = item.attribute("subscription")
+        let isPush = line.context.direction == .recv
+        if subscription == "remove" {
+            line.phrase(isPush ? "roster push:" : "removes contact", "jid", of: item)
+            return line.append(isPush ? " removed" : "")
+        }
+        line.phrase(isPush ? "roster push:" : "sets contact", "jid", of: item)
+        line.append(after: ", subscription ", text: subscription)
+        if item.attribute("ask") == "subscribe" { line.append(", request pending") }
+        if item.attribute("approved") == "true" { line.append(", pre-approved") }
+        let groups = item.count("group", .roster)
+        guard groups > 0 else { return }
+        line.append(", in ")
+        line.append(count: groups, "group", "groups")
+    }
 
     /// How many bytes the base64 in an element stands for, line breaks not counted.
     static func decodedSize(_ element: Element) -> Int {

@@ -11,7 +11,7 @@ extension SummaryFormatter {
         },
         SummaryFormatter("XEP-0060", .pubsubOwner) { pubsub, line in
             guard let action = pubsub.firstChild else { return line.phrase("pubsub") }
-            line.asymmetric()
+            line.separate()
             if action.isNamed("delete") {
                 line.append("deletes ")
             } else if action.isNamed("purge") {
@@ -28,8 +28,12 @@ extension SummaryFormatter {
             for event in event.children.prefix(3) { tell(event, &line) }
         },
         SummaryFormatter("XEP-0357", .push) { push, line in
-            line.phrase(push.isNamed("disable") ? "disables push" : push.isNamed("enable") ? "enables push" : "push")
-            line.append(after: " by ", "jid", of: push)
+            line.phrase(
+                push.isNamed("disable") ? "disables push" : push.isNamed("enable") ? "enables push" : "push",
+                after: " by ",
+                "jid",
+                of: push
+            )
         },
     ]
 
@@ -49,7 +53,7 @@ extension SummaryFormatter {
             line.phrase(line.isRequest ? "publishes " : "published ")
             items(action, &line)
         case "items":
-            line.asymmetric()
+            line.separate()
             if line.isRequest {
                 let item = action.child("item", .pubsub)?.attribute("id")
                 line.append(item == nil ? "asks for items" : "asks for item")
@@ -60,8 +64,7 @@ extension SummaryFormatter {
                 items(action, &line)
             }
         case "retract":
-            line.phrase("retracts")
-            line.append(after: " ", text: action.firstChild?.attribute("id"))
+            line.phrase("retracts", text: action.firstChild?.attribute("id"))
             node(" from ", action, &line)
         case "affiliations", "subscriptions", "default":
             line.phrase(line.isRequest ? "asks for " : "")
@@ -73,8 +76,7 @@ extension SummaryFormatter {
             node(" ", action, &line)
             line.append(after: " as ", "jid", of: action)
         case "subscription":
-            line.phrase("subscription")
-            line.append(after: " ", "subscription", of: action)
+            line.phrase("subscription", "subscription", of: action)
             node(" to ", action, &line)
         default: line.appendName(action)
         }
@@ -85,10 +87,10 @@ extension SummaryFormatter {
         case "items":
             let retracted = event.count("retract", .pubsubEvent)
             guard retracted > 0 else {
-                line.asymmetric()
+                line.separate()
                 return items(event, &line)
             }
-            line.asymmetric()
+            line.separate()
             line.append(count: retracted, "item retracted", "items retracted")
             node(" from ", event, &line)
         default:
@@ -115,9 +117,7 @@ extension SummaryFormatter {
             }
         }
         guard let node = list.attribute("node") else { return }
-        line.append(" (")
-        line.append(text: node)
-        line.append(")")
+        line.append(inBrackets: node)
     }
 
     private static func node(_ words: StaticString, _ element: Element, _ line: inout SummaryLine) {

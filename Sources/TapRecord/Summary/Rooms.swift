@@ -1,6 +1,6 @@
 import XMPPCore
 
-// Chat rooms (XEP-0045) and invitations to them.
+// Chat rooms (XEP-0045), invitations to them and bookmarks, and what else is stored in private.
 extension SummaryFormatter {
     static let rooms: [SummaryFormatter] = [
         SummaryFormatter("XEP-0045", .muc) { x, line in
@@ -23,8 +23,7 @@ extension SummaryFormatter {
             let items = query.children("item", .mucAdmin)
             guard let first = items.first else { return line.phrase("empty list") }
             if line.isType("get") {
-                line.phrase("asks for users with")
-                line.append(after: " affiliation ", "affiliation", of: first)
+                line.phrase("asks for users with", after: " affiliation ", "affiliation", of: first)
                 return line.append(after: " role ", "role", of: first)
             }
             guard line.isType("set") else {
@@ -52,14 +51,29 @@ extension SummaryFormatter {
             line.phrase("invites to ")
             line.append(text: x.attribute("jid") ?? "a room")
         },
+        SummaryFormatter("XEP-0402", .bookmarks) { bookmark, line in
+            line.phrase("bookmark", after: " as ", text: bookmark.childText("nick", .bookmarks))
+            if bookmark.attribute("autojoin") == "true" { line.append(", joined at login") }
+        },
+        SummaryFormatter("XEP-0048", .bookmarksStorage) { storage, line in
+            guard !line.isType("get") else { return line.phrase("bookmarks") }
+            line.separate()
+            line.append(storage.children("conference", .bookmarksStorage), "bookmark", "bookmarks") {
+                $0.attribute("jid")
+            }
+        },
+        SummaryFormatter("XEP-0049", .privateStorage) { query, line in
+            line.verb(set: "stores private XML: ", get: "asks for private XML: ")
+            guard let payload = query.firstChild else { return line.append("nothing") }
+            line.append(within: payload)
+        },
     ]
 
     /// What a moderator or owner does to somebody (XEP-0045 §8, §9): `kicks montague`, `gives a@b affiliation member`.
     private static func change(_ item: Element, _ line: inout SummaryLine) {
         let isKick = item.attribute("role", is: "none")
         let isBan = item.attribute("affiliation", is: "outcast")
-        line.phrase(isKick ? "kicks" : isBan ? "bans" : "gives")
-        line.append(after: " ", text: item.attribute("jid") ?? item.attribute("nick"))
+        line.phrase(isKick ? "kicks" : isBan ? "bans" : "gives", text: item.attribute("jid") ?? item.attribute("nick"))
         guard !isKick, !isBan else { return }
         line.append(after: " affiliation ", "affiliation", of: item)
         line.append(after: " role ", "role", of: item)
@@ -77,29 +91,25 @@ extension SummaryFormatter {
             }
         } else if let item = x.child("item", .mucUser), let person = item.attribute("jid") ?? item.attribute("nick") {
             // Of one who is not in the room now (XEP-0045 §9.3).
-            line.asymmetric()
+            line.separate()
             line.append(text: person)
             line.append(after: " has affiliation ", "affiliation", of: item)
         }
         for child in x.children.prefix(8) {
             switch child.name {
             case "invite":
-                line.phrase("invitation")
-                line.append(after: " from ", "from", of: child)
+                line.phrase("invitation", after: " from ", "from", of: child)
                 line.append(after: " to ", "to", of: child)
             case "decline":
-                line.phrase("invitation declined")
-                line.append(after: " by ", "from", of: child)
+                line.phrase("invitation declined", after: " by ", "from", of: child)
                 line.append(after: " to ", "to", of: child)
             default: break
             }
         }
         for code in codes {
-            line.asymmetric()
+            line.separate()
             line.append(words(ofStatus: code))
-            line.append(" (")
-            line.append(text: code)
-            line.append(")")
+            line.append(inBrackets: code)
         }
     }
 

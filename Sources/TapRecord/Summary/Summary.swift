@@ -3,7 +3,7 @@ public import XMPPCore
 /// What an item says, in a line for people: `roster: 2 contacts`, `joins the room`, `publishes avatar metadata: image/png 2.1 kB`.
 ///
 /// Made of what may be shown of the item, so that nothing that redaction hides can come into it; bodies, subjects and
-/// other texts that people write are told by their size. At most ``longest`` bytes, whatever the item holds. Texts of
+/// of other texts that people write only the size is shown. At most ``longest`` bytes, whatever the item holds. Texts of
 /// the wire in it (addresses, names, nodes) are as they came: a sink escapes them, as it does all texts.
 public enum Summary {
     /// The most bytes of UTF-8 that a summary has.
@@ -42,7 +42,7 @@ public enum Summary {
     public static func words(name: Span<UInt8>, namespace: Namespace, uri: Span<UInt8>) -> String? {
         guard !name.isEmpty else { return nil }
         var line = SummaryLine(Context())
-        line.appendName(name.string(), namespace, uri.string())
+        line.appendName(name, namespace, uri.string())
         return line.text
     }
 
@@ -58,5 +58,187 @@ public enum Summary {
         case 5 where type.equals("probe"): "asks for presence"
         default: nil
         }
+    }
+
+    // MARK: Told by the head
+
+    /// The summary of a stanza that its head tells whole, the same that reading it would give; nil where it must be
+    /// read.
+    ///
+    /// These are pings, answers without content, presence without content, and messages with nothing but a body, a chat
+    /// state or a request for a receipt.
+    /// - Parameters:
+    ///   - item: the bytes that `head` refers to.
+    ///   - context: what is known beside them.
+    public static func words(of head: StanzaHead, _ item: Span<UInt8>, _ context: Context) -> String? {
+        let type = item.slice(head.type?.range ?? .empty)
+        switch head.kind {
+        case .presence where head.isEmptyElement && !type.equals("error"): return presence(type)
+        case .iq where head.payloadNamespace.namespace == .ping && !type.equals("error"): return "ping"
+        case .iq where head.payloadName == nil && type.equals("result"):
+            return context.request.map { "ok: \($0.text)" } ?? "ok"
+        case .message where !type.equals("error"):
+            guard let name = head.payloadName else { return nil }
+            return message(head.payloadNamespace.namespace, name, item)
+        default: return nil
+        }
+    }
+
+    /// A message with one child, which is empty or a body of plain text.
+    private static func message(_ namespace: Namespace, _ name: ByteRange, _ item: Span<UInt8>) -> String? {
+        let word = item.slice(name)
+        if namespace.isContent {
+            guard word.equals("body"), let size = bodySize(item, behind: Int(name.end)), size < 1_000_000 else {
+                return nil
+            }
+            var line = LineBuffer(capacity: 32)
+            line.append("body ")
+            line.append(size: UInt64(size))
+            return line.text
+        }
+        return plain(namespace, word).flatMap { isLast(item, behind: Int(name.end)) ? $0 : nil }
+    }
+
+    /// What an element says by its name alone; nil where it must be read.
+    private static func plain(_ namespace: Namespace, _ name: Span<UInt8>) -> String? {
+        switch namespace {
+        case .chatStates where name.equals("composing"): "is typing"
+        case .chatStates where name.equals("paused"): "paused typing"
+        case .chatStates where name.equals("active"): "active"
+        case .receipts where name.equals("request"): "receipt requested"
+        case .markers where name.equals("markable"): "markable"
+        default: nil
+        }
+    }
+
+    /// Whether the empty tag whose name ends at `end` is followed by nothing but the end of the message.
+    private static func isLast(_ item: Span<UInt8>, behind end: Int) -> Bool {
+        let rest: StaticString = "/></message>"
+        let start = item.count - rest.utf8CodeUnitCount
+        guard start >= end, item.extracting(start..<item.count).equals(rest) else { return false }
+        // No `<` can stand within a tag, so there is no other one.
+        for index in end..<start where item[index] == 0x3C { return false }
+        return true
+    }
+
+    /// Bytes of the text in a body whose name ends at `end`; nil where the message holds more, or the text must be decoded.
+    private static func bodySize(_ item: Span<UInt8>, behind end: Int) -> Int? {
+        let rest: StaticString = "</body></message>"
+        let start = item.count - rest.utf8CodeUnitCount
+        // A bracket could begin what stands for a hidden text.
+        guard end + 1 < start, item[end] == 0x3E, item[end + 1] != 0x5B,
+            item.extracting(start..<item.count).equals(rest)
+        else { return nil }
+        for index in (end + 1)..<start {
+            switch item[index] {
+            case 0x3C, 0x26, 0x0D: return nil
+            default: continue
+            }
+        }
+        return start - end - 1
+    }
+
+    // MARK: Told by the outline
+
+    // Nearly every message and presence: what its children are tells it, and none of them must be read.
+
+    /// The summary of a message or presence whose children say nothing beyond their names and the size of their text,
+    /// the same that reading it would give; nil where it must be read.
+    ///
+    /// - Parameter decoder: has an outline of the item, its last event.
+    public static func words(of head: StanzaHead, _ decoder: borrowing StreamDecoder) -> String? {
+        guard head.kind == .message || head.kind == .presence else { return nil }
+        let item = decoder.bytes
+        let type = item.slice(head.type?.range ?? .empty)
+        guard !type.equals("error"), !(head.type?.needsDecoding ?? false) else { return nil }
+        var line = LineBuffer(capacity: 64)
+        if head.kind == .presence {
+            guard let words = presence(type) else { return nil }
+            line.append(string: words)
+        }
+        let isTold = decoder.forEachChild { child in
+            append(child, item, to: &line) && line.count < SummaryLine.limit / 2
+        }
+        // Where no child says anything, their names do.
+        guard isTold, !line.isEmpty else { return nil }
+        return line.text
+    }
+
+    /// - Returns: false where the child must be read.
+    private static func append(_ child: OutlinedChild, _ item: Span<UInt8>, to line: inout LineBuffer) -> Bool {
+        let name = item.slice(child.name)
+        guard case .text(let range) = child.content else {
+            guard case .element(let inner, let photo) = child.content, child.namespace == .vCardUpdate,
+                item.slice(inner).equals("photo")
+            else { return false }
+            return append(photo: item.slice(photo), to: &line)
+        }
+        switch child.namespace {
+        case .client, .server, .componentAccept, .componentConnect:
+            if name.equals("thread") { return true }
+            let text = item.slice(range)
+            guard let size = size(of: text) else { return false }
+            if name.equals("body") {
+                phrase("body ", to: &line)
+                line.append(size: UInt64(size))
+            } else if name.equals("status") {
+                guard !text.isEmpty else { return true }
+                phrase("status ", to: &line)
+                line.append(size: UInt64(size))
+            } else if name.equals("show") || name.equals("priority") {
+                guard !text.isEmpty else { return true }
+                guard text.count <= 16, text.count == size else { return false }
+                phrase(name.equals("show") ? "" : "priority ", to: &line)
+                line.append(bytes: text.bytes)
+            } else {
+                return false
+            }
+        case .chatStates, .receipts, .markers:
+            guard let words = plain(child.namespace, name) else { return false }
+            phrase(words, to: &line)
+        // As in their families: beside others they say nothing.
+        case .stanzaID, .occupantID, .hints, .capabilities: break
+        default: return false
+        }
+        return true
+    }
+
+    private static func phrase(_ words: String, to line: inout LineBuffer) {
+        if !line.isEmpty { line.append(", ") }
+        line.append(string: words)
+    }
+
+    /// The hash of an avatar (XEP-0153 §3.1): its beginning is enough to tell one from another.
+    private static func append(photo text: Span<UInt8>, to line: inout LineBuffer) -> Bool {
+        guard !text.isEmpty else {
+            phrase("no avatar", to: &line)
+            return true
+        }
+        guard text.count >= 8, size(of: text) == text.count else { return false }
+        for index in 0..<8 where text[index] <= 0x20 || text[index] >= 0x7F { return false }
+        phrase("avatar ", to: &line)
+        line.append(bytes: text.extracting(0..<8).bytes)
+        return true
+    }
+
+    /// Bytes of a text with its entities replaced; nil where more must be replaced, or it may stand for a hidden one.
+    private static func size(of text: Span<UInt8>) -> Int? {
+        guard !text.isEmpty else { return 0 }
+        guard text[0] != 0x5B else { return nil }
+        var size = 0
+        var index = 0
+        while index < text.count {
+            switch text[index] {
+            case 0x0D: return nil
+            case 0x26:
+                // An entity is one of the five, which are a byte each.
+                guard index + 1 < text.count, text[index + 1] != 0x23 else { return nil }
+                while index < text.count, text[index] != 0x3B { index += 1 }
+            default: break
+            }
+            index += 1
+            size += 1
+        }
+        return size
     }
 }

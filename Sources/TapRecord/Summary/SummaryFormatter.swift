@@ -1,28 +1,25 @@
 import XMPPCore
 
-/// One kind of payload: the namespaces it is told by, the document that defines it, and how it is told.
+/// Formats one kind of payload, recognised by its namespaces.
 struct SummaryFormatter: Sendable {
     /// Appends what a payload says. `stanza` is the stanza it came in, where it came in one.
     typealias Telling = @Sendable (_ payload: Element, _ line: inout SummaryLine) -> Void
 
-    /// Where it is defined, `XEP-0045` or `RFC 6121`.
-    let source: StaticString
     let namespaces: [Namespace]
     let tell: Telling
 
+    /// - Parameter source: Where it is defined, `XEP-0045` or `RFC 6121`.
     init(_ source: StaticString, _ namespaces: Namespace..., tell: @escaping Telling) {
-        self.source = source
         self.namespaces = namespaces
         self.tell = tell
     }
 
-    /// How a payload of that namespace is told; nil where no family knows it.
+    /// The formatter of payloads of that namespace; nil if there is none.
     static func telling(_ namespace: Namespace) -> Telling? { tellings[Int(namespace.rawValue)] }
 
-    /// The table. What stands in no family is told as `{namespace}name`.
+    /// The table. A payload without a formatter is shown as `{namespace}name`.
     static let all: [SummaryFormatter] =
-        core + messages + copies + contacts + discovery + people + rooms + pubsub + bookmarks + blocking + files + calls
-        + encryption + streams + queries + forms
+        core + messages + copies + people + queries + rooms + pubsub + media
 
     /// By the raw value of the namespace.
     private static let tellings: [Telling?] = {

@@ -13,7 +13,7 @@ struct SummaryLine {
     private static let depthLimit = 4
 
     let context: Summary.Context
-    /// The stanza that is told, the innermost where they are nested.
+    /// The stanza that is summarised, the innermost where they are nested.
     private(set) var stanza: Element?
     private var buffer = LineBuffer(capacity: limit + textLimit)
     private var depth = 0
@@ -34,7 +34,7 @@ struct SummaryLine {
 
     /// The line; where it was too long, its end is an ellipsis.
     var text: String {
-        guard isFull else { return String(decoding: buffer.bytes, as: UTF8.self) }
+        guard isFull else { return buffer.text }
         let ellipsis: [UInt8] = [0xE2, 0x80, 0xA6]
         let end = Self.boundary(buffer.bytes.span, Self.limit - ellipsis.count)
         return String(decoding: buffer.bytes[..<end] + ellipsis, as: UTF8.self)
@@ -44,12 +44,29 @@ struct SummaryLine {
 
     /// Begins a phrase with a comma, where there is one before it.
     mutating func phrase(_ words: StaticString) {
-        asymmetric()
+        separate()
         append(words)
     }
 
-    /// Ends the phrase before, so that what is appended next is one of its own.
-    mutating func asymmetric() {
+    /// Begins a phrase that the value of an attribute ends, where there is one.
+    mutating func phrase(
+        _ words: StaticString,
+        after separator: StaticString = " ",
+        _ name: StaticString,
+        of element: Element
+    ) {
+        phrase(words)
+        append(after: separator, name, of: element)
+    }
+
+    /// Begins a phrase that a text of the wire ends, where there is one.
+    mutating func phrase(_ words: StaticString, after separator: StaticString = " ", text: String?) {
+        phrase(words)
+        append(after: separator, text: text)
+    }
+
+    /// Ends the phrase before, so that what is appended next begins another.
+    mutating func separate() {
         if hasPhrase { append(", ") }
         hasPhrase = true
     }
@@ -107,6 +124,13 @@ struct SummaryLine {
         append(text: text)
     }
 
+    /// ` (auth)`, with a text of the wire.
+    mutating func append(inBrackets text: String) {
+        append(" (")
+        append(text: text)
+        append(")")
+    }
+
     mutating func append(number: Int) {
         guard !isFull else { return }
         hasPhrase = true
@@ -114,7 +138,8 @@ struct SummaryLine {
     }
 
     /// `no contacts`, `1 contact`, `2 contacts`.
-    mutating func append(count: Int, _ one: StaticString, _ many: StaticString) {
+    mutating func append(after words: StaticString = "", count: Int, _ one: StaticString, _ many: StaticString) {
+        append(words)
         if count == 0 { append("no") } else { append(number: count) }
         append(" ")
         append(count == 1 ? one : many)
@@ -190,7 +215,7 @@ struct SummaryLine {
 
     // MARK: Elements
 
-    /// A payload, told by its family, or by its name where it has none.
+    /// A payload by its formatter, or its name if it has none.
     mutating func append(payload: Element) {
         guard depth < Self.depthLimit, !isFull else { return }
         guard let tell = SummaryFormatter.telling(payload.namespace) else { return appendName(payload) }
@@ -212,7 +237,7 @@ struct SummaryLine {
         appendName(element)
     }
 
-    /// Makes `element` the stanza that is told.
+    /// Makes `element` the stanza that is summarised.
     mutating func enter(_ element: Element) { stanza = element }
 
     /// A stanza within a payload: a copy, a result of an archive.
@@ -233,21 +258,16 @@ struct SummaryLine {
 
     /// The name of an element that no family tells.
     mutating func appendName(_ element: Element) {
-        let namespace = element.namespace
-        asymmetric()
-        if namespace.isContent || namespace == .none { return append(nameOf: element) }
-        append("{")
-        if namespace == .other { append(text: element.namespaceURI) } else { append(namespace.uri) }
-        append("}")
-        append(nameOf: element)
+        element.withName { appendName($0, element.namespace, element.namespaceURI) }
     }
 
-    mutating func appendName(_ name: String, _ namespace: Namespace, _ uri: String) {
-        asymmetric()
-        if namespace.isContent || namespace == .none { return append(text: name) }
-        append("{")
-        if namespace == .other { append(text: uri) } else { append(namespace.uri) }
-        append("}")
+    mutating func appendName(_ name: Span<UInt8>, _ namespace: Namespace, _ uri: @autoclosure () -> String) {
+        separate()
+        if !namespace.isContent, namespace != .none {
+            append("{")
+            if namespace == .other { append(text: uri()) } else { append(namespace.uri) }
+            append("}")
+        }
         append(text: name)
     }
 }
@@ -258,5 +278,108 @@ extension Element {
         var first: UInt8?
         forEachText { if first == nil, !$0.isEmpty { first = $0[0] } }
         return first == 0x5B
+    }
+}
+
+// Stanzas: what their kind and type say, then what each child says.
+extension SummaryLine {
+    /// Whether the stanza is an iq of that type.
+    func isType(_ type: StaticString) -> Bool { stanza?.attribute("type", is: type) ?? false }
+
+    /// Whether the stanza is a request, `get` or `set`.
+    var isRequest: Bool { isType("get") || isType("set") }
+
+    /// A verb for a request that sets, another for one that gets; nothing for an answer.
+    mutating func verb(set: StaticString, get: StaticString) {
+        if isType("set") { phrase(set) } else if isType("get") { phrase(get) } else { separate() }
+    }
+
+    mutating func append(stanza element: Element) {
+        enter(element)
+        if element.isNamed("iq") {
+            appendIQ(element)
+        } else if element.isNamed("presence") {
+            appendPresence(element)
+        } else if element.isNamed("message") {
+            if element.attribute("type", is: "error") { appendError(element, "undelivered") }
+            appendChildren(element)
+        } else {
+            // A nonza of the stream's own namespace, such as a component's handshake.
+            appendName(element)
+        }
+    }
+
+    /// `ok: enables carbons`, of an answer that holds nothing.
+    mutating func done() {
+        phrase("ok")
+        guard let request = context.request else { return }
+        append(": ")
+        append(words: request.text)
+    }
+
+    private mutating func appendIQ(_ iq: Element) {
+        let payload = iq.firstChild { !($0.isNamed("error") && $0.namespace == iq.namespace) }
+        if iq.attribute("type", is: "error") {
+            appendError(iq, "refused")
+            if let request = context.request {
+                append(": ")
+                return append(words: request.text)
+            }
+            guard let payload else { return }
+            append(": ")
+            return append(name: payload)
+        }
+        guard let payload else {
+            if iq.attribute("type", is: "result") { done() }
+            return
+        }
+        append(payload: payload)
+        if isEmpty { appendName(payload) }
+    }
+
+    private mutating func appendPresence(_ presence: Element) {
+        let type = presence.attribute("type") ?? ""
+        // In a room, being available means more: the room's own words say it.
+        let isOfRoom =
+            (type.isEmpty || type == "unavailable")
+            && presence.firstChild { $0.namespace == .mucUser || $0.namespace == .muc } != nil
+        if presence.attribute("type", is: "error") {
+            appendError(presence, "refused")
+        } else if !isOfRoom {
+            separate()
+            if let words = Summary.presence(Array(type.utf8).span) { append(words: words) } else { append(text: type) }
+        }
+        // What the room says comes before what the client added to it.
+        appendChildren(presence, first: isOfRoom ? .mucUser : nil)
+    }
+
+    /// What each child of a message or presence says, those first that say what it is.
+    private mutating func appendChildren(_ element: Element, first: Namespace? = nil) {
+        var silent: Element?
+        let wasEmpty = isEmpty
+        if let first, let child = element.firstChild(where: { $0.namespace == first }) { append(payload: child) }
+        element.forEachElement { child in
+            guard first == nil || child.namespace != first else { return !isFull }
+            let before = byteCount
+            append(payload: child)
+            if byteCount == before, silent == nil { silent = child }
+            return !isFull
+        }
+        // All its children are such as are passed over beside others: then they are what it is.
+        if wasEmpty, isEmpty, let silent { appendName(silent) }
+    }
+
+    /// `refused (auth), by room.example.org`; the condition and the text of an error stand in the record.
+    private mutating func appendError(_ stanza: Element, _ words: StaticString) {
+        phrase(words)
+        guard let error = stanza.child("error", stanza.namespace) else { return }
+        if let type = error.attribute("type") {
+            append(inBrackets: type)
+        }
+        append(after: " by ", text: error.attribute("by"))
+        if let own = error.firstChild(where: { $0.namespace != .stanzaErrors && $0.namespace != stanza.namespace }) {
+            append(" ")
+            append(text: own.name)
+        }
     }
 }

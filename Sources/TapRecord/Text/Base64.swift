@@ -4,7 +4,7 @@ public enum Base64 {
     public static func encode(_ bytes: RawSpan) -> String {
         var line = LineBuffer(capacity: encodedCount(bytes.byteCount))
         line.append(base64: bytes)
-        return String(decoding: line.bytes, as: UTF8.self)
+        return line.text
     }
 
     /// The text of `bytes`.

@@ -169,6 +169,9 @@ extension LineBuffer {
         appendEscaped(text.utf8Span.span.bytes)
     }
 
+    /// Text from the wire in the log form of ``Escape``.
+    public static func escaped(_ text: String) -> String { self.text { $0.appendEscaped(text) } }
+
     /// Appends text as a JSON string with its quotes, if it is UTF-8.
     ///
     /// - Returns: `false`, with nothing appended, where it is not; such bytes go into a record as base64.

@@ -45,6 +45,9 @@ extension LineBuffer {
         }
     }
 
+    /// A duration as ``append(duration:)`` writes it.
+    public static func duration(_ nanoseconds: Int64) -> String { text { $0.append(duration: nanoseconds) } }
+
     private mutating func append(_ first: UInt64, _ unit: StaticString, _ second: UInt64, _ subunit: StaticString) {
         append(decimal: first)
         append(unit)

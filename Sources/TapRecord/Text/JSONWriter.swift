@@ -4,9 +4,18 @@
 /// are literals of plain ASCII without quote or backslash; a name that comes from data is written by
 /// ``field(named:)``. Whatever is opened must be closed by its caller.
 extension LineBuffer {
+    /// An object with the fields that `body` writes, as a text.
+    public static func object(_ body: (inout LineBuffer) -> Void) -> String {
+        text { line in
+            line.openObject()
+            body(&line)
+            line.closeObject()
+        }
+    }
+
     /// Opens an object as a value.
     public mutating func openObject() {
-        asymmetric()
+        separate()
         append(0x7B)
     }
 
@@ -17,7 +26,7 @@ extension LineBuffer {
 
     /// Opens an array as a value.
     public mutating func openArray() {
-        asymmetric()
+        separate()
         append(0x5B)
     }
 
@@ -45,7 +54,7 @@ extension LineBuffer {
 
     /// Writes the name of a field that comes from data.
     public mutating func field(named name: String) {
-        asymmetric()
+        separate()
         appendJSONString(name)
         append(0x3A)
     }
@@ -103,7 +112,7 @@ extension LineBuffer {
     /// Writes the comma that is due before another name or value.
     ///
     /// Public for values that are appended by hand, such as numbers in an array.
-    public mutating func asymmetric() {
+    public mutating func separate() {
         if needsComma { append(0x2C) }
     }
 

@@ -21,6 +21,12 @@ package struct LRUCache<Key: Hashable, Value> {
     /// The value of `key`. This is not an access.
     package func peek(_ key: Key) -> Value? { recent[key] ?? older[key] }
 
+    /// Accesses the value of `key`; nil if there is none.
+    package mutating func value(_ key: Key) -> Value? { peek(key).map { value in update(key, default: value) { $0 } } }
+
+    /// Inserts a value, or replaces the one of that key. This is an access.
+    package mutating func set(_ value: Value, for key: Key) { update(key, default: value) { $0 = value } }
+
     /// Accesses the value of `key`, or inserts a new one, and lets `body` change it.
     package mutating func update<Outcome>(
         _ key: Key,

@@ -21,6 +21,16 @@ public struct LineBuffer: Sendable {
     /// Whether nothing has been appended.
     public var isEmpty: Bool { bytes.isEmpty }
 
+    /// What has been appended, which is UTF-8, as a string.
+    public var text: String { String(decoding: bytes, as: UTF8.self) }
+
+    /// What `body` appends, which is UTF-8, as a string.
+    public static func text(_ body: (inout LineBuffer) -> Void) -> String {
+        var line = LineBuffer(capacity: 64)
+        body(&line)
+        return line.text
+    }
+
     /// The bytes, borrowed until the next change.
     public var span: RawSpan {
         @_lifetime(borrow self)
@@ -57,12 +67,10 @@ public struct LineBuffer: Sendable {
     /// Appends a literal.
     public mutating func append(_ literal: StaticString) {
         guard literal.hasPointerRepresentation else { return append(string: literal.description) }
-        bytes.append(
-            contentsOf: UnsafeBufferPointer(start: literal.utf8Start, count: literal.utf8CodeUnitCount)
-        )
+        bytes.append(contentsOf: UnsafeBufferPointer(start: literal.utf8Start, count: literal.utf8CodeUnitCount))
     }
 
-    /// Appends a text of our own (never of the wire) as UTF-8.
+    /// Appends a text of this program (never of the wire) as UTF-8.
     public mutating func append(string: String) {
         bytes.append(contentsOf: string.utf8)
     }

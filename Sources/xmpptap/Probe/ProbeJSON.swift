@@ -65,7 +65,7 @@ struct ProbeJSON {
         case .strings(let list):
             line.openArray()
             for text in list {
-                line.asymmetric()
+                line.separate()
                 line.appendJSONString(text)
             }
             line.closeArray()
