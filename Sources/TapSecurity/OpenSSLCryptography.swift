@@ -78,7 +78,7 @@ public struct OpenSSLCryptography: Cryptography {
 }
 
 /// An array of `count` bytes that a call fills; it returns 1 on success.
-private func output(
+func output(
     _ count: Int,
     _ call: StaticString,
     _ body: (UnsafeMutablePointer<UInt8>?) -> Int32

@@ -51,3 +51,28 @@ func made(_ call: StaticString, _ body: () -> OpaquePointer?) throws(OpenSSLErro
     guard let object = body() else { throw OpenSSLError(call: call) }
     return object
 }
+
+/// A certificate in DER as an `X509 *`, which the caller owns; nil if it cannot be read.
+func parsedCertificate(_ bytes: [UInt8]) -> OpaquePointer? {
+    bytes.withUnsafeBufferPointer { buffer in
+        var start = buffer.baseAddress
+        return d2i_X509(nil, &start, buffer.count)
+    }
+}
+
+/// What an `i2d_` function of OpenSSL writes; asked twice, first for the length.
+func encoded(
+    _ call: StaticString,
+    _ write: (UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?) -> Int32
+) throws(OpenSSLError) -> [UInt8] {
+    ERR_clear_error()
+    let length = write(nil)
+    guard length > 0 else { throw OpenSSLError(call: call) }
+    var bytes = [UInt8](repeating: 0, count: Int(length))
+    let written = bytes.withUnsafeMutableBufferPointer { buffer in
+        var start = buffer.baseAddress
+        return write(&start)
+    }
+    guard written == length else { throw OpenSSLError(call: call) }
+    return bytes
+}

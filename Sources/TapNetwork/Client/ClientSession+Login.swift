@@ -18,7 +18,7 @@ extension ClientSession {
             exchange = SCRAMClient(
                 mechanism,
                 identity: identity,
-                password: password,
+                secret: .password(password),
                 nonce: nonce,
                 binding: choice.binding,
                 offer: choice.offer,

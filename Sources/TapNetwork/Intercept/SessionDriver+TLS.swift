@@ -62,7 +62,6 @@ extension SessionDriver {
     func told(_ leg: Leg, _ event: TLSHandler.Event) {
         switch event {
         case .opened: opened(leg)
-        case .needsIdentity: break
         case .messages(let messages):
             for message in messages {
                 session.traceTLS(leg, message.name, length: message.length, isReceived: message.isReceived, at: now)

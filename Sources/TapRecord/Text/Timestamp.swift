@@ -27,6 +27,17 @@ public struct Timestamp: Sendable, Hashable, Comparable {
     /// Whether `lhs` is earlier.
     public static func < (lhs: Timestamp, rhs: Timestamp) -> Bool { lhs.nanoseconds < rhs.nanoseconds }
 
+    /// RFC 3339 in UTC, with nine digits after the second.
+    public var text: String {
+        LineBuffer.text { line in
+            var writer = TimestampWriter()
+            writer.append(self, to: &line)
+        }
+    }
+
+    /// The day in UTC: `2026-11-21`.
+    public var day: String { String(text.prefix(10)) }
+
     /// Whole seconds since 1970, rounded towards the past, and the nanoseconds beyond them.
     var parts: (seconds: Int64, fraction: UInt64) {
         let (seconds, rest) = nanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)

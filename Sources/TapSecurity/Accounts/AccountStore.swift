@@ -153,16 +153,7 @@ public final class AccountStore: Authenticator {
             guard let prepared = SASLprep.prepare(password) else { return false }
             return cryptography.areEqual(Array(given.utf8), Array(prepared.utf8))
         case .keys(let keys):
-            guard let (algorithm, stored) = keys.cheapest,
-                let made = try? SCRAMCredentials(
-                    algorithm,
-                    password: given,
-                    salt: stored.salt,
-                    iterations: stored.iterations,
-                    cryptography: cryptography
-                )
-            else { return false }
-            return cryptography.areEqual(made.storedKey, stored.storedKey)
+            return keys.cheapest.map { $0.record.match(given, $0.algorithm, cryptography) } ?? false
         }
     }
 

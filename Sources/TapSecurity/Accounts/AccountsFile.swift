@@ -100,18 +100,18 @@ public struct AccountsFile: Sendable {
     /// The lines of a file at `path` that say something, with their numbers from 1.
     static func lines(of text: String, _ path: String) throws(AccountsError) -> [(number: Int, Line)] {
         var lines: [(number: Int, Line)] = []
-        for (number, row) in rows(of: text) {
+        for (number, row) in text.numberedRows {
             func fault(_ words: String) -> AccountsError { AccountsError(path, number, words) }
             var rest = row
             guard let first = rest.first, first != "#" else { continue }
             let end = rest.firstIndex(where: isBlank) ?? rest.endIndex
             let address = String(rest[..<end])
-            rest = trim(rest[end...])
+            rest = rest[end...].trimmed
             var recorded: JID?
             let last = rest.lastIndex(where: isBlank).map { rest[rest.index(after: $0)...] } ?? rest
             if last.hasPrefix("as=") {
                 recorded = try account(String(last.dropFirst(3)), fault)
-                rest = trim(rest[..<last.startIndex])
+                rest = rest[..<last.startIndex].trimmed
             }
             let jid = try account(address, fault)
             guard !rest.isEmpty else { throw fault("\(address) has no password file; \(form)") }
@@ -127,14 +127,6 @@ public struct AccountsFile: Sendable {
         return lines
     }
 
-    /// All lines of a file, with their numbers from 1 and without the blanks around them.
-    static func rows(of text: String) -> [(number: Int, row: Substring)] {
-        // Some editors begin a file with a mark that says that it is UTF-8.
-        let text = text.unicodeScalars.first == "\u{FEFF}" ? String(text.unicodeScalars.dropFirst()) : text
-        let rows = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
-        return rows.enumerated().map { (number: $0.offset + 1, row: trim($0.element)) }
-    }
-
     private static func account(_ text: String, _ fault: (String) -> AccountsError) throws(AccountsError) -> JID {
         guard let jid = JID(text), !jid.isServer, jid.isBare else {
             throw fault("\"\(text)\" is not an account such as juliet@example.org; \(form)")
@@ -143,12 +135,6 @@ public struct AccountsFile: Sendable {
     }
 
     private static func isBlank(_ character: Character) -> Bool { character == " " || character == "\t" }
-
-    private static func trim(_ text: Substring) -> Substring {
-        var text = text.drop(while: isBlank)
-        while let last = text.last, isBlank(last) { text.removeLast() }
-        return text
-    }
 
     // MARK: Files
 
@@ -172,18 +158,8 @@ public struct AccountsFile: Sendable {
         guard status.st_size <= limit else {
             throw fault("\(path) is larger than \(limit) bytes, the limit for such a file")
         }
-        var bytes = [UInt8](repeating: 0, count: limit + 1)
-        var count = 0
-        while count < bytes.count {
-            let read = bytes.withUnsafeMutableBytes { bytes in
-                Glibc.read(descriptor, bytes.baseAddress?.advanced(by: count), bytes.count - count)
-            }
-            if read < 0, errno == EINTR { continue }
-            guard read >= 0 else { throw unreadable() }
-            if read == 0 { break }
-            count += read
-        }
-        guard count <= limit, let text = String(validating: bytes[..<count], as: UTF8.self) else {
+        guard let bytes = OpenFile.read(descriptor, limit: limit) else { throw unreadable() }
+        guard bytes.count <= limit, let text = String(validating: bytes, as: UTF8.self) else {
             throw fault("\(path) is not UTF-8 text of at most \(limit) bytes")
         }
         return text

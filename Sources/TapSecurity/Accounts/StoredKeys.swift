@@ -54,7 +54,7 @@ public struct StoredKeys: Sendable, Hashable {
 
     /// The lines that say something, with their numbers from 1.
     private static func rows(of text: String) -> [(number: Int, row: Substring)] {
-        AccountsFile.rows(of: text).filter { !$0.row.isEmpty && $0.row.first != "#" }
+        text.numberedRows.filter { !$0.row.isEmpty && $0.row.first != "#" }
     }
 
     /// The records of a text; empty lines and those that begin with `#` say nothing.

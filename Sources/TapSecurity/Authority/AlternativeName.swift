@@ -53,11 +53,7 @@ enum AlternativeName: Hashable {
     /// read or has none of these kinds.
     static func names(ofCertificate certificate: [UInt8], limit: Int) -> [AlternativeName] {
         defer { ERR_clear_error() }
-        let parsed = certificate.withUnsafeBufferPointer { buffer in
-            var start = buffer.baseAddress
-            return d2i_X509(nil, &start, buffer.count)
-        }
-        guard let parsed else { return [] }
+        guard let parsed = parsedCertificate(certificate) else { return [] }
         defer { X509_free(parsed) }
         let found = CertificateNames(parsed)
         let names =

@@ -75,8 +75,8 @@ extension AuthorityError: CustomStringConvertible {
     /// - Parameter folder: The authorities' folder, for `--ca-dir` in the commands that the message names. Nil is the
     ///   default folder.
     public func message(in folder: AuthorityFolder?) -> String {
-        let shown = Self.escape(subject)
-        let flag = folder.map { Self.escape($0.flag) } ?? ""
+        let shown = LineBuffer.escaped(subject)
+        let flag = folder.map { LineBuffer.escaped($0.flag) } ?? ""
         let name = domain(in: folder)
         let anew =
             "recreate it with 'xmpptap ca remove --domain \(name)\(flag)' and "
@@ -84,7 +84,7 @@ extension AuthorityError: CustomStringConvertible {
         let create = "'xmpptap ca create --domain \(shown)\(flag)'"
         return switch code {
         case .badName(let reason):
-            "no certificate can name \"\(shown)\": \(Self.escape(reason)); write a domain, as in example.org, or an "
+            "no certificate can name \"\(shown)\": \(LineBuffer.escaped(reason)); write a domain, as in example.org, or an "
                 + "address"
         case .outside(let names) where names.isEmpty:
             "no certificate authority for \(shown); create one with \(create)"
@@ -99,12 +99,12 @@ extension AuthorityError: CustomStringConvertible {
                 + "authorities created on demand (--limit authorities=\(limit)); create it with \(create), remove others, "
                 + "or raise the limit"
         case .expired(let time):
-            "the certificate authority for \(shown) expired on \(Self.day(time)); recreate it with "
+            "the certificate authority for \(shown) expired on \(time.day); recreate it with "
                 + "'xmpptap ca remove --domain \(shown)\(flag)' and \(create), and trust the new one"
         case .notYetValid(let time):
-            "the certificate authority for \(shown) is not valid before \(Self.day(time)); set the clock of this machine"
+            "the certificate authority for \(shown) is not valid before \(time.day); set the clock of this machine"
         case .missing(let folder):
-            "no certificate authority for \(shown) in \(Self.escape(folder)); create one with \(create)"
+            "no certificate authority for \(shown) in \(LineBuffer.escaped(folder)); create one with \(create)"
         case .inaccessible(let reason): "\(shown): \(reason)"
         case .exposed(let rights, let proper):
             "other users can access \(shown) (mode \(Self.octal(rights))) and may have copied the key; if nobody has, run "
@@ -118,7 +118,7 @@ extension AuthorityError: CustomStringConvertible {
         case .strange:
             "\(shown) is not an xmpptap certificate authority for the name of its folder; move the folder away, and "
                 + "recreate it with 'xmpptap ca create --domain \(name)\(flag)'"
-        case .library(let reason): "no certificate for \(shown): \(Self.escape(reason)); see 'xmpptap doctor'"
+        case .library(let reason): "no certificate for \(shown): \(LineBuffer.escaped(reason)); see 'xmpptap doctor'"
         }
     }
 
@@ -136,27 +136,8 @@ extension AuthorityError: CustomStringConvertible {
         return "\(name)"
     }
 
-    /// `2026-11-21`.
-    static func day(_ time: Timestamp) -> String { String(time.text.prefix(10)) }
-
     private static func octal(_ mode: UInt32) -> String {
         let digits = String(mode, radix: 8)
         return String(repeating: "0", count: max(0, 4 - digits.count)) + digits
-    }
-
-    private static func escape(_ text: String) -> String {
-        var line = LineBuffer(capacity: text.utf8.count)
-        line.appendEscaped(text)
-        return String(decoding: line.bytes, as: UTF8.self)
-    }
-}
-
-extension Timestamp {
-    /// RFC 3339 in UTC, with nine digits after the second.
-    var text: String {
-        var line = LineBuffer(capacity: 30)
-        var writer = TimestampWriter()
-        writer.append(self, to: &line)
-        return String(decoding: line.bytes, as: UTF8.self)
     }
 }

@@ -164,7 +164,7 @@ public struct AuthorityFolder: Sendable, Hashable {
         return (found, false)
     }
 
-    /// Removes an authority, also one that cannot be read; clients that trust it are not told.
+    /// Removes an authority, also one that cannot be read; clients go on trusting it.
     ///
     /// - Throws: ``AuthorityError/Code/missing(folder:)`` if there is none.
     public func remove(_ name: CertificateName) throws(AuthorityError) {

@@ -25,19 +25,9 @@ public final class AuthorityProvider: AuthoritySource {
 
     /// Authorities from which on none is made on demand, unless another limit is given: two files each.
     public static let usualLimit = 64
-    /// Authorities that are kept in memory; beyond them the one that was not used for longest is read again when it is
+    /// Authorities that are kept in memory; beyond them those that were not used for longest are read again when they are
     /// needed.
     static let mostAtHand = 64
-
-    private struct AtHand {
-        let authority: CertificateAuthority
-        var lastUse: UInt64
-    }
-
-    private struct State {
-        var atHand: [CertificateName: AtHand] = [:]
-        var uses: UInt64 = 0
-    }
 
     /// The folder.
     public var folder: AuthorityFolder? { place }
@@ -45,7 +35,7 @@ public final class AuthorityProvider: AuthoritySource {
     private let place: AuthorityFolder
     private let policy: Policy
     private let whenMade: @Sendable (CertificateAuthority) -> Void
-    private let state = Mutex(State())
+    private let cache = Mutex(LRUCache<CertificateName, CertificateAuthority>(capacity: mostAtHand))
     /// Held while one is made, so that the limit is kept.
     private let making = Mutex(())
 
@@ -63,7 +53,7 @@ public final class AuthorityProvider: AuthoritySource {
     }
 
     /// How many are in memory.
-    var countAtHand: Int { state.withLock { $0.atHand.count } }
+    var countAtHand: Int { cache.withLock { $0.count } }
 
     /// See ``AuthoritySource/authority(covering:at:)``.
     public func authority(
@@ -75,7 +65,7 @@ public final class AuthorityProvider: AuthoritySource {
         guard let found = try place.authority(forFirstOf: name.andAbove, known: { atHand($0, at: now) }) else {
             return nil
         }
-        keep(found)
+        cache.withLock { $0.set(found, for: found.name) }
         return found
     }
 
@@ -94,7 +84,7 @@ public final class AuthorityProvider: AuthoritySource {
             }
             return try place.create(for: wanted, at: now)
         }
-        keep(made.authority)
+        cache.withLock { $0.set(made.authority, for: made.authority.name) }
         if made.isNew { whenMade(made.authority) }
         return made
     }
@@ -134,27 +124,48 @@ public final class AuthorityProvider: AuthoritySource {
         return domain.contains(".") || policy.ownNames.contains(domain)
     }
 
-    // MARK: Memory
-
+    /// One whose time is over may have been renewed meanwhile.
     private func atHand(_ name: CertificateName, at now: Timestamp) -> CertificateAuthority? {
-        state.withLock { state in
-            // One whose time is over may have been renewed meanwhile.
-            guard let found = state.atHand[name]?.authority, now <= found.end else { return nil }
-            state.uses &+= 1
-            state.atHand[name]?.lastUse = state.uses
-            return found
-        }
+        cache.withLock { $0.value(name) }.flatMap { now <= $0.end ? $0 : nil }
+    }
+}
+
+/// Where a ``CertificateMinter`` gets the authorities that sign.
+///
+/// Called without a lock held, from several threads at once; each call may wait for the file system.
+public protocol AuthoritySource: Sendable {
+    /// The folder in which the authorities are, for words that tell people what to do; nil if they are in memory alone.
+    var folder: AuthorityFolder? { get }
+
+    /// The CA with the longest name that may sign this name, valid now or not; nil if there is none.
+    func authority(covering name: CertificateName, at now: Timestamp) throws(AuthorityError) -> CertificateAuthority?
+
+    /// Makes an authority that may vouch for a name, for which there is none.
+    ///
+    /// - Parameter wildcard: The domain of the wildcard name in the server's certificate that covers the name, if any.
+    /// - Returns: The authority, and whether it was made just now: another thread or program may have been quicker.
+    /// - Throws: ``AuthorityError`` that says why none is made.
+    func makeAuthority(
+        for name: CertificateName,
+        below wildcard: CertificateName?,
+        at now: Timestamp
+    ) throws(AuthorityError) -> (authority: CertificateAuthority, isNew: Bool)
+}
+
+/// Authorities that are at hand, and no others.
+struct AuthoritiesAtHand: AuthoritySource {
+    let authorities: [CertificateAuthority]
+    let folder: AuthorityFolder?
+
+    func authority(covering name: CertificateName, at now: Timestamp) -> CertificateAuthority? {
+        authorities.filter { $0.name.covers(name) }.max { "\($0.name)".utf8.count < "\($1.name)".utf8.count }
     }
 
-    private func keep(_ authority: CertificateAuthority) {
-        state.withLock { state in
-            if state.atHand.count >= Self.mostAtHand, state.atHand[authority.name] == nil,
-                let oldest = state.atHand.min(by: { $0.value.lastUse < $1.value.lastUse })
-            {
-                state.atHand[oldest.key] = nil
-            }
-            state.uses &+= 1
-            state.atHand[authority.name] = AtHand(authority: authority, lastUse: state.uses)
-        }
+    func makeAuthority(
+        for name: CertificateName,
+        below wildcard: CertificateName?,
+        at now: Timestamp
+    ) throws(AuthorityError) -> (authority: CertificateAuthority, isNew: Bool) {
+        throw AuthorityError(.outside(authorities.map(\.name)), "\(name)")
     }
 }

@@ -144,12 +144,7 @@ public final class CertificateAuthority: Sendable {
             ]
         )
         let bytes = try draft.signed(by: key, serial: Self.random(16))
-        let parsed = try made("d2i_X509") {
-            bytes.withUnsafeBufferPointer { buffer in
-                var start = buffer.baseAddress
-                return d2i_X509(nil, &start, buffer.count)
-            }
-        }
+        let parsed = try made("d2i_X509") { parsedCertificate(bytes) }
         EVP_PKEY_up_ref(leafKey.pointer)
         do throws(TLSIdentityError) {
             return try TLSIdentity(leaf: parsed, chain: [], key: leafKey.pointer)
@@ -183,32 +178,21 @@ public final class CertificateAuthority: Sendable {
 
     static func digest(_ bytes: [UInt8]) throws(OpenSSLError) -> [UInt8] {
         let method = try FetchedDigest.of(.sha256).get().pointer
-        var result = [UInt8](repeating: 0, count: HashAlgorithm.sha256.byteCount)
-        try check("EVP_Digest") { EVP_Digest(bytes, bytes.count, &result, nil, method, nil) }
-        return result
+        return try output(HashAlgorithm.sha256.byteCount, "EVP_Digest") {
+            EVP_Digest(bytes, bytes.count, $0, nil, method, nil)
+        }
     }
 
     static func random(_ count: Int) throws(OpenSSLError) -> [UInt8] {
-        var result = [UInt8](repeating: 0, count: count)
-        try check("RAND_bytes") { RAND_bytes(&result, Int32(clamping: count)) }
-        return result
-    }
-}
-
-extension Sequence where Element == UInt8 {
-    /// Two digits a byte, in small letters.
-    var hexadecimal: String {
-        map { (String($0 >> 4, radix: 16), String($0 & 0xF, radix: 16)) }.map { $0 + $1 }.joined()
+        try output(count, "RAND_bytes") { RAND_bytes($0, Int32(clamping: count)) }
     }
 }
 
 extension Timestamp {
-    init(seconds: Int) { self.init(nanoseconds: Int64(seconds).multipliedClamping(by: 1_000_000_000)) }
+    init(seconds: Int) { self.init(nanoseconds: Int64(clamping: Int128(seconds) * 1_000_000_000)) }
 
     /// Certificates know no parts of a second.
-    var wholeSecond: Timestamp {
-        Timestamp(nanoseconds: nanoseconds - nanoseconds % 1_000_000_000)
-    }
+    var wholeSecond: Timestamp { Timestamp(nanoseconds: nanoseconds - nanoseconds % 1_000_000_000) }
 
     /// So many days, to add to a time or take from it.
     static func days(_ count: Int64) -> Int64 { count * 86_400 * 1_000_000_000 }
@@ -219,13 +203,5 @@ extension Timestamp {
 
     static func - (time: Timestamp, nanoseconds: Int64) -> Timestamp {
         Timestamp(nanoseconds: time.nanoseconds &- nanoseconds)
-    }
-}
-
-extension Int64 {
-    /// The product, or the end of the range beyond which it lies.
-    fileprivate func multipliedClamping(by other: Int64) -> Int64 {
-        let (product, overflows) = multipliedReportingOverflow(by: other)
-        return overflows ? (signum() == other.signum() ? .max : .min) : product
     }
 }

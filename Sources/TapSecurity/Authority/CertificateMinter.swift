@@ -42,33 +42,26 @@ public final class CertificateMinter: Sendable {
         let minted: Minted
         /// From when on another is made.
         let renewal: Timestamp
-        var lastUse: UInt64
     }
 
-    private struct State {
-        var leaves: [Key: Leaf] = [:]
-        var uses: UInt64 = 0
-    }
-
-    private let state = Mutex(State())
+    private let leaves: Mutex<LRUCache<Key, Leaf>>
     private let source: any AuthoritySource
-    private let capacity: Int
 
     /// RFC 5280 knows no limit, but a client has to read them all in each handshake.
     static let mostNames = 100
     /// From two days before it is made. Platforms accept 397 days at least (Apple 825 from authorities that the user
-    /// has added), and nobody needs one longer than a run.
+    /// has added), and none is needed longer than a run.
     static let leafLifetime = Timestamp.days(90)
 
     /// A minter that has made nothing yet.
     ///
     /// - Parameters:
     ///   - source: Where authorities come from.
-    ///   - capacity: How many leaves are remembered, at least 1; 256 if none is given. Beyond that the one that was not
-    ///     asked for longest is forgotten.
+    ///   - capacity: How many leaves are remembered, at least 2; 256 if none is given. Beyond that those that were not asked
+    ///     for longest are forgotten.
     public init(_ source: some AuthoritySource, capacity: Int = 256) {
         self.source = source
-        self.capacity = max(1, capacity)
+        leaves = Mutex(LRUCache(capacity: capacity))
     }
 
     /// A minter for these authorities alone; names that they do not cover are refused.
@@ -83,7 +76,7 @@ public final class CertificateMinter: Sendable {
     }
 
     /// How many leaves are remembered.
-    public var count: Int { state.withLock { $0.leaves.count } }
+    public var count: Int { leaves.withLock { $0.count } }
 
     /// The folder in which the authorities are; nil if they are in memory alone.
     public var folder: AuthorityFolder? { source.folder }
@@ -135,7 +128,7 @@ public final class CertificateMinter: Sendable {
         }
         // In good time before its end, and so that near the authority's own end not each call makes another.
         let renewal = now + (end.nanoseconds &- now.nanoseconds) / 2
-        remember(minted, key, until: renewal)
+        leaves.withLock { $0.set(Leaf(minted: minted, renewal: renewal), for: key) }
         minted.isAuthorityNew = isNew
         return minted
     }
@@ -167,24 +160,7 @@ public final class CertificateMinter: Sendable {
     }
 
     private func remembered(_ key: Key, at now: Timestamp) -> Minted? {
-        state.withLock { state in
-            guard let leaf = state.leaves[key], now < leaf.renewal else { return nil }
-            state.uses &+= 1
-            state.leaves[key]?.lastUse = state.uses
-            return leaf.minted
-        }
-    }
-
-    private func remember(_ minted: Minted, _ key: Key, until renewal: Timestamp) {
-        state.withLock { state in
-            if state.leaves.count >= capacity, state.leaves[key] == nil,
-                let oldest = state.leaves.min(by: { $0.value.lastUse < $1.value.lastUse })
-            {
-                state.leaves[oldest.key] = nil
-            }
-            state.uses &+= 1
-            state.leaves[key] = Leaf(minted: minted, renewal: renewal, lastUse: state.uses)
-        }
+        leaves.withLock { $0.value(key) }.flatMap { now < $0.renewal ? $0.minted : nil }
     }
 
     // MARK: Which authority
@@ -225,15 +201,9 @@ public final class CertificateMinter: Sendable {
     /// that is a domain, its other domains, addresses. By an address a server is reached; what a client wants is a domain
     /// as a rule.
     private static func owners(_ verified: CertificateName, _ real: [AlternativeName]) -> [CertificateName] {
-        var domains: [CertificateName] = []
-        var addresses: [CertificateName] = []
-        for owner in [verified] + real.compactMap(\.owner) {
-            switch owner {
-            case .domain: if !domains.contains(owner) { domains.append(owner) }
-            case .address: if !addresses.contains(owner) { addresses.append(owner) }
-            }
-        }
-        return domains + addresses
+        var owners: [CertificateName] = []
+        for owner in [verified] + real.compactMap(\.owner) where !owners.contains(owner) { owners.append(owner) }
+        return owners.filter(\.isDomain) + owners.filter { !$0.isDomain }
     }
 }
 
@@ -247,4 +217,6 @@ extension AlternativeName {
 extension CertificateName {
     /// The domain that has one label less; nil for a top-level domain, and for an address.
     fileprivate var domainAbove: CertificateName? { andAbove.dropFirst().first }
+
+    fileprivate var isDomain: Bool { if case .domain = self { true } else { false } }
 }

@@ -86,7 +86,7 @@ struct PrivateFolder: ~Copyable {
     /// The private key in a file of PEM.
     func key(_ name: String) throws(AuthorityError) -> SigningKey {
         let key = try read(name) { bio in
-            // Nobody is asked for a password: an encrypted key is not one of this program's.
+            // No password is asked for: an encrypted key is not one of this program's.
             PEM_read_bio_PrivateKey(bio, nil, { _, _, _, _ in -1 }, nil)
         }
         guard let key else { throw AuthorityError(.damagedKey, "\(path)/\(name)") }

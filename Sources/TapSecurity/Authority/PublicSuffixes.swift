@@ -37,21 +37,16 @@ public struct PublicSuffixes: Sendable {
 
     /// The file of the list, read once.
     private final class File: Sendable {
-        private enum State {
-            case unread
-            case read([UInt8]?)
-        }
-
         private let path: String
-        private let state = Mutex(State.unread)
+        /// Nil until it is read, and nil inside if that failed.
+        private let content = Mutex<[UInt8]??>(nil)
 
         init(_ path: String) { self.path = path }
 
         var list: [UInt8]? {
-            state.withLock { state in
-                if case .read(let list) = state { return list }
-                let list = PublicSuffixes.list(path)
-                state = .read(list)
+            content.withLock { content in
+                let list = content ?? PublicSuffixes.list(path)
+                content = .some(list)
                 return list
             }
         }
@@ -61,16 +56,8 @@ public struct PublicSuffixes: Sendable {
         let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return nil }
         defer { close(file) }
-        var bytes: [UInt8] = []
-        var chunk = [UInt8](repeating: 0, count: 64 << 10)
-        while bytes.count <= largestList {
-            let count = chunk.withUnsafeMutableBytes { read(file, $0.baseAddress, $0.count) }
-            if count < 0, errno == EINTR { continue }
-            guard count >= 0 else { return nil }
-            guard count > 0 else { return bytes.isEmpty ? nil : bytes }
-            bytes += chunk[..<count]
-        }
-        return nil
+        guard let bytes = OpenFile.read(file, limit: largestList) else { return nil }
+        return bytes.isEmpty || bytes.count > largestList ? nil : bytes
     }
 
     /// Whether a rule of the list makes the domain a suffix: the domain itself, a `*` in place of its first label unless an

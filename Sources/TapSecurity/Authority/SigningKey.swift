@@ -61,20 +61,3 @@ final class SigningKey: @unchecked Sendable {
         return Array(signature.prefix(length))
     }
 }
-
-/// What an `i2d_` function of OpenSSL writes; asked twice, first for the length.
-func encoded(
-    _ call: StaticString,
-    _ write: (UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?) -> Int32
-) throws(OpenSSLError) -> [UInt8] {
-    ERR_clear_error()
-    let length = write(nil)
-    guard length > 0 else { throw OpenSSLError(call: call) }
-    var bytes = [UInt8](repeating: 0, count: Int(length))
-    let written = bytes.withUnsafeMutableBufferPointer { buffer in
-        var start = buffer.baseAddress
-        return write(&start)
-    }
-    guard written == length else { throw OpenSSLError(call: call) }
-    return bytes
-}

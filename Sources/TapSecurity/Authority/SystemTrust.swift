@@ -20,11 +20,7 @@ public final class SystemTrust {
     /// Whether an authority is among them: then not only the clients that are to be looked at trust what its key signs.
     public func holds(_ authority: CertificateAuthority) -> Bool {
         defer { ERR_clear_error() }
-        let certificate = authority.certificate.withUnsafeBufferPointer { bytes in
-            var start = bytes.baseAddress
-            return d2i_X509(nil, &start, bytes.count)
-        }
-        guard let certificate else { return false }
+        guard let certificate = parsedCertificate(authority.certificate) else { return false }
         defer { X509_free(certificate) }
         guard let context = X509_STORE_CTX_new() else { return false }
         defer { X509_STORE_CTX_free(context) }

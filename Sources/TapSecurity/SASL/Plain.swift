@@ -1,12 +1,35 @@
 public import TapCore
 
-/// The client of SASL PLAIN (RFC 4616): one message with the names and the password.
-public struct PlainClient: SASLExchange {
+/// The client of a mechanism with one message, which the server answers with its success.
+private struct SingleMessage {
     private enum State { case initial, sent, finished }
 
+    private var state = State.initial
+
+    /// Sends `message`, which is nil if the names or the password cannot be sent; then takes the success.
+    mutating func step(_ incoming: [UInt8]?, of mechanism: String, _ message: () -> String?) -> SASLStep {
+        let state = self.state
+        self.state = .finished
+        switch state {
+        case .initial where incoming?.isEmpty ?? true:
+            guard let message = message() else {
+                let words = "the user name or the password cannot be sent with \(mechanism)"
+                return .failed(.malformedRequest, text: words)
+            }
+            self.state = .sent
+            return .send(Array(message.utf8))
+        case .sent where incoming?.isEmpty ?? true: return .done(nil)
+        case .initial, .sent, .finished:
+            return .failed(.malformedRequest, text: "unexpected message from the server: \(mechanism) has none")
+        }
+    }
+}
+
+/// The client of SASL PLAIN (RFC 4616): one message with the names and the password.
+public struct PlainClient: SASLExchange {
     private let names: SASLIdentity
     private let password: String
-    private var state = State.initial
+    private var exchange = SingleMessage()
 
     /// Takes what to send.
     public init(identity: SASLIdentity, password: String) {
@@ -22,25 +45,36 @@ public struct PlainClient: SASLExchange {
 
     /// Sends the message, then takes the server's success.
     public mutating func step(_ incoming: [UInt8]?) -> SASLStep {
-        switch state {
-        case .initial where incoming?.isEmpty ?? true:
-            let fields = [self.names.authorization ?? "", self.names.authentication, self.password]
+        let (names, password) = (names, password)
+        return exchange.step(incoming, of: mechanism) {
+            let fields = [names.authorization ?? "", names.authentication, password]
             guard !fields.contains(where: { $0.utf8.contains(0) }), !names.authentication.isEmpty,
                 let name = SASLprep.prepare(names.authentication), let word = SASLprep.prepare(password),
                 !name.isEmpty, !word.isEmpty
-            else {
-                state = .finished
-                return .failed(.malformedRequest, text: "the user name or the password cannot be sent with PLAIN")
-            }
-            state = .sent
-            return .send(Array("\(fields[0])\0\(name)\0\(word)".utf8))
-        case .sent where incoming?.isEmpty ?? true:
-            state = .finished
-            return .done(nil)
-        case .initial, .sent, .finished:
-            state = .finished
-            return .failed(.malformedRequest, text: "unexpected message from the server: PLAIN has none")
+            else { return nil }
+            return "\(fields[0])\0\(name)\0\(word)"
         }
+    }
+}
+
+/// The client of SASL EXTERNAL (RFC 4422 appendix A, XEP-0178): who it is was shown in TLS; it names whom to act as.
+public struct ExternalClient: SASLExchange {
+    private let names: SASLIdentity
+    private var exchange = SingleMessage()
+
+    /// Sends the authorization identity, or nothing if there is none.
+    public init(identity: SASLIdentity) { names = identity }
+
+    /// `EXTERNAL`.
+    public var mechanism: String { "EXTERNAL" }
+
+    /// The names that were given.
+    public var identity: SASLIdentity? { names }
+
+    /// Sends the name, then takes the server's success.
+    public mutating func step(_ incoming: [UInt8]?) -> SASLStep {
+        let name = names.authorization ?? ""
+        return exchange.step(incoming, of: mechanism) { name.utf8.contains(0) ? nil : name }
     }
 }
 

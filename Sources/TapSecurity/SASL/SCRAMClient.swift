@@ -80,27 +80,6 @@ public struct SCRAMClient: SASLExchange {
         self.cryptography = cryptography
     }
 
-    /// The client of an account whose password is there: as the other, with the password in clear.
-    public init(
-        _ mechanism: SCRAMMechanism,
-        identity: SASLIdentity,
-        password: String,
-        nonce: String,
-        binding: BindingClaim = .unsupported,
-        offer: LoginOffer? = nil,
-        cryptography: any Cryptography
-    ) {
-        self.init(
-            mechanism,
-            identity: identity,
-            secret: .password(password),
-            nonce: nonce,
-            binding: binding,
-            offer: offer,
-            cryptography: cryptography
-        )
-    }
-
     /// The mechanism's registered name.
     public var mechanism: String { family.description }
 

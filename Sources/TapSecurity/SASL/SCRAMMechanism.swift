@@ -88,19 +88,27 @@ public struct SCRAMCredentials: Hashable, Sendable {
             serverKey: keys.serverKey
         )
     }
+
+    /// Whether these were made of a password, by this hash.
+    public func match(_ password: String, _ algorithm: HashAlgorithm, _ cryptography: any Cryptography) -> Bool {
+        let given = try? SCRAMCredentials(
+            algorithm,
+            password: password,
+            salt: salt,
+            iterations: iterations,
+            cryptography: cryptography
+        )
+        return given.map { cryptography.areEqual($0.storedKey, storedKey) } ?? false
+    }
 }
 
 /// The keys a password gives (RFC 5802 §3).
 struct SCRAMKeys {
     let clientKey: [UInt8]
     let serverKey: [UInt8]
+}
 
-    /// Keys that are there already.
-    init(clientKey: [UInt8], serverKey: [UInt8]) {
-        self.clientKey = clientKey
-        self.serverKey = serverKey
-    }
-
+extension SCRAMKeys {
     init(
         _ algorithm: HashAlgorithm,
         password: String,

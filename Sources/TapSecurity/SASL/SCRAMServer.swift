@@ -11,8 +11,8 @@ public struct SCRAMServer: SASLExchange {
         public var nonce: String
         /// The bindings of this TLS connection, none without TLS. With any of them the server offers `-PLUS` as well.
         public var channelBindings: [ChannelBinding]
-        /// A secret of the server from which unknown accounts get a salt that stays the same, so that nobody can find out
-        /// by asking which accounts there are.
+        /// A secret of the server from which unknown accounts get a salt that stays the same, so that asking
+        /// does not show which accounts there are.
         public var decoyKey: [UInt8]
         /// What an unknown account is said to iterate: as often as the known ones do.
         public var decoyIterations: Int

@@ -17,8 +17,6 @@ public struct CertificateInfo: Sendable, Hashable {
     public let notAfter: CertificateTime
     /// Kind and size of its key, `EC P-256`, `RSA 2048`.
     public let key: String
-    /// Name of the algorithm it was signed with, `ecdsa-with-SHA256`.
-    public let signature: String
     /// The whole certificate in DER.
     public let der: [UInt8]
     /// SHA-256 of ``der``, 32 bytes.
@@ -39,13 +37,9 @@ public struct CertificateInfo: Sendable, Hashable {
         notBefore = CertificateTime(X509_get0_notBefore(certificate))
         notAfter = CertificateTime(X509_get0_notAfter(certificate))
         key = Self.key(of: certificate)
-        signature = OBJ_nid2ln(X509_get_signature_nid(certificate)).map { String(cString: $0) } ?? "unknown"
-        der = Self.der(of: certificate)
+        der = (try? encoded("i2d_X509") { i2d_X509(certificate, $0) }) ?? []
         fingerprint = Self.fingerprint(of: certificate)
-        fingerprintText = fingerprint.map { byte in
-            let digits = String(byte, radix: 16, uppercase: true)
-            return digits.count == 1 ? "0" + digits : digits
-        }.joined(separator: ":")
+        fingerprintText = fingerprint.fingerprintText
         ERR_clear_error()
         var details: Attributes = ["subject": .string(subject)]
         let all = names.all
@@ -81,27 +75,19 @@ public struct CertificateInfo: Sendable, Hashable {
     private static func key(of certificate: OpaquePointer) -> String {
         guard let key = X509_get0_pubkey(certificate) else { return "unreadable" }
         let kind = EVP_PKEY_get0_type_name(key).map { String(cString: $0) } ?? "unknown"
-        guard kind == "EC" else {
-            return kind.hasPrefix("ED") ? kind : "\(kind) \(EVP_PKEY_get_bits(key))"
-        }
-        return "EC P-\(EVP_PKEY_get_bits(key))"
-    }
-
-    private static func der(of certificate: OpaquePointer) -> [UInt8] {
-        let count = Int(i2d_X509(certificate, nil))
-        guard count > 0 else { return [] }
-        return [UInt8](unsafeUninitializedCapacity: count) { buffer, written in
-            var cursor = buffer.baseAddress
-            written = max(0, Int(i2d_X509(certificate, &cursor)))
-        }
+        if kind.hasPrefix("ED") { return kind }
+        return "\(kind) \(kind == "EC" ? "P-" : "")\(EVP_PKEY_get_bits(key))"
     }
 
     static func fingerprint(of certificate: OpaquePointer) -> [UInt8] {
+        (try? FetchedDigest.of(.sha256).get()).flatMap { digest(of: certificate, by: $0.pointer) } ?? []
+    }
+
+    /// The hash of a whole certificate by an `EVP_MD *`.
+    static func digest(of certificate: OpaquePointer, by method: OpaquePointer) -> [UInt8]? {
         var digest = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
         var count: UInt32 = 0
-        guard let method = try? FetchedDigest.of(.sha256).get(),
-            X509_digest(certificate, method.pointer, &digest, &count) == 1
-        else { return [] }
+        guard X509_digest(certificate, method, &digest, &count) == 1 else { return nil }
         return Array(digest.prefix(Int(count)))
     }
 }
@@ -131,5 +117,15 @@ public struct CertificateTime: Sendable, Hashable, Comparable {
             "\(digits(parts.tm_year &+ 1900, 4))-\(digits(parts.tm_mon &+ 1, 2))-\(digits(parts.tm_mday, 2))"
             + "T\(digits(parts.tm_hour, 2)):\(digits(parts.tm_min, 2)):\(digits(parts.tm_sec, 2))Z"
         seconds = Int64(timegm(&parts))
+    }
+}
+
+extension Sequence where Element == UInt8 {
+    /// Two digits a byte, in small letters.
+    public var hexadecimal: String { map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() }
+
+    /// A fingerprint as people compare it: capital hexadecimal digits, a colon between bytes.
+    public var fingerprintText: String {
+        map { ($0 < 16 ? "0" : "") + String($0, radix: 16, uppercase: true) }.joined(separator: ":")
     }
 }

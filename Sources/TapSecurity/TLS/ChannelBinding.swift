@@ -20,7 +20,7 @@ extension TLSEngine {
         return switch type {
         case .exporter: exporter
         case .unique: unique
-        case .serverEndPoint: serverCertificate.flatMap { ServerEndPoint.hash(of: $0) }
+        case .serverEndPoint: serverCertificate.flatMap(Self.endPoint)
         }
     }
 
@@ -60,12 +60,10 @@ extension TLSEngine {
             isOurs ? SSL_get_finished(ssl, &data, data.count) : SSL_get_peer_finished(ssl, &data, data.count)
         return 1...data.count ~= count ? Array(data.prefix(count)) : nil
     }
-}
 
-/// The hash of a server's certificate by RFC 5929 §4.1.
-enum ServerEndPoint {
-    /// Nil if the signature has no hash function, or more than one: then the type is undefined.
-    static func hash(of certificate: OpaquePointer) -> [UInt8]? {
+    /// The hash of a server's certificate by RFC 5929 §4.1. Nil if the signature has no hash function, or more than one:
+    /// then the type is undefined.
+    private static func endPoint(_ certificate: OpaquePointer) -> [UInt8]? {
         var digest: Int32 = NID_undef
         var algorithm: Int32 = NID_undef
         var flags: UInt32 = 0
@@ -74,10 +72,6 @@ enum ServerEndPoint {
         // RSASSA-PSS names two hash functions; OpenSSL sets the flag where they are the same.
         if algorithm == EVP_PKEY_RSA_PSS, flags & UInt32(X509_SIG_INFO_TLS) == 0 { return nil }
         if digest == NID_md5 || digest == NID_sha1 || digest == NID_md5_sha1 { digest = NID_sha256 }
-        guard let method = EVP_get_digestbyname(OBJ_nid2sn(digest)) else { return nil }
-        var data = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
-        var count: UInt32 = 0
-        guard X509_digest(certificate, method, &data, &count) == 1 else { return nil }
-        return Array(data.prefix(Int(count)))
+        return EVP_get_digestbyname(OBJ_nid2sn(digest)).flatMap { CertificateInfo.digest(of: certificate, by: $0) }
     }
 }

@@ -6,34 +6,25 @@ public import XMPPCore
 /// A certificate fits if one of its subject alternative names does: DNS-ID or SRV-ID, with a `*` as the whole leftmost
 /// label where the name has one, XmppAddr, or the address where the domain is an IP literal. The common name never counts.
 public struct ServerReference: Sendable, Hashable {
-    /// The service of SRV-IDs.
-    public enum Service: String, Sendable, Hashable {
-        /// Clients, over STARTTLS (`_xmpp-client`) or direct TLS (`_xmpps-client`).
-        case client = "client"
-        /// Servers, `_xmpp-server` and `_xmpps-server`.
-        case server = "server"
-    }
+    /// What SRV-IDs of a service for clients begin with, over STARTTLS and direct TLS.
+    private static let services = ["_xmpp-client.", "_xmpps-client."]
 
     /// As it was asked for.
     public let domain: String
     /// The domain as SNI names it: A-labels, lower case, no dot at the end; nil for an IP literal.
     public let hostName: String?
 
-    private let service: Service
     /// The domain in the form in which XMPP compares it.
     private let prepared: String
     private let address: [UInt8]?
 
     /// A reference to the domain of a JID, an IP literal being one too.
     ///
-    /// - Parameters:
-    ///   - domain: As in the stream's `to`; nothing that has not been prepared needs to be.
-    ///   - service: Whom the server serves; clients by default.
+    /// - Parameter domain: As in the stream's `to`; nothing that has not been prepared needs to be.
     /// - Throws: ``XMPPCore/JIDError`` if it is not a domain.
-    public init(domain: String, service: Service = .client) throws(JIDError) {
+    public init(domain: String) throws(JIDError) {
         let jid = try JID(local: nil, domain: domain, resource: nil)
         self.domain = domain
-        self.service = service
         prepared = jid.normalized.domain
         address = AddressBytes.parse(prepared)
         hostName = address == nil ? jid.asciiDomain : nil
@@ -45,7 +36,7 @@ public struct ServerReference: Sendable, Hashable {
         guard let hostName else { return names.addresses.contains { $0 == address } }
         return names.hosts.contains { Self.matches(host: $0, hostName) }
             || names.services.contains { name in
-                ["_xmpp-\(service.rawValue).", "_xmpps-\(service.rawValue)."].contains { prefix in
+                Self.services.contains { prefix in
                     let label = name.prefix(prefix.utf8.count)
                     return Self.lowered(label) == Self.lowered(Substring(prefix))
                         && Self.matches(host: String(name.dropFirst(prefix.utf8.count)), hostName)

@@ -6,8 +6,6 @@ public struct TLSAlert: Sendable, Hashable {
     /// An alert of this number.
     public init(code: UInt8) { self.code = code }
 
-    /// The sender will send no more.
-    public static let closeNotify = TLSAlert(code: 0)
     /// The peer's certificate was wrong in some way.
     public static let badCertificate = TLSAlert(code: 42)
     /// The peer's certificate is over, or not valid yet.

@@ -10,8 +10,6 @@ public final class TLSEngine {
     public enum State: Sendable, Hashable {
         /// The handshake goes on; waiting for the peer.
         case handshaking
-        /// The handshake waits for ``use(_:)``.
-        case needsIdentity
         /// Plaintext passes.
         case open
         /// The peer said that it sends no more (close_notify); writing goes on.
@@ -28,7 +26,7 @@ public final class TLSEngine {
     let ssl: OpaquePointer
 
     private let transport = TransportBIO()
-    private(set) var identity: TLSIdentity?
+    let identity: TLSIdentity?
     /// The client's hello was answered by the certificate of the ``identity``.
     public private(set) var hasShownIdentity = false
     private var isOutputFinished = false
@@ -84,7 +82,7 @@ public final class TLSEngine {
     /// Takes ciphertext from the peer, for ``advance(into:)``.
     public func receive(_ ciphertext: ByteBuffer) {
         switch state {
-        case .handshaking, .needsIdentity, .open: transport.append(ciphertext)
+        case .handshaking, .open: transport.append(ciphertext)
         case .inputFinished, .failed: break
         }
     }
@@ -133,22 +131,13 @@ public final class TLSEngine {
     /// Says that the peer's connection is over: a handshake that goes on fails by it.
     public func transportEnded() {
         switch state {
-        case .handshaking, .needsIdentity: state = .failed(TLSFault(.endedInHandshake))
+        case .handshaking: state = .failed(TLSFault(.endedInHandshake))
         case .open, .inputFinished, .failed: break
         }
     }
 
     /// Ciphertext to be sent; nil if there is none.
     public func takeOutput() -> ByteBuffer? { transport.takeOutput() }
-
-    /// Whether ``takeOutput()`` has something.
-    public var hasOutput: Bool { transport.hasOutput }
-
-    /// Goes on after ``State/needsIdentity`` with this identity, at the next ``advance(into:)``.
-    public func use(_ identity: TLSIdentity) {
-        self.identity = identity
-        if state == .needsIdentity { state = .handshaking }
-    }
 
     // MARK: Steps
 
@@ -165,13 +154,12 @@ public final class TLSEngine {
         }
         switch SSL_get_error(ssl, result) {
         case SSL_ERROR_WANT_READ, SSL_ERROR_WANT_WRITE: break
-        case SSL_ERROR_WANT_X509_LOOKUP: state = .needsIdentity
         default: fail("SSL_do_handshake")
         }
     }
 
-    /// Has the next write bring a ticket too. After the handshake, as OpenSSL would do it by itself, it would need a packet
-    /// of its own, and the client has no use for it before it is logged in.
+    /// Has the next write bring a ticket too. After the handshake, as OpenSSL would do it by itself, it would need another
+    /// packet, and the client has no use for it before it is logged in.
     private func addTicket() {
         guard owesTicket else { return }
         owesTicket = false
@@ -222,9 +210,9 @@ public final class TLSEngine {
 
     // MARK: What OpenSSL asks for
 
-    /// Sets the certificate for this connection; false while there is none.
-    func showIdentity() -> Bool? {
-        guard let identity else { return nil }
+    /// Sets the certificate for this connection.
+    private func showIdentity() -> Bool {
+        guard let identity else { return false }
         hasShownIdentity = SSL_use_cert_and_key(ssl, identity.leaf, identity.key, identity.chainStack, 1) == 1
         return hasShownIdentity
     }
@@ -233,5 +221,153 @@ public final class TLSEngine {
     static func protocolList(_ names: [String]) -> [UInt8]? {
         let list = names.filter { 1...255 ~= $0.utf8.count }.flatMap { [UInt8($0.utf8.count)] + Array($0.utf8) }
         return list.isEmpty || list.count > 0xFFFF ? nil : list
+    }
+}
+
+/// What OpenSSL calls back, each finding its engine by the `SSL *`.
+extension TLSEngine {
+    static func of(_ ssl: OpaquePointer?) -> TLSEngine? {
+        guard let ssl, let engine = SSL_get_ex_data(ssl, 0) else { return nil }
+        return Unmanaged<TLSEngine>.fromOpaque(engine).takeUnretainedValue()
+    }
+
+    /// The client's hello has come and a certificate is wanted: 1 goes on, 0 fails.
+    static let identityCallback: @convention(c) (OpaquePointer?, UnsafeMutableRawPointer?) -> Int32 = { ssl, _ in
+        TLSEngine.of(ssl)?.showIdentity() == true ? 1 : 0
+    }
+
+    /// The client offers protocols by ALPN.
+    static let protocolCallback:
+        @convention(c) (
+            OpaquePointer?, UnsafeMutablePointer<UnsafePointer<UInt8>?>?, UnsafeMutablePointer<UInt8>?,
+            UnsafePointer<UInt8>?, UInt32, UnsafeMutableRawPointer?
+        ) -> Int32 = { ssl, chosen, length, offered, count, _ in
+            guard let engine = TLSEngine.of(ssl), case .chosen(let ours) = engine.offer?.protocols, let offered else {
+                return SSL_TLSEXT_ERR_NOACK
+            }
+            let list = UnsafeBufferPointer(start: offered, count: Int(count))
+            for name in ours {
+                var index = 0
+                while index < list.count {
+                    let end = index + 1 + Int(list[index])
+                    guard end <= list.count else { return SSL_TLSEXT_ERR_ALERT_FATAL }
+                    if list[(index + 1)..<end].elementsEqual(name.utf8) {
+                        // The answer points into the offer, which lives as long as OpenSSL needs it.
+                        chosen?.pointee = offered + index + 1
+                        length?.pointee = list[index]
+                        return SSL_TLSEXT_ERR_OK
+                    }
+                    index = end
+                }
+            }
+            return SSL_TLSEXT_ERR_ALERT_FATAL
+        }
+
+    /// OpenSSL goes from step to step; alerts are what is listened for.
+    static let infoCallback: @convention(c) (OpaquePointer?, Int32, Int32) -> Void = { ssl, kind, value in
+        guard kind & SSL_CB_ALERT != 0, let engine = TLSEngine.of(ssl) else { return }
+        engine.observed.noteAlert(
+            TLSAlert(code: UInt8(truncatingIfNeeded: value)),
+            isFatal: value >> 8 == SSL3_AL_FATAL,
+            isReceived: kind & SSL_CB_READ != 0
+        )
+    }
+
+    /// A secret of the connection, as a line of an SSLKEYLOGFILE.
+    static let keyLogCallback: @convention(c) (OpaquePointer?, UnsafePointer<CChar>?) -> Void = { ssl, line in
+        guard let engine = TLSEngine.of(ssl), let line else { return }
+        engine.context.keyLog?(String(cString: line))
+    }
+}
+
+/// A message of TLS that went by, without what it says: of the handshake, an alert, or a change of keys.
+public struct TLSMessage: Sendable, Hashable {
+    /// As in the RFC: `ClientHello`, `Alert close_notify`; `handshake message 99` for one without a name.
+    public let name: String
+    /// It came from the peer.
+    public let isReceived: Bool
+    /// Bytes, without the header of its record.
+    public let length: Int
+}
+
+extension TLSEngine {
+    /// Messages that are kept until they are taken; those beyond are only missed in a log at trace.
+    private static let mostMessages = 256
+
+    /// Has messages kept for ``takeMessages()``. To be called before the first byte; without it nothing is kept.
+    public func keepMessages() { SSL_set_msg_callback(ssl, Self.messageCallback) }
+
+    /// Messages that went by since the last call.
+    public func takeMessages() -> [TLSMessage] {
+        guard !observed.messages.isEmpty else { return [] }
+        defer { observed.messages = [] }
+        return observed.messages
+    }
+
+    /// OpenSSL has sent or got a message. Contents go no further than their first bytes, which name them.
+    private static let messageCallback:
+        @convention(c) (
+            Int32, Int32, Int32, UnsafeRawPointer?, Int, OpaquePointer?, UnsafeMutableRawPointer?
+        ) -> Void = { isSent, _, kind, bytes, count, ssl, _ in
+            guard let engine = TLSEngine.of(ssl), let bytes, count > 0, engine.observed.messages.count < mostMessages
+            else { return }
+            let message = UnsafeRawBufferPointer(start: bytes, count: count)
+            let name: String
+            switch kind {
+            case SSL3_RT_HANDSHAKE: name = handshake(message)
+            case SSL3_RT_ALERT where count >= 2: name = "Alert \(TLSAlert(code: message[1]).name)"
+            case SSL3_RT_CHANGE_CIPHER_SPEC: name = "ChangeCipherSpec"
+            default: return
+            }
+            engine.observed.messages.append(TLSMessage(name: name, isReceived: isSent == 0, length: count))
+        }
+
+    /// The name of a message of the handshake (RFC 8446 §4, RFC 5246 §7.4).
+    private static func handshake(_ message: UnsafeRawBufferPointer) -> String {
+        switch message.first ?? 255 {
+        case 0: "HelloRequest"
+        case 1: "ClientHello"
+        // A HelloRetryRequest is recognised by its fixed random.
+        case 2: message.dropFirst(6).starts(with: [0xCF, 0x21, 0xAD, 0x74]) ? "HelloRetryRequest" : "ServerHello"
+        case 4: "NewSessionTicket"
+        case 5: "EndOfEarlyData"
+        case 8: "EncryptedExtensions"
+        case 11: "Certificate"
+        case 12: "ServerKeyExchange"
+        case 13: "CertificateRequest"
+        case 14: "ServerHelloDone"
+        case 15: "CertificateVerify"
+        case 16: "ClientKeyExchange"
+        case 20: "Finished"
+        case 22: "CertificateStatus"
+        case 24: "KeyUpdate"
+        case let type: "handshake message \(type)"
+        }
+    }
+}
+
+/// The results of OpenSSL's callbacks for one connection. A separate object, so that a callback inside a call never
+/// touches what that call is changing.
+final class TLSObservations {
+    /// Alerts that are kept each way.
+    private static let limit = 8
+
+    /// The faults of the peer's certificate, also if they were ignored.
+    var faults: [CertificateFault] = []
+    /// See ``TLSEngine/keepMessages()``.
+    var messages: [TLSMessage] = []
+    private(set) var alertsReceived: [TLSAlert] = []
+    private(set) var alertsSent: [TLSAlert] = []
+    private(set) var fatalAlertReceived: TLSAlert?
+    private(set) var fatalAlertSent: TLSAlert?
+
+    func noteAlert(_ alert: TLSAlert, isFatal: Bool, isReceived: Bool) {
+        if isReceived {
+            if alertsReceived.count < Self.limit { alertsReceived.append(alert) }
+            if isFatal { fatalAlertReceived = alert }
+        } else {
+            if alertsSent.count < Self.limit { alertsSent.append(alert) }
+            if isFatal { fatalAlertSent = alert }
+        }
     }
 }

@@ -22,8 +22,6 @@ public final class TLSHandler: ChannelDuplexHandler {
         case opened
         /// Messages went by, where ``TLSEngine/keepMessages()`` was called.
         case messages([TLSMessage])
-        /// The client's hello has come, and ``TLSHandler/use(_:)`` is waited for.
-        case needsIdentity
         /// The peer's connection ended without close_notify: its data may be truncated. The end of the
         /// input follows.
         case truncated
@@ -40,7 +38,7 @@ public final class TLSHandler: ChannelDuplexHandler {
     public var shortcut: ((inout ByteBuffer) -> Void)?
 
     private var context: ChannelHandlerContext?
-    private var told = TLSEngine.State.handshaking
+    private var reported = TLSEngine.State.handshaking
     private var hasStarted = false
     private var isReading = false
     /// Plaintext written before the handshake's end.
@@ -63,17 +61,11 @@ public final class TLSHandler: ChannelDuplexHandler {
         advance()
     }
 
-    /// Goes on after ``Event/needsIdentity``.
-    public func use(_ identity: TLSIdentity) {
-        engine.use(identity)
-        advance()
-    }
-
     /// Encrypts, for ``flush()``; what a write through the channel does, for an owner who need not take that way. Before
     /// the handshake's end the plaintext waits for it.
     public func write(_ plaintext: Span<UInt8>) {
         switch engine.state {
-        case .handshaking, .needsIdentity:
+        case .handshaking:
             var buffer = ByteBuffer()
             buffer.writeBytes(plaintext.bytes)
             write(buffer, promise: nil)
@@ -118,12 +110,12 @@ public final class TLSHandler: ChannelDuplexHandler {
         context.fireChannelReadComplete()
     }
 
-    /// Tells the end of the socket's input, unless close_notify has told it already.
+    /// Tells the end of the socket's input, unless close_notify has reported it already.
     public func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         guard case .inputClosed? = event as? ChannelEvent else { return context.fireUserInboundEventTriggered(event) }
         switch engine.state {
         case .inputFinished: return
-        case .handshaking, .needsIdentity:
+        case .handshaking:
             engine.transportEnded()
             tell()
         case .open: context.fireUserInboundEventTriggered(Event.truncated)
@@ -167,7 +159,7 @@ public final class TLSHandler: ChannelDuplexHandler {
         // An empty write completes when all writes before it are done.
         guard plaintext.readableBytes > 0 else { return settle(promise) }
         switch engine.state {
-        case .handshaking, .needsIdentity: early.append((plaintext, promise))
+        case .handshaking: early.append((plaintext, promise))
         case .open, .inputFinished, .failed: encrypt(plaintext.readableBytesUInt8Span, promise)
         }
     }
@@ -179,7 +171,7 @@ public final class TLSHandler: ChannelDuplexHandler {
         tellMessages()
         // The alert is sent before the channel can be closed.
         if !isReading || engine.state.isFailed { sendOutput() }
-        if told == .handshaking || told == .needsIdentity { tellOpening() }
+        if reported == .handshaking { tellOpening() }
         if plaintext.readableBytes > 0 { context.fireChannelRead(wrapInboundOut(plaintext)) }
         tell()
     }
@@ -187,7 +179,7 @@ public final class TLSHandler: ChannelDuplexHandler {
     /// Tells the end of the handshake, which comes before the plaintext.
     private func tellOpening() {
         guard engine.isEstablished else { return }
-        told = .open
+        reported = .open
         context?.fireUserInboundEventTriggered(Event.opened)
         let early = self.early
         self.early = []
@@ -198,11 +190,10 @@ public final class TLSHandler: ChannelDuplexHandler {
     /// Tells the state, once each.
     private func tell() {
         let state = engine.state
-        guard state != told, let context else { return }
-        told = state
+        guard state != reported, let context else { return }
+        reported = state
         switch state {
         case .handshaking, .open: break
-        case .needsIdentity: context.fireUserInboundEventTriggered(Event.needsIdentity)
         case .inputFinished: context.fireUserInboundEventTriggered(ChannelEvent.inputClosed)
         case .failed(let fault):
             failWrites()

@@ -1,3 +1,5 @@
+internal import TapCore
+
 /// How TLS on the server leg is spoken, for all sessions: there the tap is the client.
 public struct ServerLegTLS: Sendable {
     /// Whose signature under a server's certificate is trusted.
@@ -66,7 +68,7 @@ public struct ClientLegOffer: Sendable {
         case chosen([String])
     }
 
-    /// Who the tap is; nil makes the engine stop at ``TLSEngine/State/needsIdentity`` once the client's hello has come.
+    /// Who the tap is; without it the handshake fails.
     public var identity: TLSIdentity?
     /// The highest version taken; default the highest there is.
     public var maximumVersion: TLSVersion?
@@ -75,4 +77,24 @@ public struct ClientLegOffer: Sendable {
 
     /// An offer by this identity, any version and no ALPN.
     public init(identity: TLSIdentity? = nil) { self.identity = identity }
+}
+
+/// A version of TLS that both legs can speak.
+public enum TLSVersion: UInt16, Sendable, Hashable, Comparable, CaseIterable {
+    /// RFC 2246; for old servers alone.
+    case tls10 = 0x0301
+    /// RFC 4346; for old servers alone.
+    case tls11 = 0x0302
+    /// RFC 5246.
+    case tls12 = 0x0303
+    /// RFC 8446.
+    case tls13 = 0x0304
+
+    /// Older is less.
+    public static func < (left: TLSVersion, right: TLSVersion) -> Bool { left.rawValue < right.rawValue }
+}
+
+extension TLSVersion: CustomStringConvertible {
+    /// As people write it, `TLS 1.3`.
+    public var description: String { ClientHello.name(ofVersion: rawValue) }
 }

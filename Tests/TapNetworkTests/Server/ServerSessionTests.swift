@@ -57,7 +57,7 @@ import Testing
         var exchange = SCRAMClient(
             try #require(SCRAMMechanism(name: name)),
             identity: .init(authentication: "juliet"),
-            password: "balcony",
+            secret: .password("balcony"),
             nonce: "abc",
             cryptography: OpenSSLCryptography()
         )

@@ -64,7 +64,7 @@ struct AccountStoreTests {
             let client = SCRAMClient(
                 mechanism,
                 identity: Self.juliet,
-                password: password,
+                secret: .password(password),
                 nonce: "fyko",
                 cryptography: OpenSSLCryptography()
             )

@@ -60,7 +60,7 @@ struct StoredKeysTests {
                 var client = SCRAMClient(
                     mechanism,
                     identity: .init(authentication: "user"),
-                    password: password,
+                    secret: .password(password),
                     nonce: "fyko",
                     cryptography: OpenSSLCryptography()
                 )

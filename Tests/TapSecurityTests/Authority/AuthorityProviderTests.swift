@@ -65,7 +65,7 @@ struct AuthorityProviderTests {
             _ = try folder.create(for: name, at: now)
             #expect(try provider.authority(covering: name, at: now)?.name == name)
         }
-        #expect(provider.countAtHand == AuthorityProvider.mostAtHand)
+        #expect((1...AuthorityProvider.mostAtHand).contains(provider.countAtHand))
         #expect(try provider.authority(covering: .domain("n0.example"), at: now) != nil)
     }
 

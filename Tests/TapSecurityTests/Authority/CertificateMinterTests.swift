@@ -155,7 +155,7 @@ struct CertificateMinterTests {
             #expect(minted.authority == .domain("example.org"))
             #expect(minted.isAuthorityNew == (number == 0))
         }
-        #expect(minter.count == 64)
+        #expect((32...64).contains(minter.count))
         #expect(provider.countAtHand == 1)
         #expect(try provider.folder?.names() == [.domain("example.org")])
         // Its constraint covers the name and the wildcard beside it.

@@ -24,7 +24,7 @@ import Testing
         SCRAMClient(
             .init(.sha1),
             identity: .init(authentication: "user"),
-            password: "pencil",
+            secret: .password("pencil"),
             nonce: "c",
             cryptography: cryptography
         )

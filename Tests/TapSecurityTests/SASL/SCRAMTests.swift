@@ -35,7 +35,7 @@ import Testing
         SCRAMClient(
             mechanism,
             identity: SASLIdentity(authentication: name, authorization: "x@y,z"),
-            password: password,
+            secret: .password(password),
             nonce: "client",
             binding: binding,
             cryptography: cryptography

@@ -45,7 +45,7 @@ struct SCRAMVectorTests {
         var client = SCRAMClient(
             mechanism,
             identity: .init(authentication: vector.user),
-            password: vector.password,
+            secret: .password(vector.password),
             nonce: clientNonce,
             cryptography: cryptography
         )

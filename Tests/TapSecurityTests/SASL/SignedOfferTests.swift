@@ -42,7 +42,7 @@ struct SignedOfferTests {
         var client = SCRAMClient(
             plus,
             identity: .init(authentication: "user"),
-            password: "pencil",
+            secret: .password("pencil"),
             nonce: nonces.0,
             binding: .bound(binding),
             offer: Self.offer,
@@ -76,7 +76,7 @@ struct SignedOfferTests {
         var client = SCRAMClient(
             SCRAMMechanism(.sha1),
             identity: .init(authentication: "user"),
-            password: "pencil",
+            secret: .password("pencil"),
             nonce: "abc",
             offer: Self.offer,
             cryptography: Self.cryptography

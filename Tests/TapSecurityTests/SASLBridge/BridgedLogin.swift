@@ -169,7 +169,7 @@ final class BridgedLogin {
         return SCRAMClient(
             try #require(SCRAMMechanism(name: mechanism)),
             identity: names,
-            password: setting.clientPassword,
+            secret: .password(setting.clientPassword),
             nonce: "fyko",
             binding: own.map { .bound($0) } ?? flag,
             offer: offered,

@@ -223,7 +223,7 @@ struct SASLBridgeFaultTests {
         let wrong = SCRAMClient(
             SCRAMMechanism(.sha256, isPlus: true),
             identity: .init(authentication: "juliet"),
-            password: "r0m30",
+            secret: .password("r0m30"),
             nonce: "fyko",
             binding: .bound(ChannelBinding(type: "tls-exporter", data: Array("tls-exporter of S".utf8))),
             cryptography: BridgedLogin.cryptography

@@ -60,25 +60,6 @@ import Testing
         #expect(pair.server.state == .inputFinished)
     }
 
-    @Test func `the handshake waits for a certificate and knows the name asked for`() async throws {
-        let fixture = try await EngineFixture.common
-        var pair = try fixture.pair {
-            $0.protocols = ["xmpp-client"]
-        } server: {
-            $0.identity = nil
-        }
-        pair.pump(size: 9)
-        #expect(pair.server.state == .needsIdentity)
-        #expect(pair.server.serverName == "example.org")
-        #expect(pair.client.state == .handshaking)
-        pair.pump()
-        #expect(pair.server.state == .needsIdentity)
-        pair.server.use(fixture.identity)
-        pair.pump(size: 9)
-        #expect(pair.server.state == .open)
-        #expect(pair.client.state == .open)
-    }
-
     @Test func `the version of the client's leg is capped`() async throws {
         var pair = try await EngineFixture.common.pair { _ in
         } server: {

@@ -180,22 +180,4 @@ import Testing
         pair.client.writeAndFlush(ByteBuffer(string: "x"), promise: promise)
         #expect(throws: ChannelError.self) { try outcome(of: promise.futureResult) }
     }
-
-    @Test func `a certificate can be found while the client waits`() async throws {
-        let fixture = try await EngineFixture.common
-        let pair = try Pair(
-            fixture.pair { _ in
-            } server: {
-                $0.identity = nil
-            }
-        )
-        pair.clientTLS.start()
-        pair.serverTLS.start()
-        try pair.pump()
-        #expect(pair.atServer.events == ["needsIdentity"])
-        pair.serverTLS.use(fixture.identity)
-        try pair.pump()
-        #expect(pair.atServer.events == ["needsIdentity", "opened"])
-        #expect(pair.atClient.events == ["opened"])
-    }
 }
