@@ -78,7 +78,7 @@ final class ClientConnection: ChannelInboundHandler {
         context.writeAndFlush(wrapOutboundOut(context.channel.allocator.buffer(bytes: bytes)), promise: nil)
     }
 
-    /// Ends the connection, with the end of TLS told.
+    /// Ends the connection, after close_notify with TLS.
     func close() {
         handler?.finish()
         context?.close(promise: nil)

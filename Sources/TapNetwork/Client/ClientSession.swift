@@ -1,4 +1,5 @@
 internal import TapCore
+internal import TapRecord
 internal import TapSecurity
 internal import XMPPCore
 
@@ -41,7 +42,7 @@ struct ClientSession: ~Copyable {
         case direct
     }
 
-    enum State {
+    private enum State {
         case opening, negotiating, negotiatingTLS, offered
         case authenticating(Login)
         case reopening, binding, bindAwaited(StreamFeatures)
@@ -52,7 +53,7 @@ struct ClientSession: ~Copyable {
     }
 
     /// A login that is under way.
-    struct Login {
+    private struct Login {
         var exchange: any SASLExchange
         let choice: LoginChoice
         /// The server has proven itself by a challenge, and its success is all that lacks.
@@ -60,18 +61,18 @@ struct ClientSession: ~Copyable {
     }
 
     let account: JID
-    let cryptography: any Cryptography
+    private let cryptography: any Cryptography
     /// The resource asked for; nil leaves it to the server.
-    let resource: String?
+    private let resource: String?
     private let parser: StanzaParser
     private var security: Security
     private var decoder = StreamDecoder(limits: .authenticated)
-    var state = State.opening
+    private var state = State.opening
     private var queue: [Action] = []
     /// What the connection is like, for the login.
     private(set) var channel = ClientChannel()
     /// What the server signed in its challenge, once it has come.
-    var signatures = (mechanisms: SCRAMClient.Signature.absent, version: SCRAMClient.Signature.absent)
+    private(set) var signatures = (mechanisms: SCRAMClient.Signature.absent, version: SCRAMClient.Signature.absent)
 
     /// - Parameters:
     ///   - account: Whose session it is to be.
@@ -160,13 +161,13 @@ struct ClientSession: ~Copyable {
         queue += [.send(Array("</stream:stream>".utf8)), .failed(fault)]
     }
 
-    mutating func tell(_ action: Action) { queue.append(action) }
+    private mutating func tell(_ action: Action) { queue.append(action) }
 
-    mutating func send(_ text: String) { queue.append(.send(Array(text.utf8))) }
+    private mutating func send(_ text: String) { queue.append(.send(Array(text.utf8))) }
 
-    mutating func send(_ content: (inout XMLWriter) -> Void) { queue.append(.send(XMLWriter.bytes(content))) }
+    private mutating func send(_ content: (inout XMLWriter) -> Void) { queue.append(.send(XMLWriter.bytes(content))) }
 
-    mutating func sendHeader() {
+    private mutating func sendHeader() {
         var xml = XMLWriter()
         xml.verbatim("<?xml version='1.0'?>".utf8)
         xml.start(
@@ -177,7 +178,7 @@ struct ClientSession: ~Copyable {
         queue.append(.send(xml.take()))
     }
 
-    func fault(_ code: ClientFault.Code, _ reason: String) -> ClientFault {
+    private func fault(_ code: ClientFault.Code, _ reason: String) -> ClientFault {
         ClientFault(step: step, code: code, reason: reason)
     }
 
@@ -267,5 +268,159 @@ struct ClientSession: ~Copyable {
         guard !isRequired else { throw fault(.broken, "the server does not offer TLS") }
         state = .offered
         tell(.offered(features))
+    }
+}
+
+// Logging in: SASL (RFC 6120 §6) and SASL2 (XEP-0388) with the resource bound along with it (XEP-0386).
+extension ClientSession {
+    /// Logs in.
+    ///
+    /// - Parameters:
+    ///   - choice: As ``LoginChoice/strongest(of:on:)`` gives it for what was offered.
+    ///   - nonce: Printable ASCII without a comma, never used before.
+    mutating func authenticate(_ choice: LoginChoice, password: String, nonce: String) {
+        guard case .offered = state else { return }
+        let identity = SASLIdentity(authentication: account.local ?? "")
+        var exchange: any SASLExchange
+        if let mechanism = SCRAMMechanism(name: choice.mechanism) {
+            exchange = SCRAMClient(
+                mechanism,
+                identity: identity,
+                secret: .password(password),
+                nonce: nonce,
+                binding: choice.binding,
+                offer: choice.offer,
+                cryptography: cryptography
+            )
+        } else {
+            exchange = PlainClient(identity: identity, password: password)
+        }
+        guard case .send(let message) = exchange.step(nil) else {
+            let words = "the user name or the password has characters that SASL does not allow (RFC 4013)"
+            tell(.failed(ClientFault(step: .login, code: .given, reason: words)))
+            return close()
+        }
+        state = .authenticating(Login(exchange: exchange, choice: choice))
+        switch choice.profile {
+        case .sasl:
+            send { $0.element("auth", .sasl, ["mechanism": choice.mechanism], text: Base64.encode(message)) }
+        case .sasl2(let bindsInline):
+            send {
+                $0.element("authenticate", .sasl2, ["mechanism": choice.mechanism]) {
+                    $0.element("initial-response", text: Base64.encode(message))
+                    if bindsInline { $0.element("bind", .bind2) { $0.element("tag", text: "xmpptap") } }
+                }
+            }
+        }
+    }
+
+    /// Takes an answer of the server's.
+    private mutating func answer(_ element: Element, _ login: Login) throws(ClientFault) {
+        let namespace = login.choice.profile.namespace
+        guard element.namespace == namespace else { throw fault(.broken, "unexpected <\(element.name)/>") }
+        switch element.name {
+        case "challenge": try respond(element.text, login)
+        case "success": try succeed(element, login)
+        case "failure":
+            let condition = element.firstChild { $0.namespace == .sasl && !$0.isNamed("text") }?.name
+            let text = element.childText("text", namespace).map { ": \($0)" } ?? ""
+            throw fault(.refused(condition), "the server answered \(condition ?? "<failure/>")\(text)")
+        case "continue":
+            throw fault(.broken, "the server requires a second step that this client does not support (XEP-0388)")
+        default: throw fault(.broken, "unexpected <\(element.name)/>")
+        }
+    }
+
+    private mutating func respond(_ text: String, _ login: Login) throws(ClientFault) {
+        guard let message = Base64.decode(text), !login.isProven else {
+            throw fault(.broken, "the challenge is not base64, or unexpected")
+        }
+        var login = login
+        let step = login.exchange.step(message)
+        if let exchange = login.exchange as? SCRAMClient {
+            signatures = (exchange.mechanismSignature, exchange.versionSignature)
+        }
+        let response: [UInt8]
+        switch step {
+        case .send(let bytes): response = bytes
+        case .done:
+            // The server's proof came by a challenge, which wants an empty answer (RFC 6120 §6.4.3).
+            login.isProven = true
+            response = []
+        case .failed(_, let text): throw giveUp(text, login, isServerAtFault: login.exchange.isPeerAtFault)
+        }
+        state = .authenticating(login)
+        send { $0.element("response", login.choice.profile.namespace, text: Base64.encode(response)) }
+    }
+
+    private mutating func succeed(_ success: Element, _ login: Login) throws(ClientFault) {
+        let isSASL = login.choice.profile == .sasl
+        let text = isSASL ? success.text : success.childText("additional-data", .sasl2) ?? ""
+        guard let data = Base64.decode(text) else { throw fault(.broken, "the data of <success/> is not base64") }
+        if !login.isProven {
+            var exchange = login.exchange
+            switch exchange.step(data.isEmpty ? nil : data) {
+            case .done: break
+            case .failed(_, let text): throw fault(exchange.isPeerAtFault ? .unproven : .given, text)
+            case .send: throw fault(.broken, "the server sent <success/> too early")
+            }
+        }
+        tell(.authenticated)
+        guard !isSASL else {
+            state = .reopening
+            return sendHeader()
+        }
+        let bound = success.firstChild {
+            $0.isNamed("bound") && ($0.namespace == .bind2 || $0.namespace == .bind2Legacy)
+        }
+        let identifier = success.childText("authorization-identifier", .sasl2)
+        if bound != nil, let jid = identifier.flatMap({ Address($0).jid }) {
+            state = .boundInline(jid)
+        } else {
+            // No new stream: its features follow at once (XEP-0388 §2.4).
+            state = .binding
+        }
+    }
+
+    /// Ends an exchange that this client does not believe.
+    private mutating func giveUp(_ words: String, _ login: Login, isServerAtFault: Bool) -> ClientFault {
+        let isAltered = signatures.mechanisms == .altered || signatures.version == .altered
+        send { $0.element("abort", login.choice.profile.namespace) }
+        return fault(isAltered ? .altered : isServerAtFault ? .unproven : .given, words)
+    }
+}
+
+// Resource binding (RFC 6120 §7), and the session of RFC 3921 if a server requires it.
+extension ClientSession {
+    private mutating func bind(_ features: StreamFeatures) throws(ClientFault) {
+        guard features.offersBinding else { throw fault(.broken, "the server does not offer resource binding") }
+        state = .bindAwaited(features)
+        let resource = resource
+        send {
+            $0.element("iq", ["type": "set", "id": "bind"]) {
+                $0.element("bind", .bind) { $0.element("resource", text: resource) }
+            }
+        }
+    }
+
+    private mutating func bound(_ answer: Element, _ features: StreamFeatures) throws(ClientFault) {
+        let text = answer.child("bind", .bind)?.childText("jid", .bind)
+        guard answer.attribute("type") == "result", let jid = text.flatMap({ Address($0).jid }) else {
+            let condition = answer.child("error", .client)?.firstChild { $0.namespace == .stanzaErrors }?.name
+            throw fault(.refused(condition), "the server did not bind a resource\(condition.map { " (\($0))" } ?? "")")
+        }
+        establish(jid, features)
+    }
+
+    /// Servers of RFC 3921 want to be asked for a session too.
+    private mutating func establish(_ jid: JID, _ features: StreamFeatures) {
+        guard features.session == .required else { return open(jid, features) }
+        state = .establishing(jid, features)
+        send { $0.element("iq", ["type": "set", "id": "session"]) { $0.element("session", .session) } }
+    }
+
+    private mutating func open(_ jid: JID, _ features: StreamFeatures) {
+        state = .open
+        tell(.bound(jid, features))
     }
 }

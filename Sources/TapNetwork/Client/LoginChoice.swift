@@ -33,6 +33,8 @@ struct LoginChoice: Sendable, Hashable {
         case sasl
         /// XEP-0388; with resource binding (XEP-0386) if offered.
         case sasl2(bindsInline: Bool)
+
+        var namespace: Namespace { self == .sasl ? .sasl : .sasl2 }
     }
 
     /// Which form of SASL carries it.

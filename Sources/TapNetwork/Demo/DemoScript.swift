@@ -37,7 +37,7 @@ struct DemoScript {
     init(_ jid: JID) { self.jid = jid }
 
     /// What to send first.
-    var opening: [UInt8] { Self.request("get", id: "roster") { $0.element("query", .roster) } }
+    var opening: [UInt8] { Self.request("roster") { $0.element("query", .roster) } }
 
     /// What came of the step that was due, and what to send next; nothing to send is the end of the script. Nil if
     /// the element is of no concern.
@@ -52,7 +52,7 @@ struct DemoScript {
             awaited = .ping
             return (
                 title, "available, and received back",
-                Self.request("get", id: "ping", to: jid.domain) { $0.element("ping", .ping) }
+                Self.request("ping", to: jid.domain) { $0.element("ping", .ping) }
             )
         case .message:
             guard element.matches("message", .client) else { return nil }
@@ -90,12 +90,7 @@ struct DemoScript {
         }
     }
 
-    private static func request(
-        _ type: String,
-        id: String,
-        to: String? = nil,
-        _ payload: (inout XMLWriter) -> Void
-    ) -> [UInt8] {
-        XMLWriter.bytes { $0.element("iq", ["type": type, "id": id, "to": to], content: payload) }
+    private static func request(_ id: String, to: String? = nil, _ payload: (inout XMLWriter) -> Void) -> [UInt8] {
+        XMLWriter.bytes { $0.element("iq", ["type": "get", "id": id, "to": to], content: payload) }
     }
 }

@@ -19,7 +19,7 @@ final class AddressRace {
 
     private let eventLoop: any EventLoop
     private let timeout: TimeAmount
-    private let told: (Attempt) -> Void
+    private let report: (Attempt) -> Void
     private let done: ((any Channel)?) -> Void
     private var waiting: ArraySlice<SocketAddress>
     private var running = 0
@@ -28,19 +28,19 @@ final class AddressRace {
 
     /// - Parameters:
     ///   - timeout: how long each attempt may take.
-    ///   - told: Called for each attempt that ended before there was a connection, and for that connection.
+    ///   - report: Called for each attempt that ended before there was a connection, and for that connection.
     ///   - done: called once: with a leg that does not read yet, or with nothing.
     init(
         _ addresses: [SocketAddress],
         on eventLoop: any EventLoop,
         timeout: TimeAmount,
-        told: @escaping (Attempt) -> Void,
+        report: @escaping (Attempt) -> Void,
         done: @escaping ((any Channel)?) -> Void
     ) {
         waiting = addresses[...]
         self.eventLoop = eventLoop
         self.timeout = timeout
-        self.told = told
+        self.report = report
         self.done = done
     }
 
@@ -62,11 +62,11 @@ final class AddressRace {
             switch result {
             case .success(let channel):
                 guard !isOver else { return channel.close(promise: nil) }
-                told(Attempt(address: address, duration: duration, error: nil))
+                report(Attempt(address: address, duration: duration, error: nil))
                 finish(channel)
             case .failure(let error):
                 guard !isOver else { return }
-                told(Attempt(address: address, duration: duration, error: error))
+                report(Attempt(address: address, duration: duration, error: error))
                 start()
             }
         }

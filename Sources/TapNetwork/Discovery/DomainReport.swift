@@ -3,7 +3,10 @@ public import TapCore
 
 /// What name servers say of a domain: the way a client's session would be led, without a connection being made.
 public enum DomainReport {
-    /// Looks it up; blocks. The steps as a session's timeline would have them, and why there is no server at all, if so.
+    /// The steps as a session's timeline would have them, and why there is no server at all, if so.
+    public typealias Outcome = (steps: [DiscoveryStep], fault: String?)
+
+    /// Looks it up; blocks.
     ///
     /// - Parameters:
     ///   - domain: Whose servers are looked for.
@@ -12,20 +15,16 @@ public enum DomainReport {
     public static func look(
         at domain: Upstream.Domain,
         resolver endpoint: Endpoint?
-    ) -> (steps: [DiscoveryStep], fault: String?) {
+    ) -> Outcome {
         var server: SocketAddress?
         if let endpoint {
-            server =
-                (try? SocketAddress(ipAddress: endpoint.host, port: endpoint.port))
-                ?? ListenerAddresses.resolve(endpoint).first
+            server = endpoint.resolved
             guard server != nil else { return ([], "cannot resolve the DNS server \(endpoint)") }
         }
         return look(at: domain, ServiceResolver(server: server))
     }
 
-    static func look(at domain: Upstream.Domain, _ resolver: ServiceResolver) -> (
-        steps: [DiscoveryStep], fault: String?
-    ) {
+    static func look(at domain: Upstream.Domain, _ resolver: ServiceResolver) -> Outcome {
         var steps: [DiscoveryStep] = []
         var choice = ServiceChoice.fallback
         if resolver.asksForRecords(of: domain.ascii) {
@@ -65,6 +64,13 @@ public enum DomainReport {
             }
         }
         return (steps, hasAddress ? nil : "no server of the domain has a usable address")
+    }
+}
+
+extension Endpoint {
+    /// Its address, looked up if it is a name; nil if it cannot be resolved. Blocks.
+    var resolved: SocketAddress? {
+        (try? SocketAddress(ipAddress: host, port: port)) ?? ListenerAddresses.resolve(self).first
     }
 }
 

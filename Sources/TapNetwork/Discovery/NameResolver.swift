@@ -1,4 +1,6 @@
 internal import NIOCore
+internal import NIOPosix
+internal import Synchronization
 
 /// Where all sessions of a proxy ask for names.
 struct NameResolver: Sendable {
@@ -33,5 +35,37 @@ struct NameResolver: Sendable {
                 )
             }
         }
+    }
+}
+
+/// Looks names up on NIO's thread pool, each question once for all who ask it meanwhile: a name server that is silent
+/// holds up one thread, not one for each client that comes.
+final class SharedLookup<Question: Hashable & Sendable, Answer: Sendable>: Sendable {
+    /// An answer and the nanoseconds it took.
+    typealias Timed = (answer: Answer, duration: Int64)
+
+    private let waiting = Mutex<[Question: [EventLoopPromise<Timed>]]>([:])
+    private let look: @Sendable (Question) -> Answer
+
+    /// - Parameter look: gives the answer; may block.
+    init(_ look: @escaping @Sendable (Question) -> Answer) { self.look = look }
+
+    /// The answer, on `eventLoop`.
+    func ask(_ question: Question, on eventLoop: any EventLoop) -> EventLoopFuture<Timed> {
+        let promise = eventLoop.makePromise(of: Timed.self)
+        let isFirst = waiting.withLock { waiting in
+            waiting[question, default: []].append(promise)
+            return waiting[question]?.count == 1
+        }
+        if isFirst {
+            NIOThreadPool.singleton.submit { [self] _ in
+                let began = NIODeadline.now()
+                let answer = look(question)
+                let duration = (NIODeadline.now() - began).nanoseconds
+                let promises = waiting.withLock { $0.removeValue(forKey: question) ?? [] }
+                for promise in promises { promise.succeed((answer, duration)) }
+            }
+        }
+        return promise.futureResult
     }
 }

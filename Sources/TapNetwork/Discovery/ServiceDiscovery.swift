@@ -1,4 +1,5 @@
 internal import NIOCore
+internal import Synchronization
 internal import TapCore
 internal import TapDiagnosis
 
@@ -91,7 +92,9 @@ final class ServiceDiscovery {
     /// Begins.
     func start() {
         guard dialer.names.resolver.asksForRecords(of: domain.ascii) else { return fallBack() }
-        let answers = ServiceRecord.Service.allCases.map { lookUpRecords($0) }
+        let answers = ServiceRecord.Service.allCases.map {
+            dialer.names.records.ask(NameResolver.RecordQuestion(service: $0, domain: domain.ascii), on: eventLoop)
+        }
         EventLoopFuture.whenAllSucceed(answers, on: eventLoop).assumeIsolated().whenComplete { [self] result in
             switch result {
             case .success(let answers) where answers.count == 2: choose(clear: answers[0], tls: answers[1])
@@ -107,13 +110,11 @@ final class ServiceDiscovery {
 
     private typealias RecordAnswer = (answer: Result<[ServiceRecord], LookupFault>, duration: Int64)
 
-    private func lookUpRecords(_ service: ServiceRecord.Service) -> EventLoopFuture<RecordAnswer> {
-        dialer.names.records.ask(NameResolver.RecordQuestion(service: service, domain: domain.ascii), on: eventLoop)
-    }
-
     private func choose(clear: RecordAnswer, tls: RecordAnswer) {
         guard !isCancelled else { return }
-        for (service, answer) in zip(ServiceRecord.Service.allCases, [clear, tls]) { tellRecords(service, answer) }
+        for (service, answer) in zip(ServiceRecord.Service.allCases, [clear, tls]) {
+            tell(.records(service, of: domain.ascii, answer.answer, duration: answer.duration))
+        }
         var generator = SystemRandomNumberGenerator()
         switch ServiceChoice(clear: clear.answer, tls: tls.answer, using: &generator) {
         case .servers(let servers):
@@ -123,10 +124,6 @@ final class ServiceDiscovery {
         case .fallback: fallBack()
         case .failed(let fault): fail(fault.words, .lookupFailed)
         }
-    }
-
-    private func tellRecords(_ service: ServiceRecord.Service, _ answer: RecordAnswer) {
-        tell(.records(service, of: domain.ascii, answer.answer, duration: answer.duration))
     }
 
     /// Without SRV records the domain's own address and the usual port (RFC 6120 §3.2.2), where a stream begins in clear.
@@ -166,12 +163,7 @@ final class ServiceDiscovery {
         }
     }
 
-    private func connect(
-        _ place: String,
-        _ server: ServiceRecord,
-        _ found: (usable: [SocketAddress], refused: [(SocketAddress, String)]),
-        _ duration: Int64
-    ) {
+    private func connect(_ place: String, _ server: ServiceRecord, _ found: NameResolver.Addresses, _ duration: Int64) {
         let all = found.usable + found.refused.map(\.0)
         tell(
             DiscoveryStep(
@@ -223,4 +215,14 @@ final class ServiceDiscovery {
         isCancelled = true
         done(.failure(Failure(words: "no server of \(domain.name) can be reached: \(reason)", fault: fault)))
     }
+}
+
+/// The addresses on which the proxy listens: it must not connect to itself.
+final class OwnAddresses: Sendable {
+    private let addresses = Mutex<[SocketAddress]>([])
+
+    func set(_ addresses: [SocketAddress]) { self.addresses.withLock { $0 = addresses } }
+
+    /// Whether a connection to `target` would come to this proxy itself.
+    func accept(_ target: SocketAddress) -> Bool { addresses.withLock { $0.contains { $0.accepts(target) } } }
 }

@@ -56,10 +56,9 @@ public struct Probe: Sendable {
         let domain = try Upstream.Domain(plan.account.domain)
         let nonce = try SCRAMMechanism.makeNonce(cryptography)
         let resolver = try plan.resolver.map { endpoint throws(ProbeError) in
-            let address =
-                (try? SocketAddress(ipAddress: endpoint.host, port: endpoint.port))
-                ?? ListenerAddresses.resolve(endpoint).first
-            guard let address else { throw ProbeError(description: "cannot resolve the DNS server \(endpoint)") }
+            guard let address = endpoint.resolved else {
+                throw ProbeError(description: "cannot resolve the DNS server \(endpoint)")
+            }
             return address
         }
         let loop = group.next()

@@ -19,60 +19,78 @@ final class ProbeDriver: ClientOwner {
         let cryptography: any Cryptography
         let tell: @Sendable (ProbeReport.Step) -> Void
 
-        /// A session of the account that binds no resource of its own choice.
-        func session(of account: JID, _ security: ClientSession.Security) -> ClientSession {
-            ClientSession(
-                account: account,
+        /// A client of the account that asks for no resource.
+        func client(
+            of plan: ProbePlan,
+            _ security: ClientSession.Security,
+            binds: Bool = true,
+            owner: any ClientOwner
+        ) -> ClientConnection {
+            let session = ClientSession(
+                account: plan.account,
                 resource: nil,
                 security: security,
                 cryptography: cryptography,
                 parser: StanzaParser()
             )
-        }
-
-        /// Whom the server has to be.
-        func target(isDirect: Bool) -> ServerLegTarget {
             var target = ServerLegTarget(reference: reference)
             // XEP-0368 §3: with it a server can tell XMPP from what else it serves on this port.
-            if isDirect { target.protocols = ["xmpp-client"] }
-            return target
+            if security == .direct { target.protocols = ["xmpp-client"] }
+            let tls = ClientConnection.TLS(context: tls, target: target, binds: binds)
+            return ClientConnection(session, security, tls: tls, owner: owner)
         }
+    }
+
+    /// What a probe asks of a session that is ready, one thing after the other.
+    private struct Questions {
+        enum Question: String {
+            case streamManagement, ping, disco, version
+        }
+
+        /// What is waited for.
+        var awaited: Question?
+        /// Stanzas that came since stream management was enabled.
+        var received: UInt32 = 0
+        /// What the server calls itself.
+        var name = ""
+        /// The number of its features.
+        var features: Int?
     }
 
     /// How long the server may take to end its stream.
     private static let streamEndTimeout = TimeAmount.seconds(1)
 
-    let plan: ProbePlan
-    let tools: Tools
-    let watch: ProbeWatch
+    private let plan: ProbePlan
+    private let tools: Tools
+    private let watch: ProbeWatch
     private let loop: any EventLoop
     private let promise: EventLoopPromise<ProbeReport>
-    var report: ProbeReport {
+    private var report: ProbeReport {
         didSet {
-            guard told < report.steps.count else { return }
-            while told < report.steps.count {
-                tools.tell(report.steps[told])
-                told += 1
+            guard reported < report.steps.count else { return }
+            while reported < report.steps.count {
+                tools.tell(report.steps[reported])
+                reported += 1
             }
             if connection != nil { arm() }
         }
     }
-    /// Steps that were told.
-    private var told = 0
+    /// Number of steps that were reported.
+    private var reported = 0
     /// Which holds this one until it is over.
-    private(set) weak var connection: ClientConnection?
+    private weak var connection: ClientConnection?
     /// The other end is this machine.
-    private(set) var isLoopback = false
+    private var isLoopback = false
     private var search: ServiceDiscovery?
     private var lookups = ProbeLookups()
     private var expiry: Scheduled<Void>?
-    var choice: LoginChoice?
-    let began: Run.Instant
+    private var choice: LoginChoice?
+    private let began: Run.Instant
     /// When the step that is under way began.
-    var stepBegan: Run.Instant
+    private var stepBegan: Run.Instant
     private var isSettled = false
     /// What is asked of a session that is ready.
-    var questions = ProbeQuestions()
+    private var questions = Questions()
 
     init(_ plan: ProbePlan, _ tools: Tools, _ watch: ProbeWatch, on loop: any EventLoop) {
         self.plan = plan
@@ -144,10 +162,7 @@ final class ProbeDriver: ClientOwner {
         report.isDirect = directly
         stepBegan = watch.now
         let security: ClientSession.Security = directly ? .direct : .startTLS(isRequired: false)
-        let session = tools.session(of: plan.account, security)
-        let target = tools.target(isDirect: directly)
-        let tls = ClientConnection.TLS(context: tools.tls, target: target, binds: plan.bindsChannel)
-        let connection = ClientConnection(session, security, tls: tls, owner: self)
+        let connection = tools.client(of: plan, security, binds: plan.bindsChannel, owner: self)
         self.connection = connection
         arm()
         do {
@@ -217,20 +232,20 @@ final class ProbeDriver: ClientOwner {
     // MARK: Ending
 
     /// Notes a step that failed, unless its failure is noted.
-    func fail(_ step: ProbeReport.Step.Name, _ words: String) {
+    private func fail(_ step: ProbeReport.Step.Name, _ words: String) {
         guard !report.steps.contains(where: { $0.outcome == .failed && $0.name != .certificate }) else { return }
         report.add(step, .failed, [words], took: elapsed())
     }
 
     /// Ends the stream in order.
-    func leave() {
+    private func leave() {
         connection?.session.close()
         // What is asked has been answered: a server that does not end its stream is not waited for as long.
         arm(within: min(plan.timeout, Self.streamEndTimeout))
         connection?.perform()
     }
 
-    func settle(by leg: Leg) {
+    private func settle(by leg: Leg) {
         guard !isSettled else { return }
         isSettled = true
         expiry?.cancel()
@@ -248,7 +263,7 @@ final class ProbeDriver: ClientOwner {
     }
 
     /// Nanoseconds since the step that is under way began; the next begins here.
-    func elapsed() -> Int64 {
+    private func elapsed() -> Int64 {
         let now = watch.now
         defer { stepBegan = now }
         return now.monotonic - stepBegan.monotonic
@@ -264,5 +279,244 @@ final class ProbeDriver: ClientOwner {
             connection?.perform()
             settle(by: .client)
         }
+    }
+}
+
+// From the offer to a session that is ready, or to why there is none.
+extension ProbeDriver {
+    private func offered(_ features: StreamFeatures) {
+        guard let connection else { return }
+        let channel = connection.session.channel
+        report.bindings = channel.bindings.map(\.type)
+        report.noteOffer(features, took: elapsed())
+        stepBegan = watch.now
+        guard let password = plan.password else {
+            if report.tls == nil {
+                blameMissingTLS()
+            } else if report.tls?.overlooked.isEmpty == true {
+                report.outcome = .offered
+                watch.leave()
+            }
+            return leave()
+        }
+        if report.tls?.overlooked.isEmpty == false {
+            report.add(.login, .skipped, ["password not sent: the server's certificate is not trusted"])
+            return leave()
+        }
+        let choice = LoginChoice.strongest(of: features, on: channel)
+        guard report.tls != nil || isLoopback else {
+            report.add(.login, .skipped, ["password not sent: no TLS"])
+            blameMissingTLS()
+            return leave()
+        }
+        guard let choice else {
+            let words = "no supported mechanism offered: \(features.allMechanisms.joined(separator: ", "))"
+            report.add(.login, .failed, [words])
+            watch.blame(.noCommonMechanism, at: .mechanism, words, side: .server)
+            return leave()
+        }
+        self.choice = choice
+        connection.session.authenticate(choice, password: password, nonce: tools.nonce)
+        connection.perform()
+    }
+
+    private func blameMissingTLS() {
+        watch.blame(.tlsNotOffered, at: .startTLS, "the server does not offer TLS")
+    }
+
+    private func authenticated() {
+        noteSignatures()
+        guard let choice else { return }
+        report.noteLogin(choice, connection?.session.signatures, took: elapsed())
+        stepBegan = watch.now
+    }
+
+    private func noteSignatures() {
+        guard let signatures = connection?.session.signatures, choice?.mechanism.hasPrefix("SCRAM") == true else {
+            return
+        }
+        report.mechanismSignature = signatures.mechanisms
+        report.versionSignature = signatures.version
+    }
+
+    private func bound(_ jid: JID, _ features: StreamFeatures) {
+        report.outcome = .ready
+        report.jid = jid.description
+        report.timeToReady = watch.now.monotonic - began.monotonic
+        report.add(.bind, .ok, [jid.description], took: elapsed(), ["jid": .string(jid.description)])
+        ask(features)
+    }
+
+    private func failed(_ fault: ClientFault) {
+        // A question of a session that is ready does not undo it.
+        guard report.outcome == .failed else {
+            if report.outcome == .ready { giveUpQuestions(fault.reason) }
+            return settle(by: .client)
+        }
+        noteSignatures()
+        switch fault.step {
+        case .stream, .open: fail(.stream, fault.reason)
+        case .startTLS: fail(.startTLS, fault.reason)
+        case .tls: fail(.tls, fault.reason)
+        case .mechanisms: fail(.offer, fault.reason)
+        case .login: failLogin(fault)
+        case .bind, .session: fail(.bind, fault.reason)
+        }
+        settle(by: fault.code == .broken ? .server : .client)
+    }
+
+    private func failLogin(_ fault: ClientFault) {
+        let signatures = connection?.session.signatures
+        switch fault.code {
+        case .altered:
+            let isVersion = signatures?.version == .altered
+            watch.blame(
+                isVersion ? .tlsVersionAltered : .mechanismsAltered,
+                at: .sasl,
+                fault.reason,
+                side: .network
+            )
+            report.add(.downgrade, .failed, [fault.reason])
+        case .unproven: watch.blame(.serverNotProven, at: .sasl, fault.reason)
+        case .given: watch.blame(.clientAborted, at: .sasl, fault.reason)
+        case .refused, .broken, .silent: break
+        }
+        fail(.login, "\(choice.map { "\($0.words): " } ?? "")\(fault.reason)")
+    }
+
+    // MARK: Questions to a session that is ready
+
+    /// Begins.
+    private func ask(_ features: StreamFeatures) {
+        guard let version = features.streamManagement else {
+            report.streamManagement = .notOffered
+            report.add(.streamManagement, .note, ["not offered"])
+            return next(.ping)
+        }
+        questions.awaited = .streamManagement
+        connection?.send(XMLWriter.bytes { $0.element("enable", version, ["resume": "true"]) })
+    }
+
+    private func next(_ question: Questions.Question?) {
+        guard let question else {
+            questions.awaited = nil
+            return leave()
+        }
+        questions.awaited = question
+        _ = elapsed()
+        let domain = plan.account.domain
+        connection?.send(
+            XMLWriter.bytes {
+                $0.element("iq", ["type": "get", "id": question.rawValue, "to": domain]) {
+                    switch question {
+                    case .ping, .streamManagement: $0.element("ping", .ping)
+                    case .disco: $0.element("query", .discoInfo)
+                    case .version: $0.element("query", .version)
+                    }
+                }
+            }
+        )
+    }
+
+    /// Takes an element of a session that is ready.
+    private func take(_ element: Element) {
+        // Behind the end of our stream nothing may follow.
+        guard let awaited = questions.awaited else { return }
+        if element.namespace == .client { questions.received &+= 1 }
+        if element.isNamed("r"), [.streamManagement, .streamManagement2].contains(element.namespace) {
+            let count = "\(questions.received)"
+            connection?.send(XMLWriter.bytes { $0.element("a", element.namespace, ["h": count]) })
+            return
+        }
+        switch awaited {
+        case .streamManagement: takeManagement(element)
+        case .ping: if let isResult = answer(element) { takePing(isResult) }
+        case .disco: if let isResult = answer(element) { takeInfo(isResult ? element : nil) }
+        case .version: if let isResult = answer(element) { takeVersion(isResult ? element : nil) }
+        }
+    }
+
+    /// Whether the element is the awaited answer, and then whether it is a result.
+    private func answer(_ element: Element) -> Bool? {
+        guard element.matches("iq", .client), element.attribute("id") == questions.awaited?.rawValue else { return nil }
+        return element.attribute("type") == "result"
+    }
+
+    private func takeManagement(_ element: Element) {
+        guard [.streamManagement, .streamManagement2].contains(element.namespace) else { return }
+        if element.isNamed("enabled") {
+            questions.received = 0
+            let isResumable = ["true", "1"].contains(element.attribute("resume") ?? "")
+            let seconds = element.attribute("max").flatMap { Int($0) }
+            report.streamManagement = .enabled(isResumable: isResumable, seconds: seconds)
+            var words = isResumable ? "resumable" : "enabled, not resumable"
+            if isResumable, let seconds { words += " for \(Self.span(seconds))" }
+            var details: Attributes = ["resumable": .boolean(isResumable)]
+            if let seconds { details["max"] = .integer(Int64(seconds)) }
+            if let location = element.attribute("location") {
+                words += ", preferred address \(location)"
+                details["location"] = .string(location)
+            }
+            report.add(.streamManagement, isResumable ? .ok : .note, [words], took: elapsed(), details)
+        } else {
+            let condition = element.firstChild { $0.namespace == .stanzaErrors }?.name ?? "no reason"
+            report.streamManagement = .refused(condition)
+            report.add(.streamManagement, .note, ["offered, but refused: \(condition)"], took: elapsed())
+        }
+        next(.ping)
+    }
+
+    private func takePing(_ isResult: Bool) {
+        let duration = elapsed()
+        // An error comes back as quickly.
+        let words = isResult ? "answered" : "answered with an error: XEP-0199 is not supported"
+        report.add(.ping, isResult ? .ok : .note, [words], took: duration, ["answered": .boolean(isResult)])
+        next(.disco)
+    }
+
+    private func takeInfo(_ element: Element?) {
+        if let query = element?.child("query", .discoInfo) {
+            let features = query.children("feature", .discoInfo).count
+            let name = query.children("identity", .discoInfo).compactMap { $0.attribute("name") }.first
+            questions.name = name ?? ""
+            questions.features = features
+        }
+        next(.version)
+    }
+
+    private func takeVersion(_ element: Element?) {
+        let query = element?.child("query", .version)
+        let parts = [query?.childText("name", .version), query?.childText("version", .version)].compactMap(\.self)
+        // A server may say anything of itself.
+        noteServer(String(parts.joined(separator: " ").prefix(100)))
+        next(nil)
+    }
+
+    private func noteServer(_ software: String) {
+        let name = software.isEmpty ? questions.name : software
+        let features = questions.features.map { "\($0) features (XEP-0030)" } ?? ""
+        let words = [name, features].filter { !$0.isEmpty }.joined(separator: ", ")
+        guard !words.isEmpty else { return }
+        report.add(
+            .server,
+            .ok,
+            [words],
+            took: elapsed(),
+            software.isEmpty ? [:] : ["software": .string(software)]
+        )
+    }
+
+    /// The session is over before all was answered.
+    private func giveUpQuestions(_ reason: String) {
+        switch questions.awaited {
+        case .streamManagement: report.add(.streamManagement, .note, [reason], took: elapsed())
+        case .ping: report.add(.ping, .note, [reason], took: elapsed())
+        case .disco, .version: noteServer("")
+        case nil: break
+        }
+    }
+
+    private static func span(_ seconds: Int) -> String {
+        seconds >= 120 && seconds.isMultiple(of: 60) ? "\(seconds / 60) min" : "\(seconds) s"
     }
 }

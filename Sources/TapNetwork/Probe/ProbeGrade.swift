@@ -38,13 +38,6 @@ public struct ProbeGrade: Sendable, Hashable {
     public let reason: String
     /// The RFC or XEP that says what should be.
     public let rule: String
-
-    init(_ subject: Subject, _ letter: Letter?, _ reason: String, _ rule: String) {
-        self.subject = subject
-        self.letter = letter
-        self.reason = reason
-        self.rule = rule
-    }
 }
 
 extension ProbeReport {
@@ -52,16 +45,23 @@ extension ProbeReport {
     public var grades: [ProbeGrade] {
         guard isOfferSeen else { return [] }
         return ProbeGrade.Subject.allCases.compactMap { subject in
-            switch subject {
-            case .tlsVersion: tlsVersionGrade
-            case .certificate: certificateGrade
-            case .requiredTLS: requiredTLSGrade
-            case .directTLS: directTLSGrade
-            case .mechanisms: mechanismsGrade
-            case .channelBinding: channelBindingGrade
-            case .downgradeProtection: downgradeGrade
-            case .streamManagement: streamManagementGrade
-            }
+            judge(subject).map { ProbeGrade(subject: subject, letter: $0.letter, reason: $0.reason, rule: $0.rule) }
+        }
+    }
+
+    private typealias Judgement = (letter: ProbeGrade.Letter?, reason: String)
+    private typealias RuledJudgement = (letter: ProbeGrade.Letter?, reason: String, rule: String)
+
+    private func judge(_ subject: ProbeGrade.Subject) -> RuledJudgement? {
+        switch subject {
+        case .tlsVersion: tlsVersionGrade
+        case .certificate: certificateGrade
+        case .requiredTLS: (requiredTLSGrade.letter, requiredTLSGrade.reason, "RFC 6120 §5.3.1")
+        case .directTLS: (directTLSGrade.letter, directTLSGrade.reason, "XEP-0368 §3")
+        case .mechanisms: mechanismsGrade
+        case .channelBinding: channelBindingGrade.map { ($0.letter, $0.reason, "XEP-0440") }
+        case .downgradeProtection: downgradeGrade.map { ($0.letter, $0.reason, "XEP-0474") }
+        case .streamManagement: streamManagementGrade.map { ($0.letter, $0.reason, "XEP-0198") }
         }
     }
 
@@ -70,164 +70,135 @@ extension ProbeReport {
 
     // MARK: TLS
 
-    private var tlsVersionGrade: ProbeGrade {
-        func grade(_ letter: ProbeGrade.Letter, _ reason: String, _ rule: String) -> ProbeGrade {
-            ProbeGrade(.tlsVersion, letter, reason, rule)
-        }
+    private var tlsVersionGrade: RuledJudgement {
         guard let tls, let version = tls.versionNumber else {
-            return grade(.f, "no TLS: anyone on the path can read the session", "RFC 6120 §13.8.1")
+            return (.f, "no TLS: anyone on the path can read the session", "RFC 6120 §13.8.1")
         }
         switch version {
-        case .tls13: return grade(.a, "TLS 1.3", "RFC 8446")
+        case .tls13: return (.a, "TLS 1.3", "RFC 8446")
         case .tls12:
             // Suites without an ephemeral key begin so.
             guard !tls.suite.hasPrefix("TLS_RSA_") else {
-                return grade(.c, "TLS 1.2 with \(tls.suite): no forward secrecy", "RFC 9325 §4.1")
+                return (.c, "TLS 1.2 with \(tls.suite): no forward secrecy", "RFC 9325 §4.1")
             }
-            return grade(.b, "TLS 1.2; TLS 1.3 is not supported", "RFC 9325 §3.1.1")
-        case .tls10, .tls11: return grade(.f, "\(version) is obsolete and must not be used", "RFC 8996")
+            return (.b, "TLS 1.2; TLS 1.3 is not supported", "RFC 9325 §3.1.1")
+        case .tls10, .tls11: return (.f, "\(version) is obsolete and must not be used", "RFC 8996")
         }
     }
 
-    private var certificateGrade: ProbeGrade? {
+    private var certificateGrade: RuledJudgement? {
         guard let tls, let certificate = tls.certificate else { return nil }
-        func grade(_ letter: ProbeGrade.Letter, _ reason: String, _ rule: String) -> ProbeGrade {
-            ProbeGrade(.certificate, letter, reason, rule)
-        }
         guard tls.overlooked.isEmpty else {
-            return grade(.f, tls.overlooked.map(\.words).joined(separator: "; "), "RFC 6120 §13.7.2")
+            return (.f, tls.overlooked.map(\.words).joined(separator: "; "), "RFC 6120 §13.7.2")
         }
         let days = certificate.daysLeft(at: began)
         if days < Self.fewDays {
             let words = days < 1 ? "today" : "in \(days) day\(days == 1 ? "" : "s")"
-            return grade(.c, "expires \(words): renew it now", "RFC 5280 §4.1.2.5")
+            return (.c, "expires \(words): renew it now", "RFC 5280 §4.1.2.5")
         }
-        return grade(.a, "for \(account.domain), issuer trusted, \(days) days left", "RFC 6120 §13.7.2")
+        return (.a, "for \(account.domain), issuer trusted, \(days) days left", "RFC 6120 §13.7.2")
     }
 
-    private var requiredTLSGrade: ProbeGrade {
-        func grade(_ letter: ProbeGrade.Letter, _ reason: String) -> ProbeGrade {
-            ProbeGrade(.requiredTLS, letter, reason, "RFC 6120 §5.3.1")
-        }
-        guard let clearFeatures else { return grade(.a, "direct TLS") }
+    private var requiredTLSGrade: Judgement {
+        guard let clearFeatures else { return (.a, "direct TLS") }
         let mechanisms = clearFeatures.allMechanisms
         switch clearFeatures.startTLS {
         case .absent:
             let shows = mechanisms.contains("PLAIN") ? ", and PLAIN is offered without TLS" : ""
-            return grade(.f, "STARTTLS is not offered\(shows)")
+            return (.f, "STARTTLS is not offered\(shows)")
         case .required where mechanisms.isEmpty:
-            return grade(.a, "STARTTLS is required before any other feature")
-        case .required: return grade(.b, "STARTTLS is required, but mechanisms are offered beside it")
+            return (.a, "STARTTLS is required before any other feature")
+        case .required: return (.b, "STARTTLS is required, but mechanisms are offered beside it")
         case .optional where mechanisms.contains("PLAIN"):
-            return grade(.f, "STARTTLS is optional, and PLAIN is offered without TLS")
+            return (.f, "STARTTLS is optional, and PLAIN is offered without TLS")
         case .optional where mechanisms.isEmpty:
-            return grade(.b, "STARTTLS is required but not marked as required")
-        case .optional: return grade(.c, "STARTTLS is optional: a login without TLS is possible")
+            return (.b, "STARTTLS is required but not marked as required")
+        case .optional: return (.c, "STARTTLS is optional: a login without TLS is possible")
         }
     }
 
-    private var directTLSGrade: ProbeGrade {
-        func grade(_ letter: ProbeGrade.Letter?, _ reason: String) -> ProbeGrade {
-            ProbeGrade(.directTLS, letter, reason, "XEP-0368 §3")
-        }
+    private var directTLSGrade: Judgement {
         if isDirect {
-            return grade(.a, "supported on this port\(tls?.applicationProtocol.map { ", with ALPN \($0)" } ?? "")")
+            return (.a, "supported on this port\(tls?.applicationProtocol.map { ", with ALPN \($0)" } ?? "")")
         }
         switch directService {
         case .announced where isAlternativeSound == false:
-            return grade(.f, "announced in DNS, but broken: clients that use it cannot connect")
-        case .announced(let servers): return grade(.a, "announced in DNS: \(servers)")
+            return (.f, "announced in DNS, but broken: clients that use it cannot connect")
+        case .announced(let servers): return (.a, "announced in DNS: \(servers)")
         case .none, .refused:
-            return grade(.b, "no _xmpps-client records: every login starts without TLS")
-        case .unasked, .unknown: return grade(nil, "unknown: no DNS records were queried")
+            return (.b, "no _xmpps-client records: every login starts without TLS")
+        case .unasked, .unknown: return (nil, "unknown: no DNS records were queried")
         }
     }
 
     // MARK: Authentication
 
-    private var mechanismsGrade: ProbeGrade? {
+    private var mechanismsGrade: RuledJudgement? {
         guard let features else { return nil }
         let mechanisms = features.allMechanisms
-        func grade(_ letter: ProbeGrade.Letter, _ reason: String, _ rule: String) -> ProbeGrade {
-            ProbeGrade(.mechanisms, letter, reason, rule)
-        }
         let strong = mechanisms.filter { $0.hasPrefix("SCRAM-SHA-256") || $0.hasPrefix("SCRAM-SHA-512") }
         let obsolete = mechanisms.filter { $0 == "DIGEST-MD5" || $0 == "CRAM-MD5" }
         if !obsolete.isEmpty, !mechanisms.contains(where: { $0.hasPrefix("SCRAM-") }) {
-            return grade(.c, "\(obsolete.joined(separator: ", ")) is obsolete; SCRAM is not offered", "RFC 6331")
+            return (.c, "\(obsolete.joined(separator: ", ")) is obsolete; SCRAM is not offered", "RFC 6331")
         }
         if !strong.isEmpty {
             guard obsolete.isEmpty else {
-                return grade(.b, "SCRAM with SHA-2, and the obsolete \(obsolete.joined(separator: ", "))", "RFC 6331")
+                return (.b, "SCRAM with SHA-2, and the obsolete \(obsolete.joined(separator: ", "))", "RFC 6331")
             }
-            return grade(.a, "SCRAM with SHA-2: the password is never revealed", "RFC 7677")
+            return (.a, "SCRAM with SHA-2: the password is never revealed", "RFC 7677")
         }
         if mechanisms.contains(where: { $0.hasPrefix("SCRAM-SHA-1") }) {
-            return grade(.b, "SCRAM, but only with SHA-1", "RFC 7677")
+            return (.b, "SCRAM, but only with SHA-1", "RFC 7677")
         }
         if mechanisms.contains("PLAIN") {
             let place = tls == nil ? "without TLS" : "inside TLS"
-            return grade(
-                tls == nil ? .f : .c,
-                "only PLAIN: the server receives the password, \(place)",
-                "RFC 6120 §13.8.1"
-            )
+            return (tls == nil ? .f : .c, "only PLAIN: the server receives the password, \(place)", "RFC 6120 §13.8.1")
         }
-        return grade(.f, "no password mechanism is offered", "RFC 6120 §13.8.1")
+        return (.f, "no password mechanism is offered", "RFC 6120 §13.8.1")
     }
 
-    private var channelBindingGrade: ProbeGrade? {
+    private var channelBindingGrade: Judgement? {
         guard let features, let tls else { return nil }
-        func grade(_ letter: ProbeGrade.Letter, _ reason: String) -> ProbeGrade {
-            ProbeGrade(.channelBinding, letter, reason, "XEP-0440")
-        }
         let isOffered = features.allMechanisms.contains { $0.hasSuffix("-PLUS") }
         switch (isOffered, features.channelBindings) {
         case (true, .some(let types)):
             let common = types.filter(bindings.contains)
             guard !common.isEmpty else {
                 let list = types.joined(separator: ", ")
-                return grade(
-                    .c,
-                    "offered as \(list.isEmpty ? "nothing" : list), none of which is available on \(tls.version)"
+                return (
+                    .c, "offered as \(list.isEmpty ? "nothing" : list), none of which is available on \(tls.version)"
                 )
             }
-            return grade(.a, "\(common.joined(separator: ", ")): detects a man in the middle")
+            return (.a, "\(common.joined(separator: ", ")): detects a man in the middle")
         case (true, nil) where tls.versionNumber == .tls13:
-            return grade(.c, "-PLUS without a list of types: on TLS 1.3 clients must guess, or do without")
-        case (true, nil): return grade(.b, "-PLUS without a list of types: tls-unique by convention")
+            return (.c, "-PLUS without a list of types: on TLS 1.3 clients must guess, or do without")
+        case (true, nil): return (.b, "-PLUS without a list of types: tls-unique by convention")
         case (false, .some(let types)) where !types.isEmpty:
-            return grade(.c, "types are listed, but no -PLUS mechanism is offered")
+            return (.c, "types are listed, but no -PLUS mechanism is offered")
         case (false, _):
-            return grade(.b, "not offered: a man in the middle with a certificate for the domain is not detected")
+            return (.b, "not offered: a man in the middle with a certificate for the domain is not detected")
         }
     }
 
-    private var downgradeGrade: ProbeGrade? {
+    private var downgradeGrade: Judgement? {
         guard features != nil else { return nil }
-        func grade(_ letter: ProbeGrade.Letter?, _ reason: String) -> ProbeGrade {
-            ProbeGrade(.downgradeProtection, letter, reason, "XEP-0474")
-        }
         switch mechanismSignature {
         case .genuine:
             let version = versionSignature == .genuine ? ", and so is the TLS version (XEP-0515)" : ""
-            return grade(.a, "mechanisms are signed\(version)")
-        case .altered: return grade(.f, "the list of mechanisms differs from the signed one")
-        case .absent: return grade(.b, "mechanisms are not signed: removed mechanisms are not detected")
-        case nil: return grade(nil, "unknown without a login")
+            return (.a, "mechanisms are signed\(version)")
+        case .altered: return (.f, "the list of mechanisms differs from the signed one")
+        case .absent: return (.b, "mechanisms are not signed: removed mechanisms are not detected")
+        case nil: return (nil, "unknown without a login")
         }
     }
 
-    private var streamManagementGrade: ProbeGrade? {
-        func grade(_ letter: ProbeGrade.Letter, _ reason: String) -> ProbeGrade {
-            ProbeGrade(.streamManagement, letter, reason, "XEP-0198")
-        }
+    private var streamManagementGrade: Judgement? {
         switch streamManagement {
-        case .enabled(isResumable: true, _): return grade(.a, "sessions survive a lost connection")
+        case .enabled(isResumable: true, _): return (.a, "sessions survive a lost connection")
         case .enabled(isResumable: false, _):
-            return grade(.b, "stanzas are acknowledged, but sessions cannot be resumed")
-        case .refused(let condition): return grade(.c, "offered, but refused (\(condition))")
-        case .notOffered: return grade(.c, "not offered: stanzas sent on a dead connection are lost")
+            return (.b, "stanzas are acknowledged, but sessions cannot be resumed")
+        case .refused(let condition): return (.c, "offered, but refused (\(condition))")
+        case .notOffered: return (.c, "not offered: stanzas sent on a dead connection are lost")
         case nil: return nil
         }
     }

@@ -65,9 +65,7 @@ final class QuickCheck: ClientOwner {
         began = .now()
         sight.address = channel.remoteAddress?.endpoint?.description
         let security: ClientSession.Security = isDirect ? .direct : .startTLS(isRequired: true)
-        let session = tools.session(of: plan.account, security)
-        let tls = ClientConnection.TLS(context: tools.tls, target: tools.target(isDirect: isDirect))
-        let connection = ClientConnection(session, security, tls: tls, owner: self)
+        let connection = tools.client(of: plan, security, owner: self)
         self.connection = connection
         expiry = loop.assumeIsolated().scheduleTask(in: plan.timeout) { [self] in settle("no answer") }
         do {

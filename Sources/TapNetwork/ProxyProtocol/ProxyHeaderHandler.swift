@@ -25,7 +25,7 @@ final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
     private var reader = ProxyHeaderReader()
     private var timer: Scheduled<Void>?
 
-    /// - Parameter begin: makes a session of the channel, whose driver has to be told then that it is active.
+    /// - Parameter begin: Makes a session of the channel, whose driver still waits for `activated`.
     init(
         loop: RelayLoop,
         options: ProxyProtocol,

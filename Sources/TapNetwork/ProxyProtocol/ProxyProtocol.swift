@@ -21,7 +21,7 @@ public struct ProxyProtocol: Sendable, Hashable {
     /// Every server's connection begins with a header in this form. Default none.
     public var sends: Sending?
 
-    /// Nothing of it, unless told otherwise.
+    /// By default the protocol is not used.
     public init(
         accepts: Bool = false,
         senders: [AddressRange] = [],

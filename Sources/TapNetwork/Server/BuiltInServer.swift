@@ -42,7 +42,7 @@ public final class BuiltInServer: Sendable {
         cryptography: any Cryptography,
         group: any EventLoopGroup
     ) async throws -> BuiltInServer {
-        guard try isLoopback(SocketAddress(ipAddress: host, port: port)) else {
+        guard try SocketAddress(ipAddress: host, port: port).isLoopback else {
             throw BuiltInServerError(host: host)
         }
         var settings = settings
@@ -89,12 +89,4 @@ public struct BuiltInServerError: Error, Sendable, CustomStringConvertible {
 
     /// One line that says what is wrong.
     public var description: String { "the built-in server listens on loopback addresses only; \(host) is not one" }
-}
-
-private func isLoopback(_ address: SocketAddress) -> Bool {
-    switch address {
-    case .v4: address.ipAddress?.hasPrefix("127.") == true
-    case .v6: address.ipAddress == "::1"
-    case .unixDomainSocket: false
-    }
 }

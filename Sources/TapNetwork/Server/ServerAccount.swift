@@ -79,15 +79,6 @@ struct ServerCredentials: Sendable {
 
     /// Whether the password is the one these were made of.
     func match(_ password: String, cryptography: any Cryptography) -> Bool {
-        guard let (algorithm, kept) = keys.first,
-            let given = try? SCRAMCredentials(
-                algorithm,
-                password: password,
-                salt: kept.salt,
-                iterations: kept.iterations,
-                cryptography: cryptography
-            )
-        else { return false }
-        return cryptography.areEqual(given.storedKey, kept.storedKey)
+        keys.first.map { $0.value.match(password, $0.key, cryptography) } ?? false
     }
 }

@@ -24,7 +24,6 @@ struct StanzaError: Error, Hashable, Sendable {
 
     static let badRequest = StanzaError(condition: "bad-request", type: "modify")
     static let conflict = StanzaError(condition: "conflict", type: "cancel")
-    static let forbidden = StanzaError(condition: "forbidden", type: "auth")
     static let internalServerError = StanzaError(condition: "internal-server-error", type: "cancel")
     static let itemNotFound = StanzaError(condition: "item-not-found", type: "cancel")
     static let jidMalformed = StanzaError(condition: "jid-malformed", type: "modify")

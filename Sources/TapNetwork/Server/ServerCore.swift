@@ -5,7 +5,7 @@ internal import XMPPCore
 ///
 /// Deterministic but for the random bytes it is handed; no socket, no clock, no thread. It belongs to one event loop.
 struct ServerCore {
-    private(set) var directory: ServerDirectory
+    private let directory: ServerDirectory
     private var sessions: [ConnectionID: ServerSession] = [:]
     private let parser = StanzaParser()
     private var lastConnection: UInt64 = 0
@@ -19,49 +19,47 @@ struct ServerCore {
     mutating func connect() -> ConnectionID {
         lastConnection += 1
         let connection = ConnectionID(number: lastConnection)
-        sessions[connection] = ServerSession(connection: connection)
+        sessions[connection] = ServerSession(connection: connection, directory: directory)
         return connection
     }
 
     /// A client has sent these bytes.
     mutating func receive(_ bytes: Span<UInt8>, from connection: ConnectionID) -> [ServerCommand] {
-        guard let session = sessions[connection] else { return [] }
-        var output: [ServerCommand] = []
-        session.receive(bytes, parser: parser, directory: &directory, &output)
-        return settle(output)
+        sessions[connection]?.receive(bytes, parser: parser)
+        return settle()
     }
 
     /// A client's connection is gone, whether or not its stream was closed before.
     mutating func disconnected(_ connection: ConnectionID) -> [ServerCommand] {
-        guard let session = sessions.removeValue(forKey: connection) else { return [] }
-        var output: [ServerCommand] = []
-        session.end(directory: &directory, &output)
-        return settle(output)
+        sessions.removeValue(forKey: connection)?.end()
+        return settle()
     }
 
     /// Ends a stream with an error, for a reason the driver knows.
     mutating func terminate(_ connection: ConnectionID, _ condition: StreamErrorCondition) -> [ServerCommand] {
-        settle([.terminate(connection, condition)])
+        directory.command(.terminate(connection, condition))
+        return settle()
     }
 
     /// Ends every stream: the server goes down.
     mutating func shutDown() -> [ServerCommand] {
-        settle(sessions.keys.sorted { $0.number < $1.number }.map { .terminate($0, .systemShutdown) })
+        for connection in sessions.keys.sorted(by: { $0.number < $1.number }) {
+            directory.command(.terminate(connection, .systemShutdown))
+        }
+        return settle()
     }
 
     /// Performs what sessions ask to be done to each other, which may cause more of the same.
-    private mutating func settle(_ commands: [ServerCommand]) -> [ServerCommand] {
+    private func settle() -> [ServerCommand] {
         var settled: [ServerCommand] = []
-        var pending = commands[...]
+        var pending = directory.takeCommands()[...]
         while let command = pending.popFirst() {
             guard case .terminate(let connection, let condition) = command else {
                 settled.append(command)
                 continue
             }
-            guard let session = sessions[connection] else { continue }
-            var output: [ServerCommand] = []
-            session.fail(condition, directory: &directory, &output)
-            pending.append(contentsOf: output)
+            sessions[connection]?.fail(condition)
+            pending += directory.takeCommands()
         }
         return settled
     }

@@ -12,28 +12,30 @@ enum IQAnswer {
 
 extension ServerDirectory {
     /// Takes a request or an answer. A request gets exactly one answer, here or from the client it is passed on to.
-    mutating func handle(iq: Element, to jid: JID?, _ sender: ServerSender, _ output: inout [ServerCommand]) {
+    func handle(iq: Element, to jid: JID?, _ sender: ServerSender) {
         let type = iq.attribute("type")
         guard iq.attribute("id") != nil, let type, ["get", "set", "result", "error"].contains(type) else {
-            return refuse(iq, .badRequest, sender, &output)
+            return refuse(iq, .badRequest, sender)
         }
         guard type == "get" || type == "set" else {
             // Drop answers without recipient, or to the server, which expects none.
-            if let jid, let resource = resource(jid) { forward(iq, to: [resource], sender, &output) }
+            if let jid, let resource = resource(jid) { forward(iq, to: [resource], sender) }
             return
         }
         guard let payload = iq.firstChild, iq.children.count == 1 else {
-            return refuse(iq, .badRequest, sender, &output)
+            return refuse(iq, .badRequest, sender)
         }
         // What a request causes elsewhere is sent after its answer.
-        var effects: [ServerCommand] = []
-        let answer = answer(iq, payload, isSet: type == "set", to: jid, sender, &effects)
+        let earlier = takeCommands()
+        let answer = answer(iq, payload, isSet: type == "set", to: jid, sender)
+        let effects = takeCommands()
+        commands = earlier
         switch answer {
-        case .result(let payload): output.append(.write(sender.connection, result(of: iq, sender.jid, payload)))
-        case .error(let error): refuse(iq, error, sender, &output)
+        case .result(let payload): send(result(of: iq, sender.jid, payload), to: sender.connection)
+        case .error(let error): refuse(iq, error, sender)
         case .forwarded: break
         }
-        output += effects
+        commands += effects
     }
 
     /// The result stanza of a request.
@@ -50,55 +52,48 @@ extension ServerDirectory {
         }
     }
 
-    private mutating func answer(
+    private func answer(
         _ iq: Element,
         _ payload: Element,
         isSet: Bool,
         to jid: JID?,
-        _ sender: ServerSender,
-        _ effects: inout [ServerCommand]
+        _ sender: ServerSender
     ) -> IQAnswer {
         switch jid {
         case nil: break
         case .some(let jid) where !isOurs(jid): return .error(.remoteServerNotFound)
         case .some(let jid) where jid.isFull:
             guard let resource = resource(jid) else { return .error(.serviceUnavailable) }
-            forward(iq, to: [resource], sender, &effects)
+            forward(iq, to: [resource], sender)
             return .forwarded
         case .some(let jid) where jid.isServer:
-            return answerAsServer(payload, isSet: isSet, sender, &effects)
+            return answerAsServer(payload, isSet: isSet, sender)
         case .some(let jid) where jid != sender.jid.bare:
             // Nothing of an account is shown to others; they cannot even see whether it exists.
             return .error(.serviceUnavailable)
         case .some: break
         }
-        return answerAsAccount(payload, isSet: isSet, isAddressed: jid != nil, sender, &effects)
+        return answerAsAccount(payload, isSet: isSet, isAddressed: jid != nil, sender)
     }
 
     /// What an account's own client may ask of it (RFC 6120 §10.3.3).
-    private mutating func answerAsAccount(
+    private func answerAsAccount(
         _ payload: Element,
         isSet: Bool,
         isAddressed: Bool,
-        _ sender: ServerSender,
-        _ effects: inout [ServerCommand]
+        _ sender: ServerSender
     ) -> IQAnswer {
         switch (payload.name, payload.namespace) {
         case ("query", .roster):
-            return isSet ? setRoster(payload, sender, &effects) : getRoster(sender)
+            return isSet ? setRoster(payload, sender) : getRoster(sender)
         case ("query", .discoInfo) where isAddressed && !isSet:
             return discoInfo(payload, category: "account", type: "registered")
         default:
-            return answerAsServer(payload, isSet: isSet, sender, &effects)
+            return answerAsServer(payload, isSet: isSet, sender)
         }
     }
 
-    private mutating func answerAsServer(
-        _ payload: Element,
-        isSet: Bool,
-        _ sender: ServerSender,
-        _ effects: inout [ServerCommand]
-    ) -> IQAnswer {
+    private func answerAsServer(_ payload: Element, isSet: Bool, _ sender: ServerSender) -> IQAnswer {
         switch (payload.name, payload.namespace) {
         case ("ping", .ping) where !isSet:
             return .result()
@@ -119,7 +114,7 @@ extension ServerDirectory {
                 }
             }
         case ("query", .register):
-            return register(payload, isSet: isSet, sender, &effects)
+            return register(payload, isSet: isSet, sender)
         default:
             return .error(.serviceUnavailable)
         }

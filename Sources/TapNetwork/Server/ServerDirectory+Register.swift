@@ -3,7 +3,7 @@ internal import XMPPCore
 /// In-band registration (XEP-0077): before the log-in to make an account, after it to change or remove one's own.
 extension ServerDirectory {
     /// Answers a request of a connection that has not logged in.
-    mutating func registerStranger(_ payload: Element, isSet: Bool) -> IQAnswer {
+    func registerStranger(_ payload: Element, isSet: Bool) -> IQAnswer {
         guard settings.allowsRegistration else { return .error(.notAllowed) }
         guard isSet else {
             return .result {
@@ -27,12 +27,7 @@ extension ServerDirectory {
     }
 
     /// Answers a request of an account's own client.
-    mutating func register(
-        _ payload: Element,
-        isSet: Bool,
-        _ sender: ServerSender,
-        _ effects: inout [ServerCommand]
-    ) -> IQAnswer {
+    func register(_ payload: Element, isSet: Bool, _ sender: ServerSender) -> IQAnswer {
         guard settings.allowsRegistration else { return .error(.notAllowed) }
         let account = sender.jid.bare
         guard isSet else {
@@ -46,8 +41,8 @@ extension ServerDirectory {
         }
         if payload.child("remove", .register) != nil {
             // The answer goes out first, then the account's last stream ends as well (XEP-0077 §3.2).
-            removeAccount(account, except: sender.connection, &effects)
-            effects.append(.terminate(sender.connection, .notAuthorized))
+            removeAccount(account, except: sender.connection)
+            command(.terminate(sender.connection, .notAuthorized))
             return .result()
         }
         guard let (name, password) = fields(payload) else { return .error(.badRequest) }

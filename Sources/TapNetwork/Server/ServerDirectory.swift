@@ -6,8 +6,8 @@ internal import XMPPCore
 /// Everything the sessions of the built-in server share: accounts, rosters, connected resources, and the way a stanza
 /// takes between them.
 ///
-/// Pure and sans-IO: what is to be sent comes back as commands. It belongs to one event loop, as all its sessions do.
-struct ServerDirectory: Sendable {
+/// Sans-IO: what is to be sent is among ``takeCommands()``. It belongs to one event loop, as all its sessions do.
+final class ServerDirectory {
     let settings: ServerSettings
     let cryptography: any Cryptography
     /// The server's own address.
@@ -18,6 +18,8 @@ struct ServerDirectory: Sendable {
     var accounts: [JID: ServerAccount] = [:]
     /// Makes salts for accounts that do not exist.
     let decoyKey: [UInt8]
+    /// What is to be done, in this order.
+    var commands: [ServerCommand] = []
 
     init(settings: ServerSettings, cryptography: any Cryptography) throws {
         self.settings = settings
@@ -37,10 +39,21 @@ struct ServerDirectory: Sendable {
         }
     }
 
+    // MARK: Commands
+
+    func send(_ bytes: [UInt8], to connection: ConnectionID) { commands.append(.write(connection, bytes)) }
+
+    func command(_ command: ServerCommand) { commands.append(command) }
+
+    func takeCommands() -> [ServerCommand] {
+        defer { commands = [] }
+        return commands
+    }
+
     // MARK: Accounts
 
     /// Keeps a new password; also makes a name known to the log-in.
-    mutating func setPassword(_ password: String, of jid: JID) throws {
+    func setPassword(_ password: String, of jid: JID) throws {
         var algorithms = Set(settings.mechanisms.compactMap { SCRAMMechanism(name: $0)?.algorithm })
         if algorithms.isEmpty { algorithms.insert(.sha256) }
         credentials[jid] = try ServerCredentials(
@@ -51,10 +64,10 @@ struct ServerDirectory: Sendable {
     }
 
     /// Forgets an account, and ends its connections but for the one that asks.
-    mutating func removeAccount(_ jid: JID, except connection: ConnectionID, _ output: inout [ServerCommand]) {
-        for contact in accounts[jid]?.roster.keys.sorted() ?? [] { removeContact(contact, of: jid, &output) }
+    func removeAccount(_ jid: JID, except connection: ConnectionID) {
+        for contact in accounts[jid]?.roster.keys.sorted() ?? [] { removeContact(contact, of: jid) }
         for resource in accounts[jid]?.resources ?? [] where resource.connection != connection {
-            output.append(.terminate(resource.connection, .notAuthorized))
+            command(.terminate(resource.connection, .notAuthorized))
         }
         accounts[jid] = nil
         credentials[jid] = nil
@@ -70,11 +83,10 @@ struct ServerDirectory: Sendable {
     /// Binds a connection to a resource and gives its full address.
     ///
     /// Another connection of the same resource is ended with `<conflict/>` (RFC 6120 §7.7.2.2).
-    mutating func bind(
+    func bind(
         _ connection: ConnectionID,
         to account: JID,
-        resource requested: String?,
-        _ output: inout [ServerCommand]
+        resource requested: String?
     ) throws(StanzaError) -> JID {
         let full: JID
         do {
@@ -84,8 +96,8 @@ struct ServerDirectory: Sendable {
         }
         guard let entry = accounts[account] else { throw .itemNotFound }
         if let old = entry.resources.first(where: { $0.jid == full }) {
-            unbind(old.connection, full, &output)
-            output.append(.terminate(old.connection, .conflict))
+            unbind(old.connection, full)
+            command(.terminate(old.connection, .conflict))
         } else if entry.resources.count >= settings.resourceLimit {
             throw .resourceConstraint
         }
@@ -94,11 +106,11 @@ struct ServerDirectory: Sendable {
     }
 
     /// Takes a connection's resource away; those who saw its presence learn that it is gone.
-    mutating func unbind(_ connection: ConnectionID, _ jid: JID, _ output: inout [ServerCommand]) {
+    func unbind(_ connection: ConnectionID, _ jid: JID) {
         guard let index = index(of: connection, jid),
             let resource = accounts[jid.bare]?.resources.remove(at: index)
         else { return }
-        announceAbsence(of: resource, &output)
+        announceAbsence(of: resource)
     }
 
     /// The connected resource of a full address.
@@ -110,4 +122,71 @@ struct ServerDirectory: Sendable {
     func index(of connection: ConnectionID, _ jid: JID) -> Int? {
         accounts[jid.bare]?.resources.firstIndex { $0.connection == connection }
     }
+}
+
+/// Who sent a stanza: a connection and the full address it is bound to.
+struct ServerSender {
+    let connection: ConnectionID
+    let jid: JID
+}
+
+extension ServerDirectory {
+    /// Handles a stanza of a bound connection and returns the resulting commands.
+    ///
+    /// The `from` was checked by the session; here the stanza gets the sender's full address.
+    func handle(_ stanza: Element, from sender: ServerSender) {
+        let recipient = stanza.attribute("to").map(Address.init)
+        guard recipient?.fault == nil else { return refuse(stanza, .jidMalformed, sender) }
+        switch stanza.name {
+        case "message": route(message: stanza, to: recipient?.jid ?? sender.jid.bare, sender)
+        case "presence": handle(presence: stanza, to: recipient?.jid, sender)
+        default: handle(iq: stanza, to: recipient?.jid, sender)
+        }
+    }
+
+    /// RFC 6121 §8.5: the delivery of a message depends on its type and on the connected resources.
+    private func route(message: Element, to jid: JID, _ sender: ServerSender) {
+        guard isOurs(jid) else { return refuse(message, .remoteServerNotFound, sender) }
+        if jid.isFull, let resource = resource(jid) {
+            return forward(message, to: [resource], sender)
+        }
+        let account = accounts[jid.bare]
+        switch message.attribute("type") ?? "normal" {
+        case "error":
+            break
+        case "headline":
+            guard jid.isBare, let account else { break }
+            let available = account.resources.filter { $0.isAvailable && $0.priority >= 0 }
+            forward(message, to: available, sender)
+        case "groupchat":
+            refuse(message, .serviceUnavailable, sender)
+        default:
+            // A chat message to a resource that has gone reaches the account like one to its bare address.
+            let recipients = account?.recipients ?? []
+            guard !recipients.isEmpty else { return refuse(message, .serviceUnavailable, sender) }
+            forward(message, to: recipients, sender)
+        }
+    }
+
+    /// Sends a stanza on, from the sender's full address.
+    func forward(_ stanza: Element, to resources: [ServerAccount.Resource], _ sender: ServerSender) {
+        guard !resources.isEmpty else { return }
+        let bytes = XMLWriter.bytes {
+            $0.element(
+                stanza,
+                inheriting: Namespace.client.uri.description,
+                setting: ["from": sender.jid.description]
+            )
+        }
+        for resource in resources { send(bytes, to: resource.connection) }
+    }
+
+    /// Answers a stanza with an error, unless it is one itself.
+    func refuse(_ stanza: Element, _ error: StanzaError, _ sender: ServerSender) {
+        guard let answer = error.answer(to: stanza, from: sender.jid) else { return }
+        send(answer, to: sender.connection)
+    }
+
+    /// Whether the address lies in the domain that is served.
+    func isOurs(_ jid: JID) -> Bool { jid.matches(domain, in: .domain) }
 }

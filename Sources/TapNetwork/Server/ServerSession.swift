@@ -1,13 +1,14 @@
 internal import TapCore
+internal import TapRecord
+internal import TapSecurity
 internal import XMPPCore
 
 /// One client's stream, seen from the server: from the header to the end, sans-IO.
 ///
-/// Bytes go in, commands come out. Until a resource is bound the session speaks for itself; every stanza after that goes
-/// to the ``ServerDirectory``, which is a parameter of each call because all sessions share it. A session is an object only
-/// because its decoder cannot be copied and the core keeps sessions in a dictionary; it belongs to the core alone.
+/// Bytes go in; commands come out of the ``ServerDirectory``, which all sessions share. Until a resource is bound the session
+/// speaks for itself; every stanza after that goes to the directory.
 final class ServerSession {
-    enum State {
+    private enum State {
         /// A header is due: the first one, or the one after authentication, when the account is known.
         case opening(account: JID?)
         /// TLS begins; what the client has said before it does not count.
@@ -24,31 +25,30 @@ final class ServerSession {
         case closed
     }
 
-    let connection: ConnectionID
-    var state = State.opening(account: nil)
+    private let connection: ConnectionID
+    private let directory: ServerDirectory
+    private var state = State.opening(account: nil)
     /// Failed log-ins so far.
-    var failures = 0
+    private var failures = 0
     /// What comes is what TLS carried.
-    private(set) var isSecure = false
+    private var isSecure = false
     private var decoder = StreamDecoder(limits: .unauthenticated)
     /// The answer to the current header has been sent.
     private var hasAnswered = false
 
-    init(connection: ConnectionID) { self.connection = connection }
+    init(connection: ConnectionID, directory: ServerDirectory) {
+        self.connection = connection
+        self.directory = directory
+    }
 
-    var isClosed: Bool { if case .closed = state { true } else { false } }
+    private var isClosed: Bool { if case .closed = state { true } else { false } }
 
     /// Takes what the client has sent.
-    func receive(
-        _ bytes: Span<UInt8>,
-        parser: StanzaParser,
-        directory: inout ServerDirectory,
-        _ output: inout [ServerCommand]
-    ) {
+    func receive(_ bytes: Span<UInt8>, parser: StanzaParser) {
         guard !isClosed else { return }
         decoder.append(bytes)
         while !isClosed, let event = decoder.next() {
-            take(event, parser: parser, directory: &directory, &output)
+            take(event, parser: parser)
             guard case .negotiatingTLS = state else { continue }
             // Discard plaintext after `<starttls/>` (CVE-2011-0411).
             decoder = StreamDecoder(limits: .unauthenticated)
@@ -58,59 +58,50 @@ final class ServerSession {
         }
     }
 
-    private func take(
-        _ event: StreamEvent,
-        parser: StanzaParser,
-        directory: inout ServerDirectory,
-        _ output: inout [ServerCommand]
-    ) {
+    private func take(_ event: StreamEvent, parser: StanzaParser) {
         switch event.kind {
         case .item(.declaration), .item(.whitespace), .torn: break
-        case .item(.header): open(event.head, directory: &directory, &output)
+        case .item(.header): open(event.head)
         case .item(.element):
             do {
-                take(try parser.parse(decoder), directory: &directory, &output)
+                take(try parser.parse(decoder))
             } catch {
-                fail(.internalServerError, "\(error.message)", directory: &directory, &output)
+                fail(.internalServerError, "\(error.message)")
             }
-        case .item(.end): close(directory: &directory, &output)
+        case .item(.end): close()
         case .fragment:
             let text = "element larger than \(decoder.limits.itemBytes) bytes"
-            fail(.policyViolation, text, directory: &directory, &output)
-        case .fault(let fault): fail(fault.condition, fault.explanation, directory: &directory, &output)
+            fail(.policyViolation, text)
+        case .fault(let fault): fail(fault.condition, fault.explanation)
         }
     }
 
     // MARK: Stream
 
-    private func open(
-        _ head: StanzaHead,
-        directory: inout ServerDirectory,
-        _ output: inout [ServerCommand]
-    ) {
+    private func open(_ head: StanzaHead) {
         guard case .opening(let account) = state else {
-            return fail(.badFormat, "unexpected stream restart", directory: &directory, &output)
+            return fail(.badFormat, "unexpected stream restart")
         }
-        answerHeader(directory, &output)
+        answerHeader()
         let version = decoder.text(of: head.version)?.split(separator: ".").first.flatMap { Int($0) } ?? 0
         guard decoder.contentNamespace == .client else {
-            return fail(.invalidNamespace, "this server accepts only client streams", directory: &directory, &output)
+            return fail(.invalidNamespace, "this server accepts only client streams")
         }
         guard version >= 1 else {
-            return fail(.unsupportedVersion, "version 1.0 is required", directory: &directory, &output)
+            return fail(.unsupportedVersion, "version 1.0 is required")
         }
         guard let recipient = decoder.text(of: head.to) else {
-            return fail(.improperAddressing, "the stream header has no 'to' domain", directory: &directory, &output)
+            return fail(.improperAddressing, "the stream header has no 'to' domain")
         }
         guard Address(recipient).jid == directory.domain else {
             let text = "this server serves \(directory.domain)"
-            return fail(.hostUnknown, text, directory: &directory, &output)
+            return fail(.hostUnknown, text)
         }
         state = account.map { .binding(account: $0) } ?? .negotiating
-        output.append(.write(connection, account == nil ? loginFeatures(directory.settings) : Self.bindFeatures))
+        directory.send(account == nil ? loginFeatures : Self.bindFeatures, to: connection)
     }
 
-    private func answerHeader(_ directory: ServerDirectory, _ output: inout [ServerCommand]) {
+    private func answerHeader() {
         hasAnswered = true
         var xml = XMLWriter()
         xml.verbatim("<?xml version='1.0'?>".utf8)
@@ -123,7 +114,7 @@ final class ServerSession {
                 "from": directory.domain.description, "version": "1.0", "xml:lang": "en",
             ]
         )
-        output.append(.write(connection, xml.take()))
+        directory.send(xml.take(), to: connection)
     }
 
     private static let bindFeatures = XMLWriter.bytes {
@@ -134,102 +125,90 @@ final class ServerSession {
     }
 
     /// A new stream has to begin: after success the client sends another header (RFC 6120 §6.4.6).
-    func restart(account: JID) {
+    private func restart(account: JID) {
         state = .opening(account: account)
         hasAnswered = false
         decoder.limits = .authenticated
     }
 
     /// Answers the end of the client's stream with the end of this one.
-    private func close(directory: inout ServerDirectory, _ output: inout [ServerCommand]) {
-        output.append(.write(connection, Array("</stream:stream>".utf8)))
-        output.append(.close(connection))
-        end(directory: &directory, &output)
+    private func close() {
+        directory.send(Array("</stream:stream>".utf8), to: connection)
+        directory.command(.close(connection))
+        end()
     }
 
     /// Ends the stream with an error (RFC 6120 §4.9).
-    func fail(
-        _ condition: StreamErrorCondition,
-        _ text: String? = nil,
-        directory: inout ServerDirectory,
-        _ output: inout [ServerCommand]
-    ) {
+    func fail(_ condition: StreamErrorCondition, _ text: String? = nil) {
         guard !isClosed else { return }
         // Where the fault lies in the header itself, an answer to it goes before the error (§4.9.1.2).
-        if !hasAnswered { answerHeader(directory, &output) }
+        if !hasAnswered { answerHeader() }
         let bytes = XMLWriter.bytes {
             $0.element("stream:error") {
                 $0.element(condition.rawValue, .streamErrors)
                 $0.element("text", .streamErrors, text: text)
             }
         }
-        output.append(.write(connection, bytes + Array("</stream:stream>".utf8)))
-        output.append(.close(connection))
-        end(directory: &directory, &output)
+        directory.send(bytes + Array("</stream:stream>".utf8), to: connection)
+        directory.command(.close(connection))
+        end()
     }
 
     /// The stream is over, said or unsaid; those who saw the client's presence learn of it.
-    func end(directory: inout ServerDirectory, _ output: inout [ServerCommand]) {
-        if case .bound(let jid) = state { directory.unbind(connection, jid, &output) }
+    func end() {
+        if case .bound(let jid) = state { directory.unbind(connection, jid) }
         state = .closed
+    }
+
+    private func send(_ content: (inout XMLWriter) -> Void) { directory.send(XMLWriter.bytes(content), to: connection) }
+
+    /// Answers a request with an error.
+    private func refuse(_ iq: Element, _ error: StanzaError) {
+        if let answer = error.answer(to: iq, from: nil) { directory.send(answer, to: connection) }
     }
 
     // MARK: Elements
 
-    private func take(
-        _ element: Element,
-        directory: inout ServerDirectory,
-        _ output: inout [ServerCommand]
-    ) {
+    private func take(_ element: Element) {
         switch state {
-        case .bound(let jid): take(element, as: jid, directory: &directory, &output)
-        case .binding(let account): bind(element, account, directory: &directory, &output)
-        case .negotiating, .authenticating: login(element, directory: &directory, &output)
+        case .bound(let jid): take(element, as: jid)
+        case .binding(let account): bind(element, account)
+        case .negotiating, .authenticating: login(element)
         case .opening, .negotiatingTLS:
-            fail(.notAuthorized, "stream restart required", directory: &directory, &output)
+            fail(.notAuthorized, "stream restart required")
         case .closed: break
         }
     }
 
-    private func take(
-        _ stanza: Element,
-        as jid: JID,
-        directory: inout ServerDirectory,
-        _ output: inout [ServerCommand]
-    ) {
+    private func take(_ stanza: Element, as jid: JID) {
         guard stanza.namespace == .client, ["iq", "message", "presence"].contains(stanza.name) else {
-            return fail(.unsupportedStanzaType, "<\(stanza.name)/> is not a stanza", directory: &directory, &output)
+            return fail(.unsupportedStanzaType, "<\(stanza.name)/> is not a stanza")
         }
         if let from = stanza.attribute("from") {
             // RFC 6120 §8.1.2.1: the client's own address, full or bare, and no other.
             guard let from = Address(from).jid, from == jid || from == jid.bare else {
-                return fail(.invalidFrom, "this stream is bound to \(jid)", directory: &directory, &output)
+                return fail(.invalidFrom, "this stream is bound to \(jid)")
             }
         }
-        directory.handle(stanza, from: ServerSender(connection: connection, jid: jid), &output)
+        directory.handle(stanza, from: ServerSender(connection: connection, jid: jid))
     }
 
     /// The one request that is allowed before a resource is bound (RFC 6120 §7).
-    private func bind(
-        _ iq: Element,
-        _ account: JID,
-        directory: inout ServerDirectory,
-        _ output: inout [ServerCommand]
-    ) {
+    private func bind(_ iq: Element, _ account: JID) {
         guard iq.matches("iq", .client), iq.attribute("type") == "set", let payload = iq.child("bind", .bind) else {
-            return fail(.notAuthorized, "bind a resource first", directory: &directory, &output)
+            return fail(.notAuthorized, "bind a resource first")
         }
         do throws(StanzaError) {
             guard iq.attribute("id") != nil else { throw .badRequest }
             let requested = payload.childText("resource", .bind).flatMap { $0.isEmpty ? nil : $0 }
-            let jid = try directory.bind(connection, to: account, resource: requested, &output)
+            let jid = try directory.bind(connection, to: account, resource: requested)
             state = .bound(jid)
             let answer = directory.result(of: iq, nil) {
                 $0.element("bind", .bind) { $0.element("jid", text: jid.description) }
             }
-            output.append(.write(connection, answer))
+            directory.send(answer, to: connection)
         } catch {
-            if let answer = error.answer(to: iq, from: nil) { output.append(.write(connection, answer)) }
+            refuse(iq, error)
         }
     }
 }
@@ -241,5 +220,132 @@ extension StreamDecoder {
         var value: [UInt8] = []
         AttributeValue.decode(bytes.slice(attribute.range), into: &value)
         return String(decoding: value, as: UTF8.self)
+    }
+}
+
+/// What a client may do before it has logged in: begin TLS, authenticate, make an account.
+extension ServerSession {
+    private var loginFeatures: [UInt8] {
+        let settings = directory.settings
+        return XMLWriter.bytes {
+            $0.element("stream:features") {
+                if settings.offersStartTLS, !isSecure { $0.element("starttls", .tls) }
+                $0.element("mechanisms", .sasl) {
+                    for mechanism in settings.mechanisms { $0.element("mechanism", text: mechanism) }
+                }
+                if settings.allowsRegistration { $0.element("register", .registerFeature) }
+            }
+        }
+    }
+
+    private func login(_ element: Element) {
+        switch (element.name, element.namespace) {
+        case ("auth", .sasl):
+            let name = element.attribute("mechanism") ?? ""
+            guard let exchange = exchange(name) else {
+                return refuse(.invalidMechanism, "\(name) is not supported")
+            }
+            // No text is no initial response, and "=" an empty one (RFC 6120 §6.4.2).
+            let text = element.text
+            step(exchange, text.isEmpty ? nil : text)
+        case ("response", .sasl):
+            guard case .authenticating(let exchange) = state else {
+                return refuse(.malformedRequest, "unsolicited response")
+            }
+            step(exchange, element.text)
+        case ("abort", .sasl):
+            refuse(.aborted, nil)
+        case ("starttls", .tls) where directory.settings.offersStartTLS && !isSecure:
+            send { $0.element("proceed", .tls) }
+            directory.command(.startTLS(connection))
+            state = .negotiatingTLS
+        case ("starttls", .tls):
+            // Not offered; RFC 6120 §5.4.2.2 wants the stream to end.
+            send { $0.element("failure", .tls) }
+            fail(.unsupportedFeature, "TLS is not supported")
+        case ("compress", .compression):
+            send { $0.element("failure", .compression) { $0.element("setup-failed") } }
+        case ("iq", .client) where element.child("query", .register) != nil:
+            register(element)
+        default:
+            fail(.notAuthorized, "log in first")
+        }
+    }
+
+    // MARK: SASL
+
+    private func exchange(_ name: String) -> (any SASLExchange)? {
+        guard directory.settings.mechanisms.contains(name) else { return nil }
+        let (credentials, cryptography) = (directory.credentials, directory.cryptography)
+        let domain = directory.settings.domain
+        let kept = { @Sendable (name: String) in
+            (try? JID(local: name, domain: domain)).flatMap { credentials[$0] }
+        }
+        guard let mechanism = SCRAMMechanism(name: name) else {
+            return PlainServer { names, password in
+                kept(names.authentication)?.match(password, cryptography: cryptography) ?? false
+            }
+        }
+        guard !mechanism.isPlus, let nonce = try? SCRAMMechanism.makeNonce(cryptography) else { return nil }
+        return SCRAMServer(
+            mechanism,
+            settings: .init(nonce: nonce, decoyKey: directory.decoyKey) { kept($0)?[mechanism.algorithm] },
+            cryptography: cryptography
+        )
+    }
+
+    private func step(_ exchange: any SASLExchange, _ text: String?) {
+        var exchange = exchange
+        var incoming: [UInt8]?
+        if let text {
+            guard let bytes = text == "=" ? [] : Base64.decode(text) else {
+                return refuse(.incorrectEncoding, "not base64")
+            }
+            incoming = bytes
+        }
+        switch exchange.step(incoming) {
+        case .send(let challenge):
+            state = .authenticating(exchange)
+            send { $0.element("challenge", .sasl, text: Base64.encode(challenge)) }
+        case .done(let data):
+            guard let names = exchange.identity, let account = directory.address(of: names.authentication) else {
+                return refuse(.notAuthorized, nil)
+            }
+            // An account may not act for another.
+            guard names.authorization.map({ Address($0).jid == account }) ?? true else {
+                return refuse(.invalidAuthzid, nil)
+            }
+            send { $0.element("success", .sasl) { if let data { $0.text(Base64.encode(data)) } } }
+            restart(account: account)
+        case .failed(let condition, let text):
+            refuse(condition, text)
+        }
+    }
+
+    /// Says why the log-in failed; after some failures the stream ends as well (RFC 6120 §6.4.5).
+    private func refuse(_ condition: SASLCondition, _ text: String?) {
+        state = .negotiating
+        failures += 1
+        send {
+            $0.element("failure", .sasl) {
+                $0.element(condition.description)
+                $0.element("text", ["xml:lang": "en"], text: text)
+            }
+        }
+        guard failures >= directory.settings.loginAttempts else { return }
+        fail(.policyViolation, "\(failures) failed logins")
+    }
+
+    // MARK: Registration
+
+    private func register(_ iq: Element) {
+        let type = iq.attribute("type")
+        guard let payload = iq.child("query", .register), type == "get" || type == "set", iq.attribute("id") != nil
+        else { return refuse(iq, .badRequest) }
+        switch directory.registerStranger(payload, isSet: type == "set") {
+        case .result(let payload): directory.send(directory.result(of: iq, nil, payload), to: connection)
+        case .error(let error): refuse(iq, error)
+        case .forwarded: break
+        }
     }
 }

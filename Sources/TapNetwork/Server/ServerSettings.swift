@@ -59,7 +59,5 @@ public struct ServerSettings: Sendable {
 
 /// Random hexadecimal digits, two for each byte.
 func randomName(bytes: Int, _ cryptography: any Cryptography) throws -> String {
-    try cryptography.randomBytes(count: bytes).reduce(into: "") { name, byte in
-        name += String(byte >> 4, radix: 16) + String(byte & 15, radix: 16)
-    }
+    try cryptography.randomBytes(count: bytes).hexadecimal
 }
