@@ -61,7 +61,7 @@ public final class RecordWriter: Sendable {
     }
 
     deinit {
-        // Nobody can append any more: the thread writes what it has and ends.
+        // Nothing can be appended any more: the thread writes what it has and ends.
         queue.requestClose()
     }
 

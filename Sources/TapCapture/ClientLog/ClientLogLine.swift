@@ -1,7 +1,7 @@
 internal import TapRecord
 internal import XMPPCore
 
-/// A line of a client's own log, as far as it can be told what it is.
+/// A line of a client's own log, as far as it is recognised.
 ///
 /// Clients write their own time, level and part in front of what they say; what they have in common is a word for the
 /// direction and a colon before the XML: `SEND:` and `RECV:` (XMPPFramework, slixmpp, sleekxmpp), `SENT:` and `RECV:`

@@ -59,7 +59,7 @@ struct ClientLogSource: Source {
             return
         }
         if pending != nil, !isOwn(line) {
-            // An empty line ends an item that has lines of its own, and comes before it where its first line is empty.
+            // An empty line ends an item of several lines, and comes before it where its first line is empty.
             if bytes.allSatisfy({ $0 == 0x20 }) {
                 if pending?.bytes.isEmpty == false { flush() }
                 return

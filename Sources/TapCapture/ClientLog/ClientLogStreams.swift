@@ -4,13 +4,13 @@ internal import XMPPCore
 
 /// One session of a client's log: its items in the order of the log, and the stream headers that it lacks.
 struct ClientLogStreams {
-    /// Whether a stream is open in a direction: a header was there or was inferred.
-    private var isOpen: (send: Bool, recv: Bool) = (false, false)
+    /// The directions in which a stream is open: a header was there or was inferred.
+    private var open: Set<Direction> = []
     /// A `<success/>` or `<proceed/>` has passed: the client's next header belongs to this session.
     private var isRestartDue = true
     private var isClosed = false
-    /// A declaration that waits for its header.
-    private var declaration: (send: [UInt8], recv: [UInt8]) = ([], [])
+    /// Declarations that wait for their headers.
+    private var declarations: [Direction: [UInt8]] = [:]
     /// The domain of the account, as the client's last header named it.
     private var domain: String?
 
@@ -20,7 +20,7 @@ struct ClientLogStreams {
         // What the server had sent before it heard of the end still belongs to this one.
         if isClosed { return direction == .send && !Self.isEnd(text) }
         guard direction == .send, Self.isHeader(text) || Self.isDeclaration(text) else { return false }
-        return !isRestartDue && declaration.send.isEmpty
+        return !isRestartDue && declarations[.send] == nil
     }
 
     /// Takes what one line, or several that belong together, showed; gives the bytes that the session gets of it.
@@ -28,36 +28,31 @@ struct ClientLogStreams {
         let text = bytes.drop { $0 == 0x20 || $0 == 0x0A || $0 == 0x09 }
         defer { noteRestart(text, direction) }
         if Self.isDeclaration(text), !Self.holdsHeader(text) {
-            // Told apart from its header by some: both begin one stream.
-            setDeclaration(direction, bytes)
+            // Some log it apart from its header: both begin one stream.
+            declarations[direction] = bytes
             return []
         }
         if Self.isHeader(text) || Self.isDeclaration(text) {
             open(direction)
-            let whole = takeDeclaration(direction) + bytes
+            let whole = (declarations.removeValue(forKey: direction) ?? []) + bytes
             let completed = Self.completed(whole)
             if direction == .send { noteDomain(completed ?? whole) }
             return [.received(direction, completed ?? whole, inferred: completed == nil ? nil : "its namespaces are")]
         }
-        guard !isOpen(direction) else { return [.received(direction, bytes)] }
-        let inferred = takeDeclaration(direction) + header(direction)
+        guard !open.contains(direction) else { return [.received(direction, bytes)] }
+        let inferred = (declarations.removeValue(forKey: direction) ?? []) + header(direction)
         open(direction)
         return [.received(direction, inferred, inferred: "the header is"), .received(direction, bytes)]
     }
 
     // MARK: Streams
 
-    private func isOpen(_ direction: Direction) -> Bool { direction == .send ? isOpen.send : isOpen.recv }
-
     private mutating func open(_ direction: Direction) {
-        switch direction {
-        case .send:
-            // The server answers with its own stream.
-            if isOpen.send { isOpen.recv = false }
-            isOpen.send = true
-            isRestartDue = false
-        case .recv: isOpen.recv = true
-        }
+        let isNew = open.insert(direction).inserted
+        guard direction == .send else { return }
+        // The server answers with its own stream.
+        if !isNew { open.remove(.recv) }
+        isRestartDue = false
     }
 
     /// After `<proceed/>` and after `<success/>` the streams restart (RFC 6120 §4.3.3).
@@ -71,7 +66,7 @@ struct ClientLogStreams {
             return
         }
         isRestartDue = true
-        isOpen = (false, false)
+        open = []
     }
 
     private mutating func noteDomain(_ header: [UInt8]) {
@@ -107,19 +102,6 @@ struct ClientLogStreams {
 
     private static func escape(_ text: String) -> String {
         text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing("\"", with: "&quot;")
-    }
-
-    private mutating func setDeclaration(_ direction: Direction, _ bytes: [UInt8]) {
-        switch direction {
-        case .send:
-            declaration.send = bytes
-        case .recv: declaration.recv = bytes
-        }
-    }
-
-    private mutating func takeDeclaration(_ direction: Direction) -> [UInt8] {
-        defer { setDeclaration(direction, []) }
-        return direction == .send ? declaration.send : declaration.recv
     }
 
     private static func isDeclaration(_ text: ArraySlice<UInt8>) -> Bool { text.starts(with: "<?xml".utf8) }

@@ -1,20 +1,21 @@
-internal import TapRecord
+public import TapRecord
 
-/// Counts the records of each log of a run, and holds them against what its headers say stood before them.
-struct Continuity {
-    /// What tells one log from another: those of a run may hold different records.
-    struct Log: Hashable {
-        let run: String
-        let level: String
+/// What distinguishes one log from another: those of a run may hold different records.
+public struct LogIdentity: Hashable, Sendable {
+    private let run: String
+    private let level: String
 
-        init(_ header: RecordHeader) {
-            run = header.run
-            level = header.level
-        }
+    /// The log that a header is of.
+    public init(_ header: RecordHeader) {
+        run = header.run
+        level = header.level
     }
+}
 
-    private var counts: [Log: UInt64] = [:]
-    private var current: Log?
+/// Counts the records of each log of a run, and compares them with what its headers say stood before them.
+struct Continuity {
+    private var counts: [LogIdentity: UInt64] = [:]
+    private var current: LogIdentity?
     /// Records since the last header.
     private var count: UInt64 = 0
 
@@ -27,7 +28,7 @@ struct Continuity {
     mutating func missing(before header: RecordHeader) -> UInt64 {
         if let current { counts[current, default: 0] &+= count }
         count = 0
-        let log = Log(header)
+        let log = LogIdentity(header)
         current = log
         guard let before = header.recordsBefore else { return 0 }
         let found = counts[log] ?? 0
@@ -41,9 +42,9 @@ extension [RecordHeader] {
     /// stands before them, since a clock can be set back.
     var readingOrder: [Int] {
         let byTime = indices.sorted { self[$0].time < self[$1].time }
-        var members: [Continuity.Log: [Int]] = [:]
+        var members: [LogIdentity: [Int]] = [:]
         for index in byTime where self[index].recordsBefore != nil {
-            members[Continuity.Log(self[index]), default: []].append(index)
+            members[LogIdentity(self[index]), default: []].append(index)
         }
         // What comes last is taken first.
         for (log, places) in members {
@@ -51,7 +52,7 @@ extension [RecordHeader] {
         }
         return byTime.map { index in
             guard self[index].recordsBefore != nil else { return index }
-            return members[Continuity.Log(self[index])]?.popLast() ?? index
+            return members[LogIdentity(self[index])]?.popLast() ?? index
         }
     }
 }

@@ -258,7 +258,7 @@ final class WriterLoop {
 
     private func reopen() {
         guard output.canReopen else { return }
-        // Nobody has moved the file: opening it again would give the same one.
+        // The file was not moved: opening it again would give the same one.
         if output.kind == .file, output.isInPlace { return prepareHeader(.reopened) }
         do throws(WriterFault) {
             replaceOutput(by: try OutputFile.open(destination), .reopened)

@@ -90,11 +90,6 @@ extension RecordWriter {
             self.records &+= UInt64(records)
             self.bytes &+= UInt64(bytes)
         }
-
-        mutating func add(_ other: Loss) {
-            records &+= other.records
-            bytes &+= other.bytes
-        }
     }
 
     /// Events for the owner of a writer, on the writer's thread and outside its lock.
