@@ -3,7 +3,6 @@ internal import TapSecurity
 
 /// What `ca show` prints about one CA, as text and JSON.
 struct AuthorityInfo {
-    /// The name that it is for.
     let name: CertificateName
     /// Why it cannot be used; nil if it can.
     let fault: String?
@@ -16,11 +15,7 @@ struct AuthorityInfo {
     init(_ authority: CertificateAuthority, in folder: AuthorityFolder, at now: Timestamp? = nil) {
         name = authority.name
         found = (
-            Self.day(authority.begin), Self.day(authority.end),
-            authority.fingerprint.map { byte in
-                let digits = String(byte, radix: 16, uppercase: true)
-                return byte < 16 ? "0\(digits)" : digits
-            }.joined(separator: ":"),
+            authority.begin.day, authority.end.day, authority.fingerprint.fingerprintText,
             folder.certificatePath(of: authority.name)
         )
         var fault: String?
@@ -51,26 +46,16 @@ struct AuthorityInfo {
         return lines
     }
 
-    /// The JSON object.
     var json: String {
-        var line = LineBuffer()
-        line.openObject()
-        line.field("name", name.description)
-        if let found {
-            line.field("begin", found.begin)
-            line.field("end", found.end)
-            line.field("fingerprint", found.fingerprint)
-            line.field("certificate", found.path)
+        LineBuffer.object {
+            $0.field("name", name.description)
+            if let found {
+                $0.field("begin", found.begin)
+                $0.field("end", found.end)
+                $0.field("fingerprint", found.fingerprint)
+                $0.field("certificate", found.path)
+            }
+            if let fault { $0.field("fault", fault) }
         }
-        if let fault { line.field("fault", fault) }
-        line.closeObject()
-        return String(decoding: line.bytes, as: UTF8.self)
-    }
-
-    private static func day(_ time: Timestamp) -> String {
-        var line = LineBuffer(capacity: 30)
-        var writer = TimestampWriter()
-        writer.append(time, to: &line)
-        return String(decoding: line.bytes.prefix(10), as: UTF8.self)
     }
 }

@@ -4,9 +4,7 @@ internal import TapSecurity
 
 /// Implements the subcommands of `xmpptap ca`.
 struct AuthorityManager {
-    /// The folder of the CAs.
     let folder: AuthorityFolder
-    /// The time.
     var now = RunClock().now().time
     /// Names that need `--allow-public-suffix`.
     var suffixes = PublicSuffixes(ownName: Console.hostName)
@@ -55,7 +53,7 @@ struct AuthorityManager {
                 for line in info.lines { Console.show(line) }
             }
         }
-        if !isWell { throw .told(.checkFailed) }
+        if !isWell { throw .reported(.checkFailed) }
     }
 
     /// Writes the certificate to standard output, and how to trust it to standard error.

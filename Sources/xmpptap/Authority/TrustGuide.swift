@@ -20,7 +20,6 @@ struct TrustGuide {
         self.file = file.flatMap { $0.utf8.allSatisfy(Self.isPlain) ? $0 : nil } ?? usual
     }
 
-    /// The guide, line by line.
     var lines: [String] {
         var lines = [
             "",

@@ -1,7 +1,6 @@
 internal import ArgumentParser
 internal import TapSecurity
 
-/// `xmpptap ca`.
 struct AuthorityCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "ca",
@@ -23,7 +22,6 @@ struct AuthorityCommand: ParsableCommand {
         subcommands: [Create.self, Show.self, Export.self, Remove.self]
     )
 
-    /// `xmpptap ca create`.
     struct Create: ParsableCommand, Configurable {
         static let configuration = CommandConfiguration(
             commandName: "create",
@@ -56,7 +54,6 @@ struct AuthorityCommand: ParsableCommand {
         }
     }
 
-    /// `xmpptap ca show`.
     struct Show: ParsableCommand, Configurable {
         static let configuration = CommandConfiguration(
             commandName: "show",
@@ -89,7 +86,6 @@ struct AuthorityCommand: ParsableCommand {
         }
     }
 
-    /// `xmpptap ca export`.
     struct Export: ParsableCommand, Configurable {
         static let configuration = CommandConfiguration(
             commandName: "export",
@@ -108,7 +104,6 @@ struct AuthorityCommand: ParsableCommand {
         enum Form: String, EnumerableFlag {
             /// PEM, which most programs expect.
             case pem
-            /// DER.
             case der
 
             static func help(for value: Form) -> ArgumentHelp? {
@@ -136,7 +131,6 @@ struct AuthorityCommand: ParsableCommand {
         }
     }
 
-    /// `xmpptap ca remove`.
     struct Remove: ParsableCommand, Configurable {
         static let configuration = CommandConfiguration(
             commandName: "remove",

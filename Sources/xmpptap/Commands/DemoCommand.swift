@@ -3,7 +3,6 @@ internal import TapCore
 internal import TapNetwork
 internal import TapRecord
 
-/// `xmpptap demo`.
 struct DemoCommand: AsyncParsableCommand, Configurable {
     static let configuration = CommandConfiguration(
         commandName: "demo",
@@ -38,7 +37,7 @@ struct DemoCommand: AsyncParsableCommand, Configurable {
         for line in DemoSummary.lines(steps) {
             if isForPeople { Console.print(line) } else { Console.tell(line) }
         }
-        guard isWhole else { throw Failure.told(.file) }
+        guard isWhole else { throw Failure.reported(.file) }
     }
 
     /// Runs the demo and stops the server. The logs have all records when it returns.

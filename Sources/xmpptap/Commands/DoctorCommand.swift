@@ -2,7 +2,6 @@ internal import ArgumentParser
 internal import TapCore
 internal import TapNetwork
 
-/// `xmpptap doctor`.
 struct DoctorCommand: ParsableCommand, Configurable {
     static let configuration = CommandConfiguration(
         commandName: "doctor",
@@ -57,6 +56,6 @@ struct DoctorCommand: ParsableCommand, Configurable {
             // A finding can contain names from a DNS reply.
             if json { Console.print(finding.json) } else { Console.show(finding.line) }
         }
-        if findings.contains(where: { $0.outcome == .stop }) { throw Failure.told(.checkFailed) }
+        if findings.contains(where: { $0.outcome == .stop }) { throw Failure.reported(.checkFailed) }
     }
 }

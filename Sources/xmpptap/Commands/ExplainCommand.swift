@@ -3,7 +3,6 @@ internal import TapCapture
 internal import TapDiagnosis
 internal import TapRecord
 
-/// `xmpptap explain`.
 struct ExplainCommand: ParsableCommand, Configurable {
     static let configuration = CommandConfiguration(
         commandName: "explain",
@@ -91,21 +90,18 @@ struct ExplainCommand: ParsableCommand, Configurable {
         let wanted = Set(session)
         var story = SessionTimelines(of: wanted)
         var drawing = format.document.map { DiagramReport(document: $0, diagrams: SequenceDiagrams(of: wanted)) }
-        var found = SessionsFound()
-        let isWhole = try StoredRecords.read(files) { entry in
+        let stored = try StoredRecords(files) { entry in
             switch entry {
             case .header(let header):
-                found.note(run: header.run)
                 story.note(header)
                 drawing?.diagrams.note(header)
             case .record(let line):
-                found.note(session: line.record.session)
                 story.note(line.record)
                 drawing?.diagrams.note(line)
             case .damage, .gap: break
             }
         }
-        if let remark = found.remark(on: wanted) { Console.complain(remark) }
+        stored.remark(on: wanted)
         if story.all.isEmpty, session.isEmpty { Console.complain("no sessions found") }
         if let drawing {
             Console.print(drawing.drawn())
@@ -113,37 +109,26 @@ struct ExplainCommand: ParsableCommand, Configurable {
         } else {
             for line in TimelineReport(timelines: story).lines() { Console.show(line) }
         }
-        try end(isWhole, isWell: story.all.contains(where: \.isReady) && !found.lacksAny(of: wanted))
+        try stored.end(wanted, isWell: story.all.contains(where: \.isReady))
     }
 
     private func explain(subscriptions: String) throws {
         let wanted = Set(session)
         var story = SubscriptionHistory(of: subscriptions == Self.everybody ? nil : subscriptions)
-        var found = SessionsFound()
-        let isWhole = try StoredRecords.read(files) { entry in
+        let stored = try StoredRecords(files) { entry in
             switch entry {
-            case .header(let header):
-                found.note(run: header.run)
-                story.note(header)
-            case .record(let line):
-                found.note(session: line.record.session)
-                if wanted.isEmpty || wanted.contains(line.record.session) { story.note(line.record) }
-            case .damage, .gap: break
+            case .header(let header): story.note(header)
+            case .record(let line) where wanted.isEmpty || wanted.contains(line.record.session): story.note(line.record)
+            case .record, .damage, .gap: break
             }
         }
-        if let remark = found.remark(on: wanted) { Console.complain(remark) }
+        stored.remark(on: wanted)
         let lines = SubscriptionReport(history: story).lines()
         if lines.isEmpty {
             let person = subscriptions == Self.everybody ? "" : " of \(subscriptions)"
             Console.complain("no subscription changes\(person) found")
         }
         for line in lines { Console.show(line) }
-        try end(isWhole, isWell: !found.lacksAny(of: wanted))
-    }
-
-    /// Throws the exit status. A file that could not be read completely takes precedence, as in `read`.
-    private func end(_ isWhole: Bool, isWell: Bool) throws(Failure) {
-        guard isWhole else { throw .told(.file) }
-        guard isWell else { throw .told(.checkFailed) }
+        try stored.end(wanted)
     }
 }

@@ -1,13 +1,13 @@
 internal import ArgumentParser
 internal import NIOCore
 internal import NIOPosix
+internal import TapCapture
 internal import TapDiagnosis
 internal import TapNetwork
 internal import TapRecord
 internal import TapSecurity
 internal import XMPPCore
 
-/// `xmpptap probe`.
 struct ProbeCommand: AsyncParsableCommand, Configurable {
     static let configuration = CommandConfiguration(
         commandName: "probe",
@@ -115,8 +115,7 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
 
     func run() async throws {
         try check()
-        let paths = try recording.map { file throws(Failure) in try RecordedPaths([file]) }
-        let path = try paths.map(recordedPath)
+        let recorded = try recording.map(recordedPath)
         let password = try passwordFile.map { file throws(Failure) in
             try PasswordFile.read(file, of: account.description)
         }
@@ -134,7 +133,7 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
             }
         }
         let isWhole = tap.logs.close(within: .seconds(10))
-        let comparison = path.map { ProbeComparison(report, $0) }
+        let comparison = recorded.map { ProbeComparison(report, $0.path) }
         if let story {
             Self.show(isLive ? story.rest(report) : story.lines(report))
             Self.show(comparison?.lines(story.paint) ?? [])
@@ -142,10 +141,10 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
             Self.show(ProbeJSON(report: report, comparison: comparison).lines)
         }
         guard report.outcome != .failed else {
-            throw Failure.told(report.diagnosis?.isOfNetwork == true ? .network : .checkFailed)
+            throw Failure.reported(report.diagnosis?.isOfNetwork == true ? .network : .checkFailed)
         }
-        guard path?.isReady ?? true else { throw Failure.told(.checkFailed) }
-        guard isWhole, paths?.isWhole ?? true else { throw Failure.told(.file) }
+        guard recorded?.path.isReady ?? true else { throw Failure.reported(.checkFailed) }
+        guard isWhole, recorded?.isWhole ?? true else { throw Failure.reported(.file) }
     }
 
     private static func show(_ lines: [String]) { for line in lines { Console.print(line) } }
@@ -161,20 +160,34 @@ struct ProbeCommand: AsyncParsableCommand, Configurable {
         }
     }
 
-    private func recordedPath(_ paths: RecordedPaths) throws(Failure) -> SessionTimelines.Timeline {
-        let recording = recording ?? ""
-        if let with, paths.count(of: with) > 1 {
+    /// The login steps of the session to compare with: that of `--with`, otherwise the first that failed, otherwise the
+    /// first; and whether every line of the file could be read.
+    private func recordedPath(
+        _ recording: String
+    ) throws(Failure) -> (path: SessionTimelines.Timeline, isWhole: Bool) {
+        var timelines = SessionTimelines()
+        let stored = try StoredRecords([recording]) { entry in
+            switch entry {
+            case .header(let header): timelines.note(header)
+            case .record(let line): timelines.note(line.record)
+            case .damage, .gap: break
+            }
+        }
+        let all = timelines.all.filter { !$0.steps.isEmpty }
+        let runs = timelines.all.count { $0.number == with }
+        if let with, runs > 1 {
             Console.complain(
-                "--with \(with): \(paths.count(of: with)) runs in \(recording) have a session \(with); comparing with the first"
+                "--with \(with): \(runs) runs in \(recording) have a session \(with); comparing with the first"
             )
         }
-        guard let path = paths.path(with) else {
+        let path = with == nil ? all.first { !$0.isReady } ?? all.first : all.first { $0.number == with }
+        guard let path else {
             if let with { throw .usage("--with \(with): \(recording) has no such session with login steps") }
             throw .file(
                 "no login steps recorded in \(recording); record with --capture or --log-to at verbose"
             )
         }
-        return path
+        return (path, stored.isWhole)
     }
 
     private func probe(

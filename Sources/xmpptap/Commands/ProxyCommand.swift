@@ -5,7 +5,6 @@ internal import TapNetwork
 internal import TapSecurity
 internal import XMPPCore
 
-/// `xmpptap proxy`.
 struct ProxyCommand: AsyncParsableCommand, Configurable {
     static let configuration = CommandConfiguration(
         commandName: "proxy",
@@ -96,7 +95,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
             }
         )
         do {
-            guard try await run.run() else { throw Failure.told(.file) }
+            guard try await run.run() else { throw Failure.reported(.file) }
         } catch let error as ProxyError {
             await server?.stop()
             throw Failure(error)
@@ -113,10 +112,10 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         _ server: EphemeralServer?
     ) -> ProxyService {
         // Not used: every listener names its own server.
-        let nobody = Endpoint(host: "127.0.0.1", port: 5222)
+        let unused = Endpoint(host: "127.0.0.1", port: 5222)
         var configuration = ProxyConfiguration(
             listeners: plan.listeners,
-            upstream: plan.upstream ?? .endpoint(server?.endpoint ?? nobody),
+            upstream: plan.upstream ?? .endpoint(server?.endpoint ?? unused),
             resolver: proxy.resolver,
             proxyProtocol: proxyProtocol,
             session: session,

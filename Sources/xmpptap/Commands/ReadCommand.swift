@@ -2,7 +2,6 @@ internal import ArgumentParser
 internal import TapCapture
 internal import TapRecord
 
-/// `xmpptap read`.
 struct ReadCommand: ParsableCommand, Configurable {
     static let configuration = CommandConfiguration(
         commandName: "read",

@@ -3,6 +3,7 @@ internal import NIOCore
 internal import NIOPosix
 internal import ServiceLifecycle
 internal import TapNetwork
+internal import TapRecord
 
 /// The demo: a client of the built-in server, through a proxy.
 struct DemoRun {
@@ -74,5 +75,27 @@ struct DemoRun {
         } catch {
             throw Failure(status: .preparation, message: "the demo client failed at \(error); see 'xmpptap doctor'")
         }
+    }
+}
+
+/// The summary at the end of the demo.
+enum DemoSummary {
+    /// One line per step with its duration, then what to do next.
+    static func lines(_ steps: [DemoStep]) -> [String] {
+        let width = steps.map(\.title.count).max() ?? 0
+        var earlier = 0.0
+        let rows = steps.map { step in
+            let time = duration(step.time - earlier)
+            earlier = step.time
+            let indent = String(repeating: " ", count: max(0, 7 - time.count))
+            return "  \(indent)\(time)  \(step.title.padded(to: width))  \(step.detail)"
+        }
+        return ["", "Steps of the client, and how long each took:"] + rows + [
+            "A complete session through xmpptap in \(duration(earlier)). Try your own server: xmpptap proxy --upstream HOST:5222"
+        ]
+    }
+
+    private static func duration(_ seconds: Double) -> String {
+        LineBuffer.duration(Int64(max(0, min(seconds, 1e9)) * 1e9))
     }
 }

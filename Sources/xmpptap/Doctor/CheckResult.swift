@@ -4,7 +4,6 @@ internal import TapRecord
 struct CheckResult: Hashable {
     /// How severe the result is.
     enum Outcome: String, Hashable {
-        /// No problem.
         case ok
         /// It works with a restriction.
         case note
@@ -33,18 +32,15 @@ struct CheckResult: Hashable {
 
     /// The line for people.
     var line: String {
-        let mark = outcome.rawValue.padded(to: 5)
-        return "\(mark) \(subject.padded(to: 12)) \(text)"
+        "\(outcome.rawValue.padded(to: 5)) \(subject.padded(to: 12)) \(text)"
     }
 
     /// The line for programs.
     var json: String {
-        var line = LineBuffer()
-        line.openObject()
-        line.field("check", subject)
-        line.field("outcome", outcome.rawValue)
-        line.field("text", text)
-        line.closeObject()
-        return String(decoding: line.bytes, as: UTF8.self)
+        LineBuffer.object {
+            $0.field("check", subject)
+            $0.field("outcome", outcome.rawValue)
+            $0.field("text", text)
+        }
     }
 }

@@ -122,9 +122,7 @@ enum Doctor {
 
     /// CAs that are trusted by the whole system, or not valid.
     static func authorities(_ folder: AuthorityFolder, at now: Timestamp) -> [CheckResult] {
-        (TrustedEverywhere.warnings(folder) + OutdatedAuthorities.warnings(folder, at: now)).map {
-            .note("authorities", $0)
-        }
+        AuthorityWarnings.all(folder, at: now).map { .note("authorities", $0) }
     }
 
     static func output(_ surroundings: LogPlan.Surroundings) -> CheckResult {

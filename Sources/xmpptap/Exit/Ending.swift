@@ -2,7 +2,6 @@ internal import ArgumentParser
 
 /// The last output and the exit code of a command.
 struct Ending: Equatable {
-    /// The exit code.
     let status: ExitStatus
     /// Help, version or a completion script, for standard output.
     var answer = ""

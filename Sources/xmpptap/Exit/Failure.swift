@@ -2,7 +2,6 @@ internal import TapNetwork
 
 /// An error that ends the program: its exit code, and one line with what failed, why, and what to do.
 struct Failure: Error, Hashable {
-    /// The exit code.
     let status: ExitStatus
     /// The line, without the program's name. Empty if everything is already printed.
     let message: String
@@ -14,7 +13,7 @@ struct Failure: Error, Hashable {
     /// An address cannot be listened on or reached.
     static func network(_ message: String) -> Failure { Failure(status: .network, message: message) }
     /// Everything is already printed; only the exit code remains.
-    static func told(_ status: ExitStatus) -> Failure { Failure(status: status, message: "") }
+    static func reported(_ status: ExitStatus) -> Failure { Failure(status: status, message: "") }
 }
 
 extension Failure: CustomStringConvertible {
@@ -22,8 +21,22 @@ extension Failure: CustomStringConvertible {
 }
 
 extension Failure {
-    /// The failure of a proxy.
     init(_ error: ProxyError) {
         self.init(status: error.blame == .usage ? .usage : .network, message: error.description)
     }
+}
+
+/// The exit codes of the program.
+enum ExitStatus: Int32, CaseIterable {
+    /// Success, also after SIGTERM.
+    case success = 0
+    /// The comparison, check, probe or explained session failed.
+    case checkFailed = 1
+    case usage = 2
+    /// A file could not be read or written.
+    case file = 3
+    /// A network or DNS error, or no running proxy.
+    case network = 4
+    /// Login or preparation failed in `demo`.
+    case preparation = 5
 }

@@ -1,4 +1,3 @@
-internal import ArgumentParser
 internal import TapDiagnosis
 
 /// How `explain` tells of sessions.
@@ -15,12 +14,6 @@ enum ExplainForm: String, CaseIterable {
         case .html: .html
         }
     }
-
-    /// The form that was typed.
-    static func typed(_ text: String) throws -> ExplainForm {
-        guard let form = ExplainForm(rawValue: text) else { throw ValidationError("write text, svg or html") }
-        return form
-    }
 }
 
 /// The sessions of a file, drawn.
@@ -35,6 +28,5 @@ struct DiagramReport {
         return "\(count) of \(count + diagrams.omitted) sessions are drawn; choose others with --session"
     }
 
-    /// The document.
     func drawn() -> String { DiagramForm(document).draw(diagrams.all, note: remark) }
 }

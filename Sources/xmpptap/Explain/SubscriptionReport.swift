@@ -14,12 +14,10 @@ struct SubscriptionReport {
             lines.append("\(pair.first) and \(pair.second)")
             var time = TimestampWriter()
             for event in events {
-                var line = LineBuffer()
-                time.appendTimeOfDay(event.time, to: &line)
+                let stamp = LineBuffer.text { time.appendTimeOfDay(event.time, to: &$0) }
                 let change = event.change
                 let states =
                     change.before == change.after ? "\(change.after) as before" : "\(change.before) → \(change.after)"
-                let stamp = String(decoding: line.bytes, as: UTF8.self)
                 let ofRun = history.runCount > 1 ? " of run \(event.run)" : ""
                 lines.append("  \(stamp) [\(event.session)\(ofRun)] \(event.account): \(states) (\(event.reason))")
             }

@@ -31,7 +31,7 @@ struct TimelineReport {
 
     private static func ending(_ end: Record) -> String {
         let reason = end.details?["close_reason"].map { " (\($0.text))" } ?? ""
-        return "ended after \(words(end.roundTrip ?? 0)): \(end.message ?? "no reason recorded")\(reason)"
+        return "ended after \(LineBuffer.duration(end.roundTrip ?? 0)): \(end.message ?? "no reason recorded")\(reason)"
     }
 
     private static func row(_ step: Record, since start: Int64) -> [String]? {
@@ -47,7 +47,7 @@ struct TimelineReport {
         // The last step is a moment: it is reached when all before it are, and its time is that of the whole way.
         let isTop = name == LoginStep.Name.ready.rawValue
         let began = step.monotonic - (isTop ? 0 : duration) - start
-        return [name, words(began), words(duration), outcome]
+        return [name, LineBuffer.duration(began), LineBuffer.duration(duration), outcome]
     }
 
     /// A diagnosis in the order in which one asks: why, whose fault, what now.
@@ -76,10 +76,4 @@ struct TimelineReport {
     }
 
     private static func spaces(_ count: Int) -> String { String(repeating: " ", count: max(0, count)) }
-
-    private static func words(_ nanoseconds: Int64) -> String {
-        var line = LineBuffer()
-        line.append(duration: nanoseconds)
-        return String(decoding: line.bytes, as: UTF8.self)
-    }
 }

@@ -2,7 +2,6 @@ internal import Synchronization
 internal import TapCapture
 internal import TapRecord
 
-/// All logs of a run, open.
 final class OpenLogs: Sendable {
     /// Passes records to all logs.
     let dispatcher: RecordDispatcher
@@ -53,30 +52,38 @@ final class OpenLogs: Sendable {
         for (place, log) in plan.logs.enumerated() {
             do throws(Failure) {
                 try Self.refuseForeign(log)
+                sinks.append((log.name, try Self.open(log, rotation, run, watch, place)))
             } catch {
                 for (_, sink) in sinks { sink.close() }
                 throw error
-            }
-            do throws(WriterFault) {
-                let sink = try LogSink(Self.configuration(log, rotation: rotation), run: run) { event in
-                    Self.tell(event, of: log)
-                    switch event {
-                    case .failed(let fault):
-                        if log.path == nil, fault.code == .brokenPipe { watch.lostReader(place) }
-                        watch.changed(place, isFailing: true)
-                    case .recovered: watch.changed(place, isFailing: false)
-                    case .notice, .room, .stalled, .flowing: break
-                    }
-                }
-                sinks.append((log.name, sink))
-            } catch {
-                for (_, sink) in sinks { sink.close() }
-                throw .file("\(log.flag): \(error)")
             }
         }
         self.sinks = sinks
         self.watch = watch
         dispatcher = RecordDispatcher(sinks.map(\.1))
+    }
+
+    private static func open(
+        _ log: LogPlan.Log,
+        _ rotation: RecordWriter.Rotation?,
+        _ run: LoggedRun,
+        _ watch: Watch,
+        _ place: Int
+    ) throws(Failure) -> LogSink {
+        do throws(WriterFault) {
+            return try LogSink(configuration(log, rotation: rotation), run: run) { event in
+                tell(event, of: log)
+                switch event {
+                case .failed(let fault):
+                    if log.path == nil, fault.code == .brokenPipe { watch.lostReader(place) }
+                    watch.changed(place, isFailing: true)
+                case .recovered: watch.changed(place, isFailing: false)
+                case .notice, .room, .stalled, .flowing: break
+                }
+            }
+        } catch {
+            throw .file("\(log.flag): \(error)")
+        }
     }
 
     /// Refuses to append JSON to a file with other content: no command could read it.
@@ -160,9 +167,7 @@ final class OpenLogs: Sendable {
         case .stalled:
             Console.complain("warning: log output to \(log.name) is blocked; relaying is paused until it is read")
         case .flowing(let duration):
-            var words = LineBuffer()
-            words.append(duration: duration.wholeNanoseconds)
-            let time = String(decoding: words.bytes, as: UTF8.self)
+            let time = LineBuffer.duration(duration.wholeNanoseconds)
             Console.complain("log output to \(log.name) is no longer blocked after \(time); relaying continues")
         case .room: break
         }

@@ -1,6 +1,5 @@
 /// A size as typed: `100MB`, `64KiB`, `5000`.
 struct ByteSize: Hashable {
-    /// The size in bytes.
     let bytes: UInt64
 
     /// Powers of 1000 as `kB MB GB TB`, of 1024 as `KiB MiB GiB TiB`; small and capital letters are the same, and a `B`
@@ -14,7 +13,6 @@ struct ByteSize: Hashable {
     /// A size known beforehand.
     init(bytes: UInt64) { self.bytes = bytes }
 
-    /// Reads a whole number and a unit.
     init(_ text: String) throws(Failure) {
         let digits = text.prefix { $0.isASCII && $0.isNumber }
         let name = text[digits.endIndex...].drop { $0 == " " }.lowercased()

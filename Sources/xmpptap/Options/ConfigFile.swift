@@ -1,3 +1,5 @@
+internal import TapSecurity
+
 /// A file of flags, one per line: `--config FILE`.
 ///
 /// ```
@@ -26,23 +28,15 @@ struct ConfigFile: Equatable {
         var argument: String { value.map { "\(flag)=\($0)" } ?? flag }
     }
 
-    /// The path, for errors.
-    let path: String
-    /// The lines in order.
     let lines: [Line]
 
     /// Flags that are not allowed in a file.
     private static let refused = ["--config", "--help", "--version", "--generate-completion-script"]
 
-    /// Reads `text`, the contents of the file at `path`.
+    /// Reads `text`, the contents of the file at `path`, which errors name.
     init(path: String, text: String) throws(Failure) {
         var lines: [Line] = []
-        var number = 0
-        // Some editors write a byte order mark.
-        let text = text.unicodeScalars.first == "\u{FEFF}" ? String(text.unicodeScalars.dropFirst()) : text
-        for row in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline) {
-            number += 1
-            let content = Self.trim(row)
+        for (number, content) in text.numberedRows {
             guard let first = content.first, first != "#" else { continue }
             guard content.hasPrefix("--"), content.count > 2 else {
                 throw .usage(
@@ -56,14 +50,13 @@ struct ConfigFile: Equatable {
             }
             var value: String?
             if end < content.endIndex {
-                value = Self.unquoted(Self.trim(content[content.index(after: end)...]))
+                value = Self.unquoted(content[content.index(after: end)...].trimmed)
                 guard value != nil else {
                     throw .usage("\(path):\(number): unterminated quotation mark in the value")
                 }
             }
             lines.append(Line(number: number, flag: flag, value: value))
         }
-        self.path = path
         self.lines = lines
     }
 
@@ -94,11 +87,5 @@ struct ConfigFile: Equatable {
             }
         }
         return nil
-    }
-
-    private static func trim(_ text: Substring) -> Substring {
-        var text = text.drop { $0 == " " || $0 == "\t" }
-        while let last = text.last, last == " " || last == "\t" { text.removeLast() }
-        return text
     }
 }

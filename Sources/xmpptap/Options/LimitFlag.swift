@@ -14,7 +14,6 @@ struct LimitFlag: Equatable {
         case login, idle
         case authorities
 
-        /// The unit of the value.
         var unit: Unit {
             switch self {
             case .item, .tag, .name, .loginItem, .waiting: .bytes
@@ -24,7 +23,6 @@ struct LimitFlag: Equatable {
         }
     }
 
-    /// The unit of a value.
     enum Unit {
         case bytes, count, seconds
 
@@ -35,7 +33,6 @@ struct LimitFlag: Equatable {
     let name: Name
     let value: Int
 
-    /// Parses `text`.
     init(_ text: String) throws(Failure) {
         let parts = text.split(separator: "=", maxSplits: 1)
         let names = Name.allCases.map(\.rawValue).joined(separator: ", ")

@@ -19,17 +19,13 @@ struct LogDestination: Hashable {
     /// What it shows. Default: info.
     var spec = LogSpec(level: .info)
 
-    /// A destination known beforehand.
-    init(path: String, form: Form = .text, spec: LogSpec = LogSpec(level: .info)) {
-        self.path = path
-        self.form = form
-        self.spec = spec
-    }
+}
 
+extension LogDestination {
     /// Parses `text`. The path ends at the first comma.
     init(_ text: String) throws(Failure) {
         let words = text.split(separator: ",", omittingEmptySubsequences: false)
-        path = words.first.map(String.init) ?? ""
+        let path = words.first.map(String.init) ?? ""
         guard !path.isEmpty else {
             throw .usage("the path is missing; write it first, as in tap.log,format=json,verbose")
         }
@@ -55,7 +51,7 @@ struct LogDestination: Hashable {
                 spec += "\(word),"
             }
         }
-        if let form { self.form = form }
+        self.init(path: path, form: form ?? .text)
         while let last = spec.last, last == " " { spec.removeLast() }
         guard !spec.isEmpty else { return }
         // The comma after the last word.

@@ -2,37 +2,24 @@ internal import TapRecord
 
 /// The log flags as typed.
 struct LogRequest {
-    /// `--log`.
     var log: LogSpec?
-    /// `--log-to`, each.
     var logTo: [LogDestination] = []
-    /// `--capture`.
     var capture: String?
-    /// `--rotate-size`.
     var rotateSize = ByteSize(bytes: 100_000_000)
-    /// `--rotate-keep`.
     var rotateKeep = 10
-    /// `--redact`.
     var redact: RedactionPolicy?
-    /// `--no-redact`.
     var showsSecrets = false
-    /// `--log-required`.
     var isRequired = false
 }
 
 /// The logs to write, resolved from a ``LogRequest``.
 struct LogPlan: Equatable {
-    /// One log.
     struct Log: Equatable {
         /// The file; nil is standard output.
         var path: String?
-        /// Its format.
         var form: LogDestination.Form
-        /// What it shows.
         var spec: LogSpec
-        /// Whether it goes to a terminal.
         var isTerminal = false
-        /// Whether it has colours.
         var isColoured = false
         /// The flag that requested it, for errors.
         var flag = "--log-to"
@@ -55,7 +42,6 @@ struct LogPlan: Equatable {
         /// Neither `NO_COLOR` nor `TERM=dumb` is set.
         var wantsColour: Bool
 
-        /// Those of this process.
         static var current: Surroundings {
             Surroundings(
                 isTerminal: Console.isTerminal,

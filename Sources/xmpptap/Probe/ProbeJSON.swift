@@ -18,7 +18,6 @@ struct ProbeJSON {
     /// The comparison with a recorded client, if any.
     var comparison: ProbeComparison?
 
-    /// The lines.
     var lines: [String] {
         [header] + report.steps.map(Self.line) + report.grades.map(Self.line) + (comparison?.json ?? []) + [diagnosis]
     }
@@ -27,11 +26,7 @@ struct ProbeJSON {
         Self.object("probe") {
             $0.field("account", report.account.description)
             $0.field("tool", "xmpptap \(Version.program)")
-            $0.field("time")
-            $0.append(0x22)
-            var timestamps = TimestampWriter()
-            timestamps.append(report.began, to: &$0)
-            $0.append(0x22)
+            $0.field("time", report.began.text)
         }
     }
 
@@ -98,11 +93,9 @@ struct ProbeJSON {
     }
 
     static func object(_ kind: String, _ content: (inout LineBuffer) -> Void) -> String {
-        var line = LineBuffer()
-        line.openObject()
-        line.field("kind", kind)
-        content(&line)
-        line.closeObject()
-        return String(decoding: line.bytes, as: UTF8.self)
+        LineBuffer.object {
+            $0.field("kind", kind)
+            content(&$0)
+        }
     }
 }

@@ -14,7 +14,6 @@ struct ProbeText: Sendable {
 
     let paint: Paint
 
-    /// The heading.
     func head(_ account: JID) -> [String] { [paint(Console.escaped(account.description), .bold), ""] }
 
     /// The part after the steps: grades and diagnosis.
@@ -31,11 +30,10 @@ struct ProbeText: Sendable {
 
     // MARK: Timeline
 
-    /// The lines of one step.
     func lines(_ step: ProbeReport.Step) -> [String] {
         let (mark, colour) = Self.mark(step.outcome)
         let name = step.name.rawValue.replacing("-", with: " ").padded(to: 17)
-        let time = step.duration.map(Self.words) ?? ""
+        let time = step.duration.map(LineBuffer.duration) ?? ""
         let head =
             "  \(paint(mark, colour)) \(name) \(paint(String(repeating: " ", count: max(0, 8 - time.count)) + time, .dim))"
             + "  "
@@ -94,7 +92,7 @@ struct ProbeText: Sendable {
         let who = Console.escaped(report.account.description)
         switch report.outcome {
         case .ready:
-            let time = report.timeToReady.map { ", ready after \(Self.words($0))" } ?? ""
+            let time = report.timeToReady.map { ", ready after \(LineBuffer.duration($0))" } ?? ""
             return ["\(paint("✓", .green)) \(paint("\(who) can log in", .bold))\(time)"] + weakest(report)
         case .offered:
             let words = "the server can be reached and offers what clients need"
@@ -129,12 +127,6 @@ struct ProbeText: Sendable {
     /// A reason with its rule, which is not wrapped.
     static func sentence(_ reason: String, rule: String?) -> String {
         rule.map { "\(reason) (\($0.replacing(" ", with: "\u{A0}")))" } ?? reason
-    }
-
-    static func words(_ nanoseconds: Int64) -> String {
-        var line = LineBuffer(capacity: 16)
-        line.append(duration: nanoseconds)
-        return String(decoding: line.bytes, as: UTF8.self)
     }
 
     /// Wraps a text between words.

@@ -6,11 +6,8 @@ internal import TapSecurity
 
 /// The built-in server, on a free loopback port.
 struct EphemeralServer {
-    /// Its address.
     let endpoint: Endpoint
-    /// Its accounts.
     let accounts: [ServerSettings.Account]
-    /// Their domain.
     let domain: String
 
     /// Its CA; nil without TLS.
@@ -58,7 +55,6 @@ struct EphemeralServer {
         }
     }
 
-    /// Stops it.
     func stop() async {
         try? await server.stop()
         authority?.remove()

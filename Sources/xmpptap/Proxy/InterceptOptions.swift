@@ -14,10 +14,7 @@ struct InterceptOptions: ParsableArguments {
                 """,
             valueName: "intercept|passthrough"
         ),
-        transform: { text throws(Failure) in
-            guard let mode = Mode(rawValue: text) else { throw .usage("write intercept or passthrough") }
-            return mode
-        }
+        transform: Mode.typed
     )
     var tls: Mode?
 
@@ -31,7 +28,7 @@ struct InterceptOptions: ParsableArguments {
                 """,
             valueName: "auto|required|direct|off"
         ),
-        transform: InterceptOptions.leg
+        transform: LegTLS.typed
     )
     var clientTls = LegTLS.auto
 
@@ -45,7 +42,7 @@ struct InterceptOptions: ParsableArguments {
                 """,
             valueName: "auto|required|direct|off"
         ),
-        transform: InterceptOptions.leg
+        transform: LegTLS.typed
     )
     var serverTls = LegTLS.auto
 
@@ -60,10 +57,7 @@ struct InterceptOptions: ParsableArguments {
                 """,
             valueName: "keep|strip"
         ),
-        transform: { text throws(Failure) in
-            guard let mode = Binding(rawValue: text) else { throw .usage("write keep or strip") }
-            return mode
-        }
+        transform: Binding.typed
     )
     var channelBinding = Binding.keep
 
@@ -144,13 +138,8 @@ struct InterceptOptions: ParsableArguments {
     )
     var keylog: String?
 
-    private static func leg(_ text: String) throws(Failure) -> LegTLS {
-        guard let leg = LegTLS(rawValue: text) else { throw .usage("write auto, required, direct or off") }
-        return leg
-    }
-
     /// What happens to the server's channel-binding offers.
-    enum Binding: String {
+    enum Binding: String, CaseIterable {
         /// They are relayed.
         case keep
         /// They are removed from the server's features.
@@ -158,7 +147,7 @@ struct InterceptOptions: ParsableArguments {
     }
 
     /// What happens to TLS.
-    enum Mode: String {
+    enum Mode: String, CaseIterable {
         /// It is terminated on both legs and decrypted.
         case intercept
         /// It is relayed without decryption.

@@ -42,13 +42,15 @@ struct InterceptPlan {
         }
         let upstreams = plan.listeners.compactMap { $0.upstream ?? plan.upstream }
         let isPassed = options.tls == .passthrough
-        if isPassed, let flag = Self.flagInVain(options) {
+        let inVain = ["--tls-min"] + Self.aboutServers + ["--certificate", "--keylog", "--client-tls", "--server-tls"]
+        if isPassed, let flag = Self.first(of: inVain + ["--channel-binding", "--accounts"], in: options) {
             throw .usage("\(flag) has no effect with --tls passthrough; leave it out")
         }
         try Self.checkLegs(options, allowRemote: allowRemote)
         self.options = isPassed ? nil : options
         securesServer = !isPassed && plan.needsServer
-        if securesServer, upstreams.isEmpty, let flag = Self.flagAboutServers(options) {
+        let aboutServers = Self.aboutServers + ["--certificate", "--accounts"]
+        if securesServer, upstreams.isEmpty, let flag = Self.first(of: aboutServers, in: options) {
             throw .usage("\(flag) has no effect on the built-in server; add --upstream")
         }
         if plan.needsServer, options.serverTls == .direct {
@@ -61,26 +63,26 @@ struct InterceptPlan {
         }
     }
 
-    private static func flagAboutServers(_ options: InterceptOptions) -> String? {
-        let given: [(String, Bool)] = [
-            ("--upstream-ca", options.upstreamCa != nil), ("--upstream-insecure", options.upstreamInsecure),
-            ("--upstream-certificate", options.upstreamCertificate != nil),
-            ("--certificate", options.certificate != nil), ("--accounts", options.accounts != nil),
-        ]
-        return given.first { $0.1 }?.0
+    /// The first of these flags that was typed.
+    private static func first(of flags: [String], in options: InterceptOptions) -> String? {
+        flags.first { flag in
+            switch flag {
+            case "--tls-min": options.tlsMin != nil
+            case "--upstream-ca": options.upstreamCa != nil
+            case "--upstream-insecure": options.upstreamInsecure
+            case "--upstream-certificate": options.upstreamCertificate != nil
+            case "--certificate": options.certificate != nil
+            case "--accounts": options.accounts != nil
+            case "--keylog": options.keylog != nil
+            case "--client-tls": options.clientTls != .auto
+            case "--server-tls": options.serverTls != .auto
+            case "--channel-binding": options.channelBinding != .keep
+            default: false
+            }
+        }
     }
 
-    private static func flagInVain(_ options: InterceptOptions) -> String? {
-        let given: [(String, Bool)] = [
-            ("--tls-min", options.tlsMin != nil), ("--upstream-ca", options.upstreamCa != nil),
-            ("--upstream-insecure", options.upstreamInsecure), ("--certificate", options.certificate != nil),
-            ("--upstream-certificate", options.upstreamCertificate != nil), ("--keylog", options.keylog != nil),
-            ("--client-tls", options.clientTls != .auto), ("--server-tls", options.serverTls != .auto),
-            ("--channel-binding", options.channelBinding != .keep),
-            ("--accounts", options.accounts != nil),
-        ]
-        return given.first { $0.1 }?.0
-    }
+    private static let aboutServers = ["--upstream-ca", "--upstream-insecure", "--upstream-certificate"]
 
     /// Refuses contradictions about the two legs.
     private static func checkLegs(_ options: InterceptOptions, allowRemote: Bool) throws(Failure) {
@@ -95,15 +97,10 @@ struct InterceptPlan {
         if isClientClear, options.certificate != nil {
             throw .usage("--certificate has no effect with --client-tls off; leave it out")
         }
-        let aboutServers: [(String, Bool)] = [
-            ("--upstream-ca", options.upstreamCa != nil), ("--upstream-insecure", options.upstreamInsecure),
-            ("--upstream-certificate", options.upstreamCertificate != nil),
-        ]
-        if isServerClear, let flag = aboutServers.first(where: { $0.1 })?.0 {
+        if isServerClear, let flag = first(of: aboutServers, in: options) {
             throw .usage("\(flag) has no effect with --server-tls off; leave it out")
         }
-        let aboutTLS = [("--tls-min", options.tlsMin != nil), ("--keylog", options.keylog != nil)]
-        if isClientClear, isServerClear, let flag = aboutTLS.first(where: { $0.1 })?.0 {
+        if isClientClear, isServerClear, let flag = first(of: ["--tls-min", "--keylog"], in: options) {
             throw .usage("\(flag) has no effect with --client-tls off and --server-tls off; leave it out")
         }
     }
@@ -215,8 +212,7 @@ struct InterceptPlan {
         limit: Int
     ) throws(Failure) -> CertificateMinter {
         let folder = try option.resolved()
-        let outdated = OutdatedAuthorities.warnings(folder, at: clock.now().time)
-        for warning in TrustedEverywhere.warnings(folder) + outdated { Console.complain("warning: \(warning)") }
+        for warning in AuthorityWarnings.all(folder, at: clock.now().time) { Console.complain("warning: \(warning)") }
         var policy = AuthorityProvider.Policy()
         policy.domains = domains.compactMap { try? CertificateName($0) }
         policy.mayMakeAny = !allowRemote

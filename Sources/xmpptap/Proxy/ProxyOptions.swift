@@ -85,10 +85,7 @@ struct ProxyOptions: ParsableArguments {
                 """,
             valueName: "relay|close"
         ),
-        transform: { text throws(Failure) in
-            guard let policy = UnparsablePolicy(rawValue: text) else { throw .usage("write relay or close") }
-            return policy
-        }
+        transform: UnparsablePolicy.typed
     )
     var onUnparsable: UnparsablePolicy?
 

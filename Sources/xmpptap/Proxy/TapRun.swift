@@ -28,7 +28,7 @@ struct TapRun {
         }
         let logged = LoggedRun(
             tool: "xmpptap \(Version.program)",
-            word: word.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined(),
+            word: word.hexadecimal,
             redaction: plan.redaction,
             run: run,
             now: { clock.now() }

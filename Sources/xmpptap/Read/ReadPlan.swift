@@ -2,7 +2,6 @@ internal import TapRecord
 
 /// What `read` shows of its files, and how.
 struct ReadPlan {
-    /// The files.
     let files: [String]
     /// Where it shows it: standard output.
     let output: LogPlan.Log

@@ -19,7 +19,6 @@ struct ReadRun {
         }
     }
 
-    /// Opens standard output.
     init(_ plan: ReadPlan) throws(Failure) {
         self.plan = plan
         // The headers are those of the files: what is shown is what they hold.
@@ -90,7 +89,7 @@ struct ReadRun {
             )
             isWhole = false
         }
-        guard isWhole else { throw Failure.told(.file) }
-        guard !sessions.lacksAny(of: plan.sessions) else { throw Failure.told(.checkFailed) }
+        guard isWhole else { throw Failure.reported(.file) }
+        guard !sessions.lacksAny(of: plan.sessions) else { throw Failure.reported(.checkFailed) }
     }
 }

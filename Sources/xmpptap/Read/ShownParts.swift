@@ -4,23 +4,12 @@ internal import TapRecord
 /// Writes the parts that files consist of, each behind its header, so that what is shown can be read like the files: it
 /// says of which run a session is, and what is missing.
 struct ShownParts {
-    /// A log as a reader tells them apart.
-    private struct Log: Hashable {
-        let run: String
-        let level: String
-
-        init(_ header: RecordHeader) {
-            run = header.run
-            level = header.level
-        }
-    }
-
     private let plan: ReadPlan
     private let sink: LogSink
     /// The header that was written last.
     private var header: RecordHeader?
     /// The records that were written of each log up to that header, and since.
-    private var counts: [Log: UInt64] = [:]
+    private var counts: [LogIdentity: UInt64] = [:]
     private var count: UInt64 = 0
     /// The runs of which something is missing.
     private var torn: Set<String> = []
@@ -43,7 +32,6 @@ struct ShownParts {
         )
     }
 
-    /// Shows a record.
     mutating func show(_ record: RecordLine) {
         if sink.write(record) { count += 1 }
     }
@@ -59,10 +47,10 @@ struct ShownParts {
     }
 
     private mutating func write(_ header: RecordHeader, isShown: Bool) {
-        if let last = self.header { counts[Log(last), default: 0] += count }
+        if let last = self.header { counts[LogIdentity(last), default: 0] += count }
         count = 0
         var header = header
-        header.recordsBefore = counts[Log(header)] ?? 0
+        header.recordsBefore = counts[LogIdentity(header)] ?? 0
         self.header = header
         if isShown { sink.write(header: header) }
     }

@@ -1,15 +1,18 @@
 internal import TapCapture
+internal import TapRecord
 
 /// All that files hold, for commands that look at the whole of it before they say anything.
-enum StoredRecords {
+struct StoredRecords {
+    /// Whether every line was read, but those where writing was interrupted.
+    private(set) var isWhole = true
+    private var found = SessionsFound()
+
     /// Gives out every entry of the files, in the order in which they were written: of complete captures the records that
     /// today's code makes of their items, else those that are stored. Damaged and missing lines are reported and skipped.
     ///
     /// - Parameter files: JSON logs, captures or clients' logs; `-` is standard input.
-    /// - Returns: Whether every line was read, but those where writing was interrupted.
     /// - Throws: A ``Failure`` that names the file that cannot be read.
-    static func read(_ files: [String], _ body: (RecordReader.Entry) -> Void) throws(Failure) -> Bool {
-        var isWhole = true
+    init(_ files: [String], _ body: (RecordReader.Entry) -> Void) throws(Failure) {
         do throws(ReaderFault) {
             let reader = Reanalysis(try RecordReader(files, advice: AdviceTable.words(for:)))
             while let entry = try reader.next() {
@@ -18,13 +21,62 @@ enum StoredRecords {
                     Console.complain("\(line)")
                     isWhole = isWhole && line.isInterruption
                 case .gap(let gap): Console.complain("\(gap)")
-                case .header, .record: break
+                case .header(let header): found.note(run: header.run)
+                case .record(let line): found.note(session: line.record.session)
                 }
                 body(entry)
             }
         } catch {
             throw .file(error.description)
         }
-        return isWhole
+    }
+
+    /// Says what those who asked for these sessions should know.
+    func remark(on wanted: Set<UInt64>) {
+        if let remark = found.remark(on: wanted) { Console.complain(remark) }
+    }
+
+    /// Throws the exit status. A file that could not be read completely takes precedence, as in `read`.
+    func end(_ wanted: Set<UInt64>, isWell: Bool = true) throws(Failure) {
+        guard isWhole else { throw .reported(.file) }
+        guard isWell, !found.lacksAny(of: wanted) else { throw .reported(.checkFailed) }
+    }
+}
+
+/// Which sessions and runs the files hold, for those who ask for particular sessions.
+struct SessionsFound {
+    private var numbers: Set<UInt64> = []
+    private var last: UInt64 = 0
+    private var runs: Set<String> = []
+
+    /// Notes the session of a record; 0 is none.
+    mutating func note(session: UInt64) {
+        // A session has many records in a row.
+        guard session != last, session != 0 else { return }
+        last = session
+        numbers.insert(session)
+    }
+
+    /// Notes the run of a header.
+    mutating func note(run: String) { runs.insert(run) }
+
+    /// Whether any of these sessions is not there.
+    func lacksAny(of wanted: Set<UInt64>) -> Bool { !wanted.isSubset(of: numbers) }
+
+    /// What those who asked for these sessions should know; nil where they got what they asked for.
+    func remark(on wanted: Set<UInt64>) -> String? {
+        guard !wanted.isEmpty else { return nil }
+        let missing = wanted.subtracting(numbers).sorted()
+        guard missing.isEmpty else {
+            let names = missing.map(String.init).joined(separator: ", ")
+            guard let first = numbers.min(), let last = numbers.max() else {
+                return "--session \(names): there are no sessions"
+            }
+            let there = first == last ? "the only one is \(first)" : "the first is \(first), the last \(last)"
+            return "--session \(names): there is no such session; \(there)"
+        }
+        guard runs.count > 1 else { return nil }
+        return "--session: \(runs.count) runs of xmpptap are there, and each counts its sessions from 1; all are shown "
+            + "that have the number"
     }
 }

@@ -30,9 +30,7 @@ enum Console {
 
     /// The line with control characters escaped.
     static func escaped(_ line: String) -> String {
-        var buffer = LineBuffer(capacity: line.utf8.count + 1)
-        buffer.appendEscaped(line)
-        return String(decoding: buffer.bytes, as: UTF8.self)
+        LineBuffer.escaped(line)
     }
 
     /// Writes a question to standard error, without a newline.
@@ -58,7 +56,6 @@ enum Console {
         return String(validating: path.prefix(count).map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
 
-    /// Whether standard output is a terminal.
     static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
     /// The value of an environment variable; nil if unset or empty.

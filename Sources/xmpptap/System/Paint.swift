@@ -1,6 +1,5 @@
 /// Terminal colours.
 struct Paint: Sendable {
-    /// An ANSI style.
     enum Colour: String {
         case green = "32"
         case yellow = "33"
@@ -9,7 +8,6 @@ struct Paint: Sendable {
         case bold = "1"
     }
 
-    /// Whether colours are used.
     let isOn: Bool
 
     /// For standard output: only on a terminal without `NO_COLOR`.

@@ -6,7 +6,6 @@ internal import UnixSignals
 
 /// Runs a service until a signal ends the program, then finishes.
 struct ServiceRun: Sendable {
-    /// The service.
     let service: any Service
     /// Time limit of the graceful shutdown.
     let grace: Duration

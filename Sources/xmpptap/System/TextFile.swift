@@ -1,4 +1,5 @@
 internal import Glibc
+internal import TapSecurity
 
 /// Small text files, read whole.
 enum TextFile {
@@ -12,17 +13,9 @@ enum TextFile {
         let descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw .file("cannot read \(path): \(reason)") }
         defer { if descriptor != STDIN_FILENO { close(descriptor) } }
-        var bytes: [UInt8] = []
-        var chunk = [UInt8](repeating: 0, count: 16 << 10)
-        while true {
-            let count = chunk.withUnsafeMutableBytes { Glibc.read(descriptor, $0.baseAddress, $0.count) }
-            if count < 0, errno == EINTR { continue }
-            guard count >= 0 else { throw .file("cannot read \(path): \(reason)") }
-            if count == 0 { break }
-            bytes += chunk[..<count]
-            guard bytes.count <= limit else {
-                throw .file("\(path) is larger than \(limit) bytes, the limit for such a file")
-            }
+        guard let bytes = OpenFile.read(descriptor, limit: limit) else { throw .file("cannot read \(path): \(reason)") }
+        guard bytes.count <= limit else {
+            throw .file("\(path) is larger than \(limit) bytes, the limit for such a file")
         }
         guard let text = String(validating: bytes, as: UTF8.self) else {
             throw .file("\(path) is not UTF-8 text")

@@ -85,12 +85,12 @@ struct DoctorTests {
 
     @Test func `OpenSSL that refuses a digest is told by the digest's name`() {
         struct Crippled: Cryptography {
-            func makeDigest(_ algorithm: HashAlgorithm) throws -> any Digest { throw Failure.told(.file) }
+            func makeDigest(_ algorithm: HashAlgorithm) throws -> any Digest { throw Failure.reported(.file) }
             func makeHMAC(_ algorithm: HashAlgorithm, key: Span<UInt8>) throws -> any Digest {
-                throw Failure.told(.file)
+                throw Failure.reported(.file)
             }
             func digest(_ algorithm: HashAlgorithm, of bytes: Span<UInt8>) throws -> [UInt8] {
-                guard algorithm != .sha1 else { throw Failure.told(.file) }
+                guard algorithm != .sha1 else { throw Failure.reported(.file) }
                 return []
             }
             func hmac(_ algorithm: HashAlgorithm, key: Span<UInt8>, of bytes: Span<UInt8>) throws -> [UInt8] { [] }

@@ -14,7 +14,7 @@ struct EndingTests {
             return Ending(error, arguments: arguments)
         }
         Issue.record("no ending")
-        throw Failure.told(.success)
+        throw Failure.reported(.success)
     }
 
     @Test func `The exit codes are those that scripts rely on`() {

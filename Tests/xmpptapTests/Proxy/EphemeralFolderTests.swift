@@ -41,9 +41,9 @@ struct EphemeralFolderTests {
     @Test func `An authority that is in its folder alone is no warning`() throws {
         let place = try TemporaryFolder()
         let folder = AuthorityFolder(place.path(of: "ca"))
-        #expect(TrustedEverywhere.warnings(folder).isEmpty)
+        #expect(AuthorityWarnings.trustedEverywhere(folder).isEmpty)
         _ = try folder.create(for: CertificateName("example.org"), at: RunClock.now)
-        #expect(TrustedEverywhere.warnings(folder).isEmpty)
+        #expect(AuthorityWarnings.trustedEverywhere(folder).isEmpty)
     }
 }
 

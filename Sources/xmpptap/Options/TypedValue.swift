@@ -13,3 +13,14 @@ enum Number {
         return number
     }
 }
+
+extension RawRepresentable where Self: CaseIterable, RawValue == String {
+    /// The case that was typed.
+    static func typed(_ text: String) throws(Failure) -> Self {
+        guard let value = Self(rawValue: text) else {
+            let names = allCases.map(\.rawValue)
+            throw .usage("write \(names.dropLast().joined(separator: ", ")) or \(names.last ?? "")")
+        }
+        return value
+    }
+}
