@@ -10,13 +10,16 @@
 ///
 /// What it writes parses back to exactly the values it was given: TAB, LF and CR in an attribute and CR in
 /// text go out as character references, `>` does after `]]`. A character that XML 1.0 cannot hold at all is replaced by
-/// U+FFFD. Attributes are quoted with `'`, as in the examples of the RFCs, which
+/// U+FFFD and counted in ``replacedCharacters``. Attributes are quoted with `'`, as in the examples of the RFCs, which
 /// leaves the XML readable inside JSON.
 ///
 /// Names are the caller's, and are not escaped: take them from constants, or from XML that was parsed.
 public struct XMLWriter: Sendable {
     /// What was written and not yet taken; an unfinished start tag is among it.
     public private(set) var bytes: [UInt8] = []
+
+    /// How many characters XML cannot hold were replaced by U+FFFD since the writer was made.
+    public private(set) var replacedCharacters = 0
 
     /// The names of the elements that are open, outermost first.
     private var open: [String] = []
@@ -204,12 +207,17 @@ public struct XMLWriter: Sendable {
         case UInt8(ascii: "\n") where place == .attribute: ("&#10;", 1)
         case UInt8(ascii: "\r"): ("&#13;", 1)
         case UInt8(ascii: "\t"), UInt8(ascii: "\n"): nil
-        case 0..<0x20: ("\u{fffd}", 1)
+        case 0..<0x20: replacement(length: 1)
         // U+FFFE and U+FFFF are the only characters outside C0 that a Swift string can hold and XML cannot.
         case 0xef where position + 2 < source.count && source[position + 1] == 0xbf && source[position + 2] >= 0xbe:
-            ("\u{fffd}", 3)
+            replacement(length: 3)
         default: nil
         }
+    }
+
+    private mutating func replacement(length: Int) -> (text: String, length: Int) {
+        replacedCharacters += 1
+        return ("\u{fffd}", length)
     }
 }
 

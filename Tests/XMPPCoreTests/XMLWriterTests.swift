@@ -64,11 +64,12 @@ import XMPPCore
         #expect(xml == "<a>]]<b/>></a>")
     }
 
-    @Test func `characters XML cannot hold are replaced`() {
+    @Test func `characters XML cannot hold are replaced and counted`() {
         var writer = XMLWriter()
         writer.element("a", ["b": "\u{0}x\u{ffff}"], text: "\u{1b}[\u{fffe}é\u{fffd}🙂")
         let xml = String(decoding: writer.take(), as: UTF8.self)
         #expect(xml == "<a b='\u{fffd}x\u{fffd}'>\u{fffd}[\u{fffd}é\u{fffd}🙂</a>")
+        #expect(writer.replacedCharacters == 4)
     }
 
     @Test func `bytes can be passed on between elements that are written`() {
