@@ -15,7 +15,7 @@ enum RuleFiles {
             return rules
         } catch {
             for fault in error.faults { Console.tell("\(fault)") }
-            throw .told(.checkFailed)
+            throw .reported(.checkFailed)
         }
     }
 

@@ -17,26 +17,21 @@ struct RuleReport {
     /// Judges a recording and prints what rules hit.
     func run(_ recording: String, sessions: Set<UInt64>) throws(Failure) {
         var dryRun = RuleDryRun(rules, localTime: Self.localTime)
-        var found = SessionsFound()
-        let isWhole = try StoredRecords.read([recording]) { entry in
+        let stored = try StoredRecords([recording]) { entry in
             switch entry {
-            case .header(let header):
-                found.note(run: header.run)
-                dryRun.beginRun()
+            case .header: dryRun.beginRun()
             case .record(let line):
-                found.note(session: line.record.session)
                 guard sessions.isEmpty || sessions.contains(line.record.session) else { return }
                 if let outcome = dryRun.take(line) { isJSON ? Console.write(Self.json(outcome)) : show(outcome) }
             case .damage, .gap: break
             }
         }
-        if let remark = found.remark(on: sessions) { Console.complain(remark) }
+        stored.remark(on: sessions)
         if dryRun.judged == 0 {
             Console.complain("\(recording): no stanzas with their XML; record with --capture or --log verbose")
         }
         if !isJSON { summarise(dryRun) }
-        guard isWhole else { throw .told(.file) }
-        guard !found.lacksAny(of: sessions) else { throw .told(.checkFailed) }
+        try stored.end(sessions)
     }
 
     // MARK: Text
@@ -62,7 +57,7 @@ struct RuleReport {
     /// What the stanza is, in a line.
     private func words(_ outcome: RuleDryRun.Outcome) -> String {
         let record = outcome.line.record
-        if let summary = record.summary { return summary }
+        if let summary = record.summary { return "\(summary)" }
         var parts = [text(outcome.line, record.name)]
         if let type = record.type { parts.append(text(outcome.line, type)) }
         if let to = record.to { parts.append("to \(text(outcome.line, to))") }
@@ -99,7 +94,7 @@ struct RuleReport {
         buffer.field("hits")
         buffer.openArray()
         for hit in outcome.hits {
-            buffer.asymmetric()
+            buffer.separate()
             buffer.appendJSONString(hit.description)
         }
         buffer.closeArray()
@@ -108,7 +103,7 @@ struct RuleReport {
         buffer.field("notes")
         buffer.openArray()
         for note in outcome.notes {
-            buffer.asymmetric()
+            buffer.separate()
             buffer.appendJSONString("\(note.place): \(note.text)")
         }
         buffer.closeArray()
