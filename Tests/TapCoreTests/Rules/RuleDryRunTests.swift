@@ -1,3 +1,4 @@
+import TapTestKit
 import Testing
 import XMPPCore
 
@@ -29,7 +30,7 @@ import TapRecord
         let bytes = Array(xml.utf8)
         record.xml = ByteRange(0, bytes.count)
         change(&record)
-        return RecordLine(record, content: bytes.span)
+        return RecordLine(record.shown, content: bytes.span)
     }
 
     private func run(_ rules: String) throws -> RuleDryRun {
