@@ -59,7 +59,7 @@ struct RulesTests {
         #expect(
             told.output.contains("\n  + <message to='romeo@example.org' type='chat'><body>good day</body></message>\n")
         )
-        #expect(told.output.contains("2 hits\n  1\t\(rules):4\n  1\t\(rules):9\n"), "\(told.output)")
+        #expect(told.output.contains("2 hits\n  1  \(rules):4\n  1  \(rules):9\n"), "\(told.output)")
         let delivered = try await XMPPTapBinary.run(["rules", "run", rules, log, "--chain", "deliver", "--json"])
         let lines = delivered.output.split(separator: "\n")
         #expect(delivered.ending == .exited(0) && lines.count == 2, "\(delivered.output)")

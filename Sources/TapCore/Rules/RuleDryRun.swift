@@ -80,6 +80,9 @@ public struct RuleDryRun {
         }
         let bytes = line.content.span.slice(xml)
         let isItem = record.kind == .stanza || record.kind == .element
+        // A bound address opens the session, but not yet for the answer that brings it.
+        let isBinding = record.part == .sasl || record.payloadNamespace == .bind
+        if box.seen.phase.isHandshake, record.jid != nil, !isBinding { box.seen.phase = .open }
         let context = context(of: record, box.seen, direction)
         let verdict =
             direction == .send
@@ -132,8 +135,6 @@ public struct RuleDryRun {
         if record.kind == .element, record.part == .sasl {
             let isSuccess = record.name.map { line.content.span.slice($0).equals("success") } ?? false
             seen.phase = isSuccess ? .binding : .authenticating
-        } else if record.jid != nil, seen.phase.isHandshake {
-            seen.phase = .open
         }
         if direction == .recv, let stanza = seen.recv.last { seen.roster.received(stanza) }
         // Servers and components bind nothing: their stanzas say that the session is open.

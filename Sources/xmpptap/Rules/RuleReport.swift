@@ -73,7 +73,7 @@ struct RuleReport {
         let hits = dryRun.hitCounts
         let count = hits.values.reduce(0, +)
         Console.show("\(Plural.of(dryRun.judged, "element")) judged, \(Plural.of(count, "hit"))")
-        for place in dryRun.places { Console.show("  \(hits[place] ?? 0)\t\(place)") }
+        for place in dryRun.places { Console.show("  \(hits[place] ?? 0)  \(place)") }
         if dryRun.skipped > 0 {
             Console.complain("\(Plural.of(dryRun.skipped, "element")) not judged: not whole in the recording")
         }

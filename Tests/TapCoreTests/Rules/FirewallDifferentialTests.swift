@@ -206,7 +206,7 @@ struct FirewallDifferentialTests {
                     continue
                 }
                 let ours = try Self.ours(verdict, stanza, one.direction)
-                #expect(ours == theirs, "\(stanza)\n\(one.script.dropFirst(Self.definitions.count))")
+                #expect(ours == theirs, "\(stanza)\nof \(one.stanzas)\n\(one.script.dropFirst(Self.definitions.count))")
                 compared += 1
                 if theirs.isDropped { dropped += 1 }
                 if verdict.edited != nil { edited += 1 }

@@ -184,6 +184,14 @@ import TapRecord
         #expect(hits == [0, 5, 1, 0, 5, 1])
     }
 
+    @Test func `A condition that counts is asked for every stanza that reaches it`() throws {
+        let judge = try Judge(
+            "NTH: 2\nKIND: message\nLOG=x\n\n%RATE one: 1\n\nLIMIT: one\nDIRECTION: recv\nKIND: message\nDROP."
+        )
+        #expect(try !judge.holds(.send, "<presence/>"))
+        #expect(try judge.judge(.recv, Self.chat).hits.map(\.place.line) == [1, 7])
+    }
+
     @Test func `PROBABILITY draws the same for the same seed, and about as often as it says`() throws {
         func draws() throws -> [Bool] {
             let judge = try Judge("PROBABILITY: 25%\nDROP.")

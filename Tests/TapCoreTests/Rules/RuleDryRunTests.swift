@@ -105,9 +105,11 @@ import TapRecord
             ) == ["log info: b"]
         )
         #expect(
-            logs(line(5, .recv, "<iq type='result' id='1'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></iq>")) == [
-                "log info: b"
-            ]
+            logs(
+                line(5, .recv, "<iq type='result' id='1'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></iq>") {
+                    $0.payloadNamespace = .bind
+                }
+            ) == ["log info: b"]
         )
         #expect(logs(line(6, .send, "<presence/>")) == ["log info: s"])
     }

@@ -85,10 +85,21 @@ struct Rule: Sendable {
         }
     }
 
-    /// The kinds of elements for which it can hold at all, by its own conditions.
+    /// The conditions up to the first that counts how often it is asked: what stands behind it says nothing about when the
+    /// rule is to be asked.
+    private var conditionsBeforeCounts: ArraySlice<RuleCondition> {
+        conditions.prefix { condition in
+            switch condition.test {
+            case .limit, .every, .nth, .probability: false
+            default: true
+            }
+        }
+    }
+
+    /// The kinds of elements for which it is to be asked.
     var kinds: RuleKinds {
         var kinds: RuleKinds = namesElement || chain == .handshake ? .all : .stanzas
-        for condition in conditions {
+        for condition in conditionsBeforeCounts {
             guard case .kind(let named) = condition.test else { continue }
             kinds.formIntersection(condition.isNegated ? RuleKinds.all.subtracting(named) : named)
         }
@@ -97,7 +108,7 @@ struct Rule: Sendable {
 
     /// Whether its conditions leave a direction out.
     func excludes(_ direction: Direction) -> Bool {
-        conditions.contains { condition in
+        conditionsBeforeCounts.contains { condition in
             if case .direction(let named) = condition.test { return (named == direction) == condition.isNegated }
             return false
         }
