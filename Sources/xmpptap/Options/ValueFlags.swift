@@ -7,7 +7,8 @@ enum ValueFlags {
     ]
     /// Flags that can be given once.
     static let single: Set = [
-        "--accounts", "--ca", "--ca-dir", "--capture", "--certificate", "--channel-binding", "--client-tls", "--config",
+        "--accounts", "--ca", "--ca-dir", "--capture", "--certificate", "--chain", "--channel-binding", "--client-tls",
+        "--config",
         "--domain",
         "--format", "--grace", "--key", "--keylog",
         "--log", "--on-unparsable", "--password-file", "--port", "--redact", "--resolver", "--rotate-keep",
