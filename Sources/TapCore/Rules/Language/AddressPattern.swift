@@ -1,20 +1,21 @@
 internal import XMPPCore
 
-/// An address as rules compare it: prepared, in its parts.
-struct RuleAddress: Sendable, Hashable {
-    var full: [UInt8]
-    var bare: [UInt8]
-    var local: [UInt8]?
-    var domain: [UInt8]
-    var resource: [UInt8]?
+/// An address as rules compare it: prepared, in its parts. A class, since many rules ask for the same one.
+final class RuleAddress: Sendable {
+    let full: [UInt8]
+    let bare: [UInt8]
+    let local: [UInt8]?
+    let domain: [UInt8]
+    let resource: [UInt8]?
 
     /// The address a text says; what is not a JID is compared as it is written.
     init(_ text: String) {
         let address = Address(text)
         let prepared = address.jid?.normalized
+        let resource = (prepared.map { $0.resource } ?? address.resource).map { Array($0.utf8) }
         local = (prepared.map { $0.local } ?? address.local).map { Array($0.utf8) }
         domain = Array((prepared?.domain ?? address.domain).utf8)
-        resource = (prepared.map { $0.resource } ?? address.resource).map { Array($0.utf8) }
+        self.resource = resource
         let full = Array((prepared?.description ?? address.raw).utf8)
         bare = resource.map { Array(full.dropLast($0.count + 1)) } ?? full
         self.full = full
@@ -22,7 +23,7 @@ struct RuleAddress: Sendable, Hashable {
 }
 
 /// An address to compare with, whose parts may be `<glob*>` or `<<Lua pattern>>`.
-struct AddressPattern: Sendable {
+final class AddressPattern: Sendable {
     enum Part: Sendable {
         case absent
         case any

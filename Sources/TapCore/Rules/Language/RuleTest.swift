@@ -7,8 +7,9 @@ struct RuleCondition: Sendable {
     var isNegated = false
 }
 
-/// What a condition asks. Definitions are named by their index in ``RuleDefinitions``.
-enum RuleTest: Sendable {
+/// What a condition asks. Definitions are named by their index in ``RuleDefinitions``. Indirect, since a rule that is asked is
+/// copied: its payload is then a reference.
+indirect enum RuleTest: Sendable {
     /// One of the two addresses of a stanza.
     enum Side: Sendable { case from, to }
 
