@@ -1,9 +1,9 @@
+import TapRecord
 import TapTestKit
 import Testing
 import XMPPCore
 
 @testable import TapCore
-import TapRecord
 
 /// Rules over a recording: what is judged, in which phase, and what is said of it.
 @Suite struct RuleDryRunTests {
