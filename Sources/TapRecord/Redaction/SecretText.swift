@@ -39,35 +39,55 @@ struct SecretText {
     static func search(_ text: Span<UInt8>, _ registry: SecretRegistry, depth: Int = 0) -> SecretText {
         var search = SecretText(registry, depth: depth)
         var start = 0
-        var isWorthIt = false
+        var signs: Signs = []
         for index in 0...text.count {
             if index < text.count {
                 let byte = text[index]
                 if byte > 0x20, byte != 0x22, byte != 0x3C, byte != 0x3E {
-                    let isSlash = byte == 0x2F && index > start && text[index - 1] == 0x2F
-                    isWorthIt = isWorthIt || byte == 0x23 || byte == 0x3D || isSlash
+                    switch byte {
+                    case 0x23: signs.insert(.fragment)
+                    case 0x3D: signs.insert(.parameter)
+                    case 0x2F where index > start + 1 && text[index - 1] == 0x2F && text[index - 2] == 0x3A:
+                        signs.insert(.url)
+                    default: break
+                    }
                     continue
                 }
             }
-            if isWorthIt { search.find(in: text, word: start..<index) }
+            if !signs.isEmpty { search.find(in: text, word: start..<index, signs) }
             start = index + 1
-            isWorthIt = false
+            signs = []
         }
         return search
     }
 
-    private mutating func find(in text: Span<UInt8>, word: Range<Int>) {
+    /// What a word holds that a secret needs: `#`, `=`, `://`. Of base64 only the last `=` is one.
+    private struct Signs: OptionSet {
+        let rawValue: UInt8
+        static let fragment = Signs(rawValue: 1)
+        static let parameter = Signs(rawValue: 2)
+        static let url = Signs(rawValue: 4)
+    }
+
+    private mutating func find(in text: Span<UInt8>, word: Range<Int>, _ signs: Signs) {
         let first = finds.count
         var end = word.upperBound
-        if let scheme = text.position(of: "aesgcm:", word), let sign = text.position(of: "#", scheme..<end),
-            sign + 1 < end
+        if signs.contains(.fragment), let scheme = text.position(of: "aesgcm:", word),
+            let sign = text.position(of: "#", scheme..<end), sign + 1 < end
         {
             finds.append(Find(range: (sign + 1)..<end, kind: .fileKey))
             end = sign
         }
+        if signs.contains(.url) { findURLs(in: text, word.lowerBound..<end) }
+        if signs.contains(.parameter) { findParameters(in: text, word.lowerBound..<end) }
+        if finds.count - first > 1 { merge(from: first) }
+    }
+
+    private mutating func findURLs(in text: Span<UInt8>, _ word: Range<Int>) {
+        let end = word.upperBound
         var lastAt: Int?
-        for index in word.lowerBound..<end where text[index] == 0x40 { lastAt = index }
-        var rest = word.lowerBound..<end
+        for index in word where text[index] == 0x40 { lastAt = index }
+        var rest = word
         var isFirst = true
         while let url = URLParts(in: text, rest, lastAt: lastAt) {
             if let password = url.password { finds.append(Find(range: password, kind: .password)) }
@@ -77,8 +97,6 @@ struct SecretText {
             // All of a password is hidden: what it holds is not looked at again.
             rest = max(url.scheme.upperBound + 3, url.password?.upperBound ?? 0)..<end
         }
-        findParameters(in: text, word.lowerBound..<end)
-        if finds.count - first > 1 { merge(from: first) }
     }
 
     /// Puts the finds of a word in order; what overlaps is one.

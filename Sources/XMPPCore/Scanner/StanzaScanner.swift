@@ -164,8 +164,9 @@ public struct StanzaScanner: ~Copyable {
         var count = cursor
         switch state {
         case .content, .section:
-            // A second slash is recognised by the first, so that stays.
+            // The second slash of `://` is recognised by what precedes it, so that stays.
             if count > 0, window[count &- 1] == 0x2F { count &-= 1 }
+            if count > 0, window[count &- 1] == 0x3A { count &-= 1 }
         case .tag(let searched, let quote, let last):
             state = .tag(searched: searched &- count, quote: quote, last: last)
         default: return 0

@@ -175,14 +175,14 @@ extension TextScan {
     }
 
     /// Whether one of these bytes of text is a sign of a key in a URL: `#` or `=`, as in `aesgcm://…#` and `;preauth=`, or
-    /// the second slash of `//`, behind which a password or a query may stand.
+    /// the second slash of `://`, behind which a password or a query may stand. Base64 holds `//`, but no colon.
     ///
-    /// The first slash may stand in front of `range`, where an earlier read ended.
+    /// What precedes the second slash may stand in front of `range`, where an earlier read ended.
     private static func holdsKeySign(_ bytes: Span<UInt8>, _ range: Range<Int>) -> Bool {
         for index in range {
             switch bytes[index] {
             case 0x23, 0x3D: return true
-            case 0x2F: if index > 0, bytes[index &- 1] == 0x2F { return true }
+            case 0x2F: if index > 1, bytes[index &- 1] == 0x2F, bytes[index &- 2] == 0x3A { return true }
             default: continue
             }
         }

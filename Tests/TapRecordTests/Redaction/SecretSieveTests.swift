@@ -40,6 +40,8 @@ private func head(_ xml: String) -> StanzaHead? {
         "<iq type='get' id='roster_1'><query xmlns='jabber:iq:roster' ver='ver7'/></iq>",
         "<iq type='result' id='roster_1'><query xmlns='jabber:iq:roster'><item jid='a@b' name='A' subscription='both'>"
             + "<group>Friends</group></item></query></iq>",
+        "<iq type='result' id='2'><data xmlns='urn:xmpp:avatar:data'>qANQR1DBwU4DX7jm//YZnncm7v/8w+LZ3rN7"
+            + "//</data></iq>",
         "<presence/>",
         "<presence><show>away</show><priority>5</priority><c xmlns='http://jabber.org/protocol/caps' hash='sha-1' "
             + "node='https://psi-im.org#1.2.3' ver='q07IKJEyjvHSyhy//CH0CxmKi8w='/>"
