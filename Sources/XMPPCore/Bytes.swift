@@ -8,6 +8,7 @@ public struct ByteRange: Sendable, Hashable, BitwiseCopyable {
     public var end: Int32
 
     /// The run from `start` up to `end`.
+    @inlinable
     public init(_ start: Int, _ end: Int) {
         self.start = Int32(truncatingIfNeeded: start)
         self.end = Int32(truncatingIfNeeded: end)
@@ -17,15 +18,44 @@ public struct ByteRange: Sendable, Hashable, BitwiseCopyable {
     public static let empty = ByteRange(0, 0)
 
     /// Number of bytes.
-    public var count: Int { Int(end) - Int(start) }
+    @inlinable public var count: Int { Int(end) - Int(start) }
     /// Whether there are no bytes.
-    public var isEmpty: Bool { end <= start }
+    @inlinable public var isEmpty: Bool { end <= start }
     /// The same as a range of integers; empty when `end` lies before `start`.
-    public var range: Range<Int> { Int(start)..<Int(max(start, end)) }
+    @inlinable public var range: Range<Int> { Int(start)..<Int(max(start, end)) }
+}
+
+extension SIMD16<UInt8> {
+    /// Marks the bytes that are `byte`. Swift compiles `==` of these vectors to a loop, and `<` to two instructions.
+    @inlinable
+    @inline(__always)
+    package func marks(_ byte: UInt8) -> SIMDMask<SIMD16<Int8>> {
+        (self ^ SIMD16<UInt8>(repeating: byte)) .< SIMD16<UInt8>(repeating: 1)
+    }
+
+    /// Marks control characters below the space, and bytes beyond ASCII.
+    @inlinable
+    @inline(__always)
+    package var unusualMarks: SIMDMask<SIMD16<Int8>> {
+        // As signed numbers the bytes beyond ASCII are below a space as well.
+        SIMD16<Int8>(truncatingIfNeeded: self) .< SIMD16<Int8>(repeating: 0x20)
+    }
+}
+
+extension SIMDMask<SIMD16<Int8>> {
+    /// The index of the first byte that is marked; 16 where none is.
+    @inlinable
+    @inline(__always)
+    package var first: Int {
+        let words = unsafeBitCast(self, to: SIMD2<UInt64>.self)
+        if words[0] != 0 { return words[0].littleEndian.trailingZeroBitCount &>> 3 }
+        return words[1] == 0 ? 16 : 8 &+ words[1].littleEndian.trailingZeroBitCount &>> 3
+    }
 }
 
 extension Span where Element == UInt8 {
     /// Whether these bytes are just the text.
+    @inlinable
     @inline(__always)
     public func equals(_ text: StaticString) -> Bool {
         guard text.utf8CodeUnitCount == count, text.hasPointerRepresentation else { return false }
@@ -34,6 +64,7 @@ extension Span where Element == UInt8 {
     }
 
     /// Whether these bytes are the same as `other`.
+    @inlinable
     @inline(__always)
     public func equals(_ other: borrowing Span<UInt8>) -> Bool {
         guard other.count == count else { return false }
@@ -54,6 +85,7 @@ extension Span where Element == UInt8 {
     }
 
     /// The bytes of `range`, cut to those that there are.
+    @inlinable
     @inline(__always)
     @_lifetime(copy self)
     public func slice(_ range: ByteRange) -> Span<UInt8> {
@@ -82,6 +114,7 @@ extension [UInt8] {
 }
 
 /// Whether `count` bytes at both places are the same: names and URIs are short, so a call would cost more than the work.
+@usableFromInline
 @inline(__always)
 func sameBytes(_ one: UnsafeRawPointer?, _ other: UnsafeRawPointer?, _ count: Int) -> Bool {
     guard count > 0, let one, let other else { return count <= 0 }

@@ -36,8 +36,9 @@ struct SummaryLine {
     var text: String {
         guard isFull else { return buffer.text }
         let ellipsis: [UInt8] = [0xE2, 0x80, 0xA6]
-        let end = Self.boundary(buffer.bytes.span, Self.limit - ellipsis.count)
-        return String(decoding: buffer.bytes[..<end] + ellipsis, as: UTF8.self)
+        let bytes = buffer.bytes
+        let end = Self.boundary(bytes.span, Self.limit - ellipsis.count)
+        return String(decoding: bytes[..<end] + ellipsis, as: UTF8.self)
     }
 
     // MARK: Phrases

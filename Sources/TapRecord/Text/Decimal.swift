@@ -19,14 +19,7 @@ extension LineBuffer {
 
     /// Appends an integer with leading zeros up to `width` digits; a longer one is written whole.
     public mutating func append(decimal value: UInt64, width: Int) {
-        var digits = 1
-        var rest = value / 10
-        while rest > 0 {
-            digits += 1
-            rest /= 10
-        }
-        for _ in 0..<max(0, width - digits) { append(0x30) }
-        append(magnitude: value)
+        append(magnitude: value, width: width)
     }
 
     /// Appends nanoseconds as decimal seconds, without the zeros that say nothing: `12.000250000` as `12.00025`.
@@ -47,20 +40,21 @@ extension LineBuffer {
         append(decimal: digits, width: width)
     }
 
-    private mutating func append(magnitude: UInt64) {
-        guard magnitude >= 10 else { return append(0x30 &+ UInt8(truncatingIfNeeded: magnitude)) }
-        // UInt64.max has twenty digits; written from the end into the tail, then moved to the front.
-        append(atMost: 20) { start in
+    private mutating func append(magnitude: UInt64, width: Int = 1) {
+        var count = 1
+        var rest = magnitude / 10
+        while rest > 0 {
+            count += 1
+            rest /= 10
+        }
+        count = max(count, width)
+        append(atMost: count) { start in
             var rest = magnitude
-            var position = 20
-            while rest > 0 {
+            for position in (0..<count).reversed() {
                 let (quotient, digit) = rest.quotientAndRemainder(dividingBy: 10)
-                position -= 1
                 start[position] = 0x30 &+ UInt8(truncatingIfNeeded: digit)
                 rest = quotient
             }
-            let count = 20 - position
-            start.update(from: start + position, count: count)
             return count
         }
     }

@@ -1,3 +1,5 @@
+internal import XMPPCore
+
 /// Escaping of text from the wire, so that one record is one line and no byte of it can act on a terminal or a reader.
 ///
 /// What is escaped, in both forms: every control character (C0, DEL, C1: with them ESC, CSI, OSC and DCS), the
@@ -21,7 +23,7 @@ enum Escape {
     static let block = 2048
 
     /// How many bytes of output `count` bytes of input can become: `\u{1b}` and `\u001b` are six for one; the last
-    /// character of a block may reach beyond it, and words are stored eight bytes at a time.
+    /// character of a block may reach beyond it, and clean bytes are stored 16 at a time.
     static func worstCase(_ count: Int) -> Int { count * 6 + 32 }
 
     /// Escapes the characters of `source` that begin in `start..<end`.
@@ -41,37 +43,55 @@ enum Escape {
         var offset = start
         var written = 0
         while offset < end {
-            // Clean runs, eight bytes at a time: stored first, then counted up to the first byte that is not clean.
-            while offset + 8 <= end {
-                let word = UInt64(littleEndian: source.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
-                raw.storeBytes(of: word.littleEndian, toByteOffset: written, as: UInt64.self)
-                let marks = marks(word, form)
-                guard marks == 0 else {
-                    let clean = marks.trailingZeroBitCount >> 3
-                    offset += clean
-                    written += clean
-                    break
+            // Clean runs, 16 bytes at a time: stored first, then counted up to the first byte that is not clean.
+            if offset &+ 16 <= end {
+                let block = source.loadUnaligned(fromByteOffset: offset, as: SIMD16<UInt8>.self)
+                raw.storeBytes(of: block, toByteOffset: written, as: SIMD16<UInt8>.self)
+                let clean = cleanBytes(block, form)
+                offset &+= clean
+                written &+= clean
+                if clean == 16 { continue }
+            }
+            // One character at a time: what is not clean, those beyond ASCII that follow it, and the last few bytes.
+            repeat {
+                let byte = source[offset]
+                if isClean(byte, form) {
+                    output[written] = byte
+                    written &+= 1
+                    offset &+= 1
+                    continue
                 }
-                offset += 8
-                written += 8
-            }
-            guard offset < end else { break }
-
-            let (value, length) = UTF8Scan.scalar(in: source, at: offset)
-            if length == 0 {
-                guard form == .log else { return (offset, written, false) }
-                written += writeByte(source[offset], to: output + written)
-                offset += 1
-            } else if isEscaped(value, form) {
-                written += form == .log ? writeLog(value, to: output + written) : writeJSON(value, to: output + written)
-                offset += length
-            } else {
-                for index in 0..<length { output[written + index] = source[offset + index] }
-                written += length
-                offset += length
-            }
+                let (value, length) = UTF8Scan.scalar(in: source, at: offset)
+                if length == 0 {
+                    guard form == .log else { return (offset, written, false) }
+                    written &+= writeByte(byte, to: output + written)
+                    offset &+= 1
+                    continue
+                }
+                if isEscaped(value, form) {
+                    written &+=
+                        form == .log ? writeLog(value, to: output + written) : writeJSON(value, to: output + written)
+                } else {
+                    for index in 0..<length { output[written &+ index] = source[offset &+ index] }
+                    written &+= length
+                }
+                offset &+= length
+            } while offset < end && (offset &+ 16 > end || source[offset] >= 0x80)
         }
         return (offset, written, true)
+    }
+
+    /// Whether a byte is a character that stands for itself.
+    @inline(__always)
+    private static func isClean(_ byte: UInt8, _ form: Form) -> Bool {
+        byte &- 0x20 < 0x5F && byte != 0x5C && (form == .log || byte != 0x22)
+    }
+
+    /// How many bytes at the beginning of a block are clean.
+    @inline(__always)
+    static func cleanBytes(_ block: SIMD16<UInt8>, _ form: Form) -> Int {
+        let marks = block.unusualMarks .| block.marks(0x5C) .| block.marks(0x7F)
+        return form == .json ? (marks .| block.marks(0x22)).first : marks.first
     }
 
     /// Whether a character is shown by an escape.
@@ -85,22 +105,6 @@ enum Escape {
             return true
         default: return false
         }
-    }
-
-    /// The high bit of each byte that needs a closer look; the lowest set one is exact.
-    @inline(__always)
-    static func marks(_ word: UInt64, _ form: Form) -> UInt64 {
-        let ones: UInt64 = 0x0101_0101_0101_0101
-        let highs: UInt64 = 0x8080_8080_8080_8080
-        let controls = (word &- ones &* 0x20) & ~word
-        let backslash = word ^ (ones &* 0x5C)
-        let delete = word ^ (ones &* 0x7F)
-        var marks = word | controls | ((backslash &- ones) & ~backslash) | ((delete &- ones) & ~delete)
-        if form == .json {
-            let quote = word ^ (ones &* 0x22)
-            marks |= (quote &- ones) & ~quote
-        }
-        return marks & highs
     }
 
     private static func writeLog(_ value: UInt32, to output: UnsafeMutablePointer<UInt8>) -> Int {

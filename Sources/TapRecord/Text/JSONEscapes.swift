@@ -61,11 +61,11 @@ enum JSONEscapes {
         var offset = start
         var hasEscapes = false
         while offset < input.count {
-            if offset + 8 <= input.count {
-                let word = UInt64(littleEndian: input.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
-                let marks = Escape.marks(word, .json)
-                offset += marks == 0 ? 8 : marks.trailingZeroBitCount >> 3
-                if marks == 0 { continue }
+            if offset + 16 <= input.count {
+                let block = input.loadUnaligned(fromByteOffset: offset, as: SIMD16<UInt8>.self)
+                let clean = Escape.cleanBytes(block, .json)
+                offset += clean
+                if clean == 16 { continue }
             }
             let byte = input[offset]
             switch byte {

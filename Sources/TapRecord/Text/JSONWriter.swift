@@ -118,7 +118,7 @@ extension LineBuffer {
 
     /// After an opening, a colon, a line's end or nothing there is no comma.
     private var needsComma: Bool {
-        switch bytes.last {
+        switch last {
         case nil, 0x7B, 0x5B, 0x3A, 0x0A: false
         default: true
         }

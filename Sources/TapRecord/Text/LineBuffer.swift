@@ -4,25 +4,36 @@
 /// allocation. What `append` takes goes in as it is; text from the wire belongs to ``appendEscaped(_:)-(RawSpan)`` or
 /// ``appendJSONString(_:)-(RawSpan)``.
 public struct LineBuffer: Sendable {
-    /// What has been appended so far.
-    public private(set) var bytes: [UInt8] = []
+    /// How many bytes there are.
+    public private(set) var count = 0
+
+    /// The bytes, and behind ``count`` room for more, which is set to zero once: an append is a copy.
+    private var storage: [UInt8] = []
 
     /// Above this capacity ``removeAll()`` gives the memory back: one huge stanza must not be paid for ever after.
     private static let keptCapacity = 1 << 18
 
     /// An empty buffer with room for `capacity` bytes.
     public init(capacity: Int = 1024) {
-        bytes.reserveCapacity(capacity)
+        grow(to: capacity)
     }
 
-    /// How many bytes there are.
-    public var count: Int { bytes.count }
+    /// How many bytes there is room for.
+    var capacity: Int { storage.count }
 
-    /// Whether nothing has been appended.
-    public var isEmpty: Bool { bytes.isEmpty }
+    /// A copy of what has been appended so far.
+    public var bytes: [UInt8] { Array(storage[..<count]) }
 
     /// What has been appended, which is UTF-8, as a string.
-    public var text: String { String(decoding: bytes, as: UTF8.self) }
+    public var text: String {
+        storage.withUnsafeBufferPointer { String(decoding: UnsafeBufferPointer(rebasing: $0[..<count]), as: UTF8.self) }
+    }
+
+    /// The byte appended last.
+    var last: UInt8? { count > 0 ? storage[count &- 1] : nil }
+
+    /// Whether nothing has been appended.
+    public var isEmpty: Bool { count == 0 }
 
     /// What `body` appends, which is UTF-8, as a string.
     public static func text(_ body: (inout LineBuffer) -> Void) -> String {
@@ -34,72 +45,89 @@ public struct LineBuffer: Sendable {
     /// The bytes, borrowed until the next change.
     public var span: RawSpan {
         @_lifetime(borrow self)
-        get { bytes.span.bytes }
+        get { storage.span.extracting(0..<count).bytes }
     }
 
     /// Empties the buffer and keeps its memory for the next line, unless it has grown out of proportion.
     public mutating func removeAll() {
-        bytes.removeAll(keepingCapacity: bytes.capacity <= Self.keptCapacity)
+        count = 0
+        if storage.count > Self.keptCapacity { storage = [] }
     }
 
     /// Takes back everything appended after the buffer was `count` bytes long; a larger `count` changes nothing.
     public mutating func truncate(to count: Int) {
-        guard count < bytes.count else { return }
-        bytes.removeSubrange(max(0, count)...)
+        self.count = max(0, min(count, self.count))
     }
 
     /// Replaces a byte wherever it stands from the place `start` on.
     mutating func replace(_ byte: UInt8, by other: UInt8, from start: Int) {
-        for place in max(0, start)..<max(0, start, bytes.count) where bytes[place] == byte { bytes[place] = other }
+        for place in max(0, start)..<max(0, start, count) where storage[place] == byte { storage[place] = other }
     }
 
-    /// Makes room for `count` more bytes, growing by doubling.
-    public mutating func reserve(_ count: Int) {
-        let needed = bytes.count + count
-        if needed > bytes.capacity { bytes.reserveCapacity(max(needed, bytes.capacity * 2)) }
+    /// Makes room for `more` bytes, growing by doubling.
+    @inline(__always)
+    private mutating func reserve(_ more: Int) {
+        if storage.count &- count < more { grow(to: max(count + more, storage.count * 2)) }
+    }
+
+    private mutating func grow(to capacity: Int) {
+        let more = capacity - storage.count
+        storage.append(addingCapacity: more) { $0.append(repeating: 0, count: more) }
     }
 
     /// Appends one byte.
+    @inline(__always)
     public mutating func append(_ byte: UInt8) {
-        bytes.append(byte)
+        reserve(1)
+        storage[count] = byte
+        count &+= 1
     }
 
     /// Appends a literal.
     public mutating func append(_ literal: StaticString) {
         guard literal.hasPointerRepresentation else { return append(string: literal.description) }
-        bytes.append(contentsOf: UnsafeBufferPointer(start: literal.utf8Start, count: literal.utf8CodeUnitCount))
+        append(copying: UnsafeRawBufferPointer(start: literal.utf8Start, count: literal.utf8CodeUnitCount))
     }
 
     /// Appends a text of this program (never of the wire) as UTF-8.
     public mutating func append(string: String) {
-        bytes.append(contentsOf: string.utf8)
+        append(bytes: string.utf8Span.span.bytes)
     }
 
     /// Appends bytes as they are.
     public mutating func append(bytes span: RawSpan) {
-        span.withUnsafeBytes { bytes.append(contentsOf: $0) }
+        span.withUnsafeBytes { append(copying: $0) }
     }
 
     /// Appends bytes as they are.
     public mutating func append(bytes more: [UInt8]) {
-        bytes.append(contentsOf: more)
+        append(bytes: more.span.bytes)
     }
 
     /// Ends the line.
     public mutating func endLine() {
-        bytes.append(0x0A)
+        append(0x0A)
+    }
+
+    @inline(__always)
+    private mutating func append(copying source: UnsafeRawBufferPointer) {
+        append(atMost: source.count) { output in
+            if let start = source.baseAddress {
+                UnsafeMutableRawPointer(output).copyMemory(from: start, byteCount: source.count)
+            }
+            return source.count
+        }
     }
 
     /// Appends up to `capacity` bytes that `body` writes to raw memory, returning how many it wrote.
     ///
     /// The loops of this folder write through this: no bounds check and no uniqueness check per byte.
+    @inline(__always)
     mutating func append(atMost capacity: Int, _ body: (UnsafeMutablePointer<UInt8>) -> Int) {
         reserve(capacity)
-        bytes.append(addingCapacity: capacity) { output in
-            output.withUnsafeMutableBufferPointer { buffer, count in
-                guard let start = buffer.baseAddress else { return }
-                count += body(start + count)
-            }
+        let end = count
+        count &+= storage.withUnsafeMutableBufferPointer { buffer in
+            buffer.baseAddress.map { body($0 + end) } ?? 0
         }
     }
 }

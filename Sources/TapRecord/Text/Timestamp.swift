@@ -124,11 +124,13 @@ private struct CivilDate {
     }
 }
 
-/// Writes times into lines; remembers the last second, which most lines share with the one before.
+/// Writes times into lines; remembers the last second and millisecond, which most lines share with the one before.
 public struct TimestampWriter: Sendable {
     private var second: Int64 = .min
-    /// `2026-11-21T17:22:42`, of that second.
-    private var text = LineBuffer(capacity: 19)
+    /// Within the second.
+    private var millisecond: UInt64 = .max
+    /// `2026-11-21T17:22:42`, of that second, and `.102` behind it once a time of day was written.
+    private var text = LineBuffer(capacity: 23)
 
     /// A writer that remembers nothing yet.
     public init() {}
@@ -137,7 +139,7 @@ public struct TimestampWriter: Sendable {
     public mutating func append(_ time: Timestamp, to line: inout LineBuffer) {
         let (seconds, fraction) = time.parts
         remember(seconds)
-        line.append(bytes: text.span)
+        line.append(bytes: text.span.extracting(0..<19))
         line.append(0x2E)
         line.append(decimal: fraction, width: 9)
         line.append(0x5A)
@@ -147,14 +149,20 @@ public struct TimestampWriter: Sendable {
     public mutating func appendTimeOfDay(_ time: Timestamp, to line: inout LineBuffer) {
         let (seconds, fraction) = time.parts
         remember(seconds)
-        line.append(bytes: text.span.extracting(11..<19))
-        line.append(0x2E)
-        line.append(decimal: fraction / 1_000_000, width: 3)
+        let millisecond = fraction / 1_000_000
+        if millisecond != self.millisecond {
+            self.millisecond = millisecond
+            text.truncate(to: 19)
+            text.append(0x2E)
+            text.append(decimal: millisecond, width: 3)
+        }
+        line.append(bytes: text.span.extracting(11..<23))
     }
 
     private mutating func remember(_ seconds: Int64) {
         guard seconds != second else { return }
         second = seconds
+        millisecond = .max
         let days = seconds >= 0 ? seconds / 86_400 : (seconds - 86_399) / 86_400
         let ofDay = UInt64(seconds - days * 86_400)
         let date = CivilDate(daysSince1970: days)

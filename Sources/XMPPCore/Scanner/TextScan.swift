@@ -35,10 +35,11 @@ enum TextScan {
     static func skipPlain(_ bytes: Span<UInt8>, from index: Int, quote: UInt8) -> Int {
         var index = index
         let raw = bytes.bytes
-        while index &+ 8 <= bytes.count {
-            let found = stops(unsafe raw.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self), quote)
-            if found != 0 { return index &+ found.trailingZeroBitCount &>> 3 }
-            index &+= 8
+        while index &+ 16 <= bytes.count {
+            let plain = stops(unsafe raw.unsafeLoadUnaligned(fromByteOffset: index, as: SIMD16<UInt8>.self), quote)
+                .first
+            index &+= plain
+            if plain < 16 { return index }
         }
         return skipPlainBytes(bytes, from: index, quote: quote)
     }
@@ -53,14 +54,10 @@ enum TextScan {
         return index
     }
 
-    /// The top bits of the bytes that are beyond ASCII, below a space, `<`, `&` or the quote, the lowest one for certain.
-    ///
-    /// Where all bytes are ASCII only a difference of 0 borrows, and a borrow can mark only bytes behind a true find.
+    /// Marks the bytes that are beyond ASCII, below a space, `<`, `&` or the quote.
     @inline(__always)
-    private static func stops(_ word: UInt64, _ quote: UInt8) -> UInt64 {
-        let unusual = word | (word &- ones &* 0x20)
-        let markup = ((word ^ ones &* 0x3C) &- ones) | ((word ^ ones &* 0x26) &- ones)
-        return (unusual | markup | ((word ^ ones &* UInt64(quote)) &- ones)) & highs
+    private static func stops(_ block: SIMD16<UInt8>, _ quote: UInt8) -> SIMDMask<SIMD16<Int8>> {
+        block.unusualMarks .| block.marks(0x3C) .| block.marks(0x26) .| block.marks(quote)
     }
 
     /// The same for text, which stops at `]`. `mayHoldKey` becomes true where a sign of a key in a URL was passed: see
@@ -69,18 +66,15 @@ enum TextScan {
     private static func skipPlainText(_ bytes: Span<UInt8>, from index: Int, mayHoldKey: inout Bool) -> Int {
         var index = index
         let raw = bytes.bytes
-        while index &+ 8 <= bytes.count {
-            let word = unsafe raw.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
-            let found = stops(word, 0x5D)
-            let keys = (((word ^ ones &* 0x23) &- ones) | ((word ^ ones &* 0x3D) &- ones)) & highs
-            let slashes = ((word ^ ones &* 0x2F) &- ones) & highs
-            // Only those before the lowest stop were passed.
-            if (keys | slashes) & ((found & (0 &- found)) &- 1) != 0, !mayHoldKey {
-                let end = found == 0 ? index &+ 8 : index &+ found.trailingZeroBitCount &>> 3
+        while index &+ 16 <= bytes.count {
+            let block = unsafe raw.unsafeLoadUnaligned(fromByteOffset: index, as: SIMD16<UInt8>.self)
+            let end = index &+ stops(block, 0x5D).first
+            // Only those before the first stop were passed.
+            if !mayHoldKey, index &+ (block.marks(0x23) .| block.marks(0x3D) .| block.marks(0x2F)).first < end {
                 mayHoldKey = holdsKeySign(bytes, index..<end)
             }
-            if found != 0 { return index &+ found.trailingZeroBitCount &>> 3 }
-            index &+= 8
+            if end < index &+ 16 { return end }
+            index = end
         }
         let end = skipPlainBytes(bytes, from: index, quote: 0x5D)
         if !mayHoldKey, holdsKeySign(bytes, index..<end) { mayHoldKey = true }

@@ -1,4 +1,4 @@
-import TapRecord
+@testable import TapRecord
 import Testing
 
 /// What `body` appends to an empty line, as text.
@@ -31,10 +31,10 @@ func line(_ body: (inout LineBuffer) -> Void) -> String {
         line.append(bytes: [UInt8](repeating: 0x61, count: 3000))
         line.removeAll()
         #expect(line.isEmpty)
-        #expect(line.bytes.capacity >= 4096)
+        #expect(line.capacity >= 4096)
         line.append(bytes: [UInt8](repeating: 0x61, count: 1 << 20))
         line.removeAll()
-        #expect(line.bytes.capacity < 1 << 18)
+        #expect(line.capacity < 1 << 18)
     }
 
     @Test(arguments: [
