@@ -85,7 +85,8 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
     }
 
     private let monitor = Monitor()
-    private var state = State()
+    /// Exclusive by the lock.
+    @exclusivity(unchecked) private var state = State()
     private let options: RecordWriter.Options
     private let congested = Atomic<Bool>(false)
     private let failing = Atomic<Bool>(false)

@@ -7,6 +7,13 @@ struct CommandQueue: ~Copyable {
 
     var isEmpty: Bool { head == commands.count }
 
+    /// The direction that the next command forwards.
+    var forwarded: Direction? {
+        @inline(__always) get {
+            if case .forward(let direction) = commands[head] { direction } else { nil }
+        }
+    }
+
     @inline(__always)
     mutating func append(_ command: consuming Command) {
         if commands.count == 2 { commands.reserveCapacity(8) }

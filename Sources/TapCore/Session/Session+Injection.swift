@@ -71,9 +71,7 @@ extension Session {
         record.xml = ByteRange(0, item.bytes.count)
         _ = Self.compose(item.event, of: item.decoder, tools.redactor, always: true, into: &composed, &record)
         contentSource = .composed
-        if options.level >= .info {
-            record.summary = summary(item.event, direction, record, answering: nil).map { Prose($0) }
-        }
+        if options.level >= .info { summarise(item.event, direction, in: &record, answering: nil) }
         if item.isRequest {
             if item.swallowsAnswer {
                 store(direction.opposite, injections)

@@ -25,22 +25,20 @@ extension Session {
     /// A record of this session without content.
     @inline(__always)
     mutating func makeRecord(_ kind: Record.Kind, _ level: Level, part: Part) -> Record {
-        var record = Record(
+        let isBound = info.jid != nil
+        return Record(
             sequence: run.nextSequence(),
             time: now.time,
             monotonic: now.monotonic,
             kind: kind,
             level: level,
-            part: part
+            part: part,
+            session: number,
+            jid: info.jid,
+            user: isBound ? nil : info.user,
+            domain: isBound ? nil : info.domain,
+            remote: remote
         )
-        record.session = number
-        record.jid = info.jid
-        if info.jid == nil {
-            record.user = info.user
-            record.domain = info.domain
-        }
-        record.remote = remote
-        return record
     }
 
     /// A record of an item, with the item's bytes as its content: as they were, or with the secrets taken out.
@@ -53,6 +51,18 @@ extension Session {
         answering request: IQTracker.Request? = nil
     ) -> Record {
         var record = makeRecord(kind, level, part: part)
+        describe(event, direction, in: &record, answering: request)
+        // Otherwise it is copied, which counts a reference more of each of its texts.
+        let made = consume record
+        return made
+    }
+
+    private mutating func describe(
+        _ event: StreamEvent,
+        _ direction: Direction,
+        in record: inout Record,
+        answering request: IQTracker.Request?
+    ) {
         record.direction = direction
         record.leg = direction.source
         record.epoch = event.epoch
@@ -62,12 +72,11 @@ extension Session {
         record.isTruncated = event.isTruncated
         if let action { record.action = action }
         // Without a log, the rest of the record has no reader.
-        guard options.level > .off else { return record }
+        guard options.level > .off else { return }
         contentSource = direction == .send ? .send : .recv
         guard !event.isTruncated else {
             record.digest = takeDigest(direction)
-            Self.note(tools.redactor.disclose(event.head), in: &record)
-            return record
+            return Self.note(tools.redactor.disclose(event.head), in: &record)
         }
         record.xml = ByteRange(0, Int(truncatingIfNeeded: event.length))
         Self.note(event.head, in: &record)
@@ -76,10 +85,9 @@ extension Session {
         {
             contentSource = .composed
         }
-        if isToldBySummary(event.head, kind), level <= options.level {
-            record.summary = summary(event, direction, record, answering: request).map { Prose($0) }
+        if isToldBySummary(event.head, record.kind), record.level <= options.level {
+            summarise(event, direction, in: &record, answering: request)
         }
-        return record
     }
 
     /// Stanzas, and the elements that are not told in words of their own.
@@ -101,30 +109,35 @@ extension Session {
     private static let longestRead = 256 << 10
 
     /// What the item says, made of what the record may show of it.
-    func summary(
+    func summarise(
         _ event: StreamEvent,
         _ direction: Direction,
-        _ record: borrowing Record,
+        in record: inout Record,
         answering request: IQTracker.Request?
-    ) -> String? {
-        guard let xml = record.xml else { return nil }
+    ) {
+        guard let xml = record.xml else { return }
         let jid = record.jid.map { tools.redactor.disclose(address: $0) }
         let context = Summary.Context(direction: direction, jid: jid, request: request?.summary)
         let content = contentSource == .composed ? composed.span : directions.bytes(direction)
+        let isShort = xml.count <= Self.longestRead
+        var words: String?
         // The head refers to the item as it came; where that is not shown, what is shown is read.
         if contentSource != .composed {
-            if let words = Summary.words(of: event.head, content, context) { return words }
-            let isShort = xml.count <= Self.longestRead
-            if isShort, let words = Summary.words(of: event.head, directions[direction].decoder) { return words }
+            words = Summary.words(of: event.head, content, context)
+            if words == nil, isShort { words = Summary.words(of: event.head, directions[direction].decoder) }
         }
-        if xml.count <= Self.longestRead, let element = read(content.slice(xml), direction) {
-            return Summary.words(of: element, context)
+        if words == nil {
+            if isShort, let element = read(content.slice(xml), direction) {
+                words = Summary.words(of: element, context)
+            } else {
+                words = Summary.words(
+                    name: content.slice(record.payloadName ?? .empty),
+                    namespace: record.payloadNamespace,
+                    uri: content.slice(record.payloadURI ?? .empty)
+                )
+            }
         }
-        return Summary.words(
-            name: content.slice(record.payloadName ?? .empty),
-            namespace: record.payloadNamespace,
-            uri: content.slice(record.payloadURI ?? .empty)
-        )
+        record.summary = words.map { Prose($0) }
     }
 
     /// What is shown of the last event's item as an element, by the scanner's outline where it is shown as it came.

@@ -108,14 +108,9 @@ public struct Session: ~Copyable {
     public mutating func next() -> Command? {
         while true {
             if !queue.isEmpty {
-                let command = queue.take()
                 // What is forwarded is what came, whatever a record may show of it.
-                if case .forward(let direction) = command {
-                    shownSource = direction == .send ? .send : .recv
-                } else {
-                    shownSource = contentSource
-                }
-                return command
+                shownSource = queue.forwarded.map { $0 == .send ? .send : .recv } ?? contentSource
+                return queue.take()
             }
             contentSource = .none
             // Few items need it once the login is over; an idle session keeps little.
@@ -155,7 +150,8 @@ public struct Session: ~Copyable {
 
     /// The decoder of a direction that has turned opaque goes when the commands that speak of its bytes are performed.
     private mutating func dropIdleDecoders() {
-        for direction in Direction.allCases { directions[direction].dropIdleDecoder() }
+        directions.send.dropIdleDecoder()
+        directions.recv.dropIdleDecoder()
     }
 
     /// Looks at one item of a direction; false when there is nothing to look at.

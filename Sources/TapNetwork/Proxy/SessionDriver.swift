@@ -40,7 +40,8 @@ final class SessionDriver {
     let route: Route
     /// The PROXY header for the server.
     private let sends: ProxyProtocol.Sending?
-    var session: Session
+    /// Never called while one of its own calls is on the stack, so that nothing need be checked at run time.
+    @exclusivity(unchecked) var session: Session
     var stage = Stage.connecting
     let client = LegHandler(.client)
     let server = LegHandler(.server)
@@ -243,7 +244,7 @@ final class SessionDriver {
         guard !isPerforming else { return }
         isPerforming = true
         repeat {
-            while let command = session.next() { run(command) }
+            while let command = session.next() { run(consume command) }
         } while stage != .connecting && stage != .opening && stage != .negotiatingTLS && takeDeferred()
         isPerforming = false
         beginHeldHello()

@@ -52,7 +52,7 @@ public struct Record: Sendable {
     public var part: Part
 
     /// Number of the session within the run, from 1; 0 where none is meant.
-    public var session: UInt64 = 0
+    public var session: UInt64
     /// The session's bound full JID, once known.
     public var jid: String?
     /// The name the session logs in with, until ``jid`` is known.
@@ -112,12 +112,29 @@ public struct Record: Sendable {
     var remarks: [Remarks] = []
 
     /// A record with nothing but what every record has.
-    public init(sequence: UInt64, time: Timestamp, monotonic: Int64, kind: Kind, level: Level, part: Part) {
+    public init(
+        sequence: UInt64,
+        time: Timestamp,
+        monotonic: Int64,
+        kind: Kind,
+        level: Level,
+        part: Part,
+        session: UInt64 = 0,
+        jid: String? = nil,
+        user: String? = nil,
+        domain: String? = nil,
+        remote: String? = nil
+    ) {
         self.sequence = sequence
         self.time = time
         self.monotonic = monotonic
         self.kind = kind
         self.level = level
         self.part = part
+        self.session = session
+        self.jid = jid
+        self.user = user
+        self.domain = domain
+        self.remote = remote
     }
 }

@@ -52,7 +52,10 @@ public final class RecordDispatcher: Sendable {
         /// Hands over a record with its texts. Does not block.
         public func write(_ record: borrowing RedactedRecord, content: Span<UInt8>) {
             update()
-            for entry in sinks where record.record.level <= entry.level { entry.sink.write(record, content: content) }
+            // By index: to go through the array itself would count a reference more, of it and of each sink.
+            for index in sinks.indices where record.record.level <= sinks[index].level {
+                sinks[index].sink.write(record, content: content)
+            }
         }
 
         /// Whether some sink has no room for more, so that sources should stop reading.

@@ -63,6 +63,7 @@ extension TextForm {
     /// - Returns: whether there was something to say.
     private func appendContent(_ record: borrowing Record, _ content: Span<UInt8>, to line: inout LineBuffer) -> Bool {
         var isTold = appendSummary(record, content, to: &line)
+        guard !record.isPlain else { return isTold }
         let name = content.slice(record.name ?? .empty)
         append(record.sasl, of: name, &isTold, to: &line)
         append(record.tls, of: name, &isTold, to: &line)

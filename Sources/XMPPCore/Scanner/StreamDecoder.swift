@@ -9,17 +9,17 @@ public struct StreamDecoder: ~Copyable {
     public private(set) var position: UInt64 = 0
 
     private var scanner: StanzaScanner
-    private var storage: [UInt8] = []
+    @usableFromInline var storage: [UInt8] = []
     /// Bytes at the beginning of `storage` that belong to past events.
     private var consumed = 0
     /// Where in `storage` the bytes of the last event stand.
-    private var current = 0..<0
+    @usableFromInline var current = 0..<0
     private var epochStart: UInt64 = 0
     /// Positions at which reads ended inside an item that was incomplete then.
     private(set) var boundaries = ReadBoundaries()
     private var oversize: Oversize?
     /// Whether there is one; asked at every event.
-    private var hasOversize = false
+    @usableFromInline var hasOversize = false
     /// The bytes the head of an oversize item refers to.
     private var headBytes: [UInt8] = []
     private var isFinished = false
@@ -63,12 +63,15 @@ public struct StreamDecoder: ~Copyable {
 
     /// The bytes of the last event: of a whole item the item, of a fragment the fragment, of a truncated item as much
     /// as its head refers to, of a fault or a torn end all that is left. Valid until the next call.
-    public var bytes: Span<UInt8> {
+    @inlinable public var bytes: Span<UInt8> {
+        // Inlined: to call it would copy the whole decoder where that is a part of something else.
         @_lifetime(borrow self)
-        get {
-            if hasOversize, oversize?.isTold == true { return headBytes.span }
-            return storage.span.extracting(current)
-        }
+        get { hasOversize ? bytesOfOversize : storage.span.extracting(current) }
+    }
+
+    @usableFromInline var bytesOfOversize: Span<UInt8> {
+        @_lifetime(borrow self)
+        get { oversize?.isTold == true ? headBytes.span : storage.span.extracting(current) }
     }
 
     /// Takes the bytes of one read.
