@@ -84,6 +84,8 @@ extension Session {
         record.roundTrip = now.monotonic - request.monotonic
     }
 
+    private static let resource = Array("resource".utf8)
+
     /// What a request of the login is for.
     private mutating func purpose(
         _ event: StreamEvent,
@@ -99,8 +101,11 @@ extension Session {
         guard direction == .send, info.opened == nil, !event.isTruncated else { return .ordinary }
         switch event.head.payloadNamespace.namespace {
         case .bind:
-            let bind = tools.elements.read(directions.send.decoder)?.child("bind", .bind)
-            login?.observe(.requestedResource(bind?.childText("resource", .bind)))
+            // Most clients leave the choice to the server, and need not be read.
+            if directions.bytes(.send).contains(Self.resource.span) {
+                let bind = tools.elements.read(directions.send.decoder)?.child("bind", .bind)
+                login?.observe(.requestedResource(bind?.childText("resource", .bind)))
+            }
             begin(.bind, awaits: .server)
             return .bind
         case .register:

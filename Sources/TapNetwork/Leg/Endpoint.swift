@@ -73,7 +73,7 @@ public struct Endpoint: Sendable, Hashable {
 
 extension Endpoint: CustomStringConvertible {
     /// As it could have been typed.
-    public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+    public var description: String { host.utf8.contains(0x3A) ? "[\(host)]:\(port)" : "\(host):\(port)" }
 }
 
 /// Why an ``Endpoint`` or a ``ListenSpec`` was refused: what was typed, what is wrong with it, and the way out, in one

@@ -29,7 +29,7 @@ final class ReconnectWatch: Sendable {
 
         /// Stands for it.
         var key: Key {
-            let host = remote.map { remote in remote.lastIndex(of: ":").map { remote[..<$0] } ?? remote[...] }
+            let host = remote.map { remote in remote.utf8.lastIndex(of: 0x3A).map { remote[..<$0] } ?? remote[...] }
             var hasher = Hasher()
             hasher.combine(Address(account).comparableBare)
             hasher.combine(resource)
