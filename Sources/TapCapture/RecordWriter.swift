@@ -6,7 +6,7 @@ internal import Glibc
 ///
 /// ```
 /// event loops ── append ──→ [ filling ]  ⇄  [ writing ] ── writer thread ──→ file, pipe or terminal
-///                  ↑ congested                                 every 20 ms or 64 KiB
+///                  ↑ congested                                 every 20 ms or 256 KiB
 /// ```
 ///
 /// A record is one or several finished lines and stays whole: it is never split by rotation, and records keep the

@@ -26,8 +26,8 @@ extension RecordWriter {
     public struct Options: Sendable, Hashable {
         /// The most bytes that wait to be written, both buffers together; default 16 MiB.
         public var capacity = 16 << 20
-        /// As soon as so many bytes wait, they are written; default 64 KiB.
-        public var flushSize = 64 << 10
+        /// As soon as so many bytes wait, they are written; default 256 KiB. Larger writes wake the thread less often.
+        public var flushSize = 256 << 10
         /// The longest that a record waits before it is written; default 20 ms.
         public var flushInterval = Duration.milliseconds(20)
         /// The same on a terminal; default 5 ms.

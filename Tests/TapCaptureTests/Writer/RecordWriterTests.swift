@@ -46,10 +46,10 @@ import Testing
         writer.append("a\n")
         #expect(writer.flush())
         #expect(try folder.text("x.log") == "a\n")
-        let large = String(repeating: "x", count: 70_000) + "\n"
+        let large = String(repeating: "x", count: 300_000) + "\n"
         writer.append(large)
         // Enough for a write of its own, long before the interval is over.
-        #expect(eventually { (try? folder.text("x.log").utf8.count) == 70_003 })
+        #expect(eventually { (try? folder.text("x.log").utf8.count) == 300_003 })
         writer.append("last\n")
         writer.close()
         #expect(try folder.text("x.log").hasSuffix("x\nlast\n"))
