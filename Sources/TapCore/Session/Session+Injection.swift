@@ -26,7 +26,9 @@ extension Session {
 
     /// Why no item can be put into a direction, or come by it; nil where it can.
     private func obstacle(_ direction: Direction) -> InjectionFault? {
-        if negotiation.isFinished || directions[direction].hasClosedStream || directions[direction].end != nil { return .ended }
+        if negotiation.isFinished || directions[direction].hasClosedStream || directions[direction].end != nil {
+            return .ended
+        }
         if directions[direction].isOpaque { return .notDecoded }
         return info.opened == nil ? .notOpen : nil
     }
