@@ -3,7 +3,10 @@ public import XMPPCore
 
 /// A stanza that this program puts into a session's stream.
 public struct Injection: Sendable {
-    /// Chosen by the caller; comes back with what becomes of the stanza.
+    /// Of those that a session injects by itself, which it tells nobody of.
+    static let ownNumber = UInt64.max
+
+    /// Chosen by the caller; comes back with what becomes of the stanza. The highest number is for the session's own.
     public var number: UInt64
     /// One whole stanza as it goes out, with nothing but white space around it, which does not go out.
     public var item: [UInt8]

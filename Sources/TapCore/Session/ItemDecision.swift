@@ -11,7 +11,7 @@ enum ItemDecision {
     /// It goes no further.
     case drop
     /// Other bytes go on in its place.
-    indirect case replace(FeaturesEdit.Outcome)
+    indirect case replace(EditedItem)
     /// It was meant for xmpptap, which says what there is to say (``ItemReading``), and goes no further.
     case answer
     /// It goes no further, and the session ends.
@@ -76,6 +76,16 @@ enum ItemReading {
     case login(Element, [SASLBridge.Act], wasLoggingIn: Bool)
     /// The answer to an injected request.
     case injected(IQTracker.Request)
+    /// An element of stream management.
+    case streamManagement(StreamManagementTranslator.Translation)
+}
+
+/// What goes on in the place of an item.
+public struct EditedItem: Sendable, Hashable {
+    /// The whole item.
+    public let bytes: [UInt8]
+    /// What was changed, as a clause for people.
+    public let words: String
 }
 
 extension StreamEvent {

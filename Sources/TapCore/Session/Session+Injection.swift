@@ -20,7 +20,7 @@ extension Session {
             )
             self.injections = injections
         } catch {
-            enqueue(.injected(injection.number, .failed(error)))
+            report(.failed(error), of: injection.number)
         }
     }
 
@@ -38,7 +38,7 @@ extension Session {
     mutating func advance(_ injections: Injections) {
         for direction in Direction.allCases {
             if let obstacle = obstacle(direction) {
-                for number in injections.removeAll(direction) { enqueue(.injected(number, .failed(obstacle))) }
+                for number in injections.removeAll(direction) { report(.failed(obstacle), of: number) }
             } else if injections.isWaiting(direction) {
                 if mayInsert(direction) { return send(injections.takeFirst(direction), direction, injections) }
                 store(direction, injections)
@@ -53,7 +53,12 @@ extension Session {
 
     /// Gives up what has waited for too long.
     mutating func expire(_ injections: Injections) {
-        for (number, fault) in injections.expire(at: now.monotonic) { enqueue(.injected(number, .failed(fault))) }
+        for (number, fault) in injections.expire(at: now.monotonic) { report(.failed(fault), of: number) }
+    }
+
+    /// Tells what has become of a stanza.
+    private mutating func report(_ outcome: InjectionOutcome, of number: UInt64) {
+        if number != Injection.ownNumber { enqueue(.injected(number, outcome)) }
     }
 
     private mutating func store(_ direction: Direction, _ injections: Injections) {
@@ -65,6 +70,7 @@ extension Session {
     private mutating func send(_ item: InjectedItem?, _ direction: Direction, _ injections: Injections) {
         guard let item else { return }
         enqueue(.send(direction.destination, item.bytes))
+        if let streamManagement { inject(item, direction, streamManagement) }
         var record = makeRecord(.stanza, .info, part: .inject)
         record.origin = .tap
         record.direction = direction
@@ -85,7 +91,7 @@ extension Session {
             }
         }
         emit(record)
-        enqueue(.injected(item.number, .sent))
+        report(.sent, of: item.number)
     }
 
     private static func note(
@@ -148,6 +154,6 @@ extension Session {
         guard let number = injections?.takeAwaited(request.sequence) else { return }
         var bytes: [UInt8] = []
         bytes.append(directions.bytes(direction))
-        enqueue(.injected(number, .answered(bytes, roundTrip: roundTrip)))
+        report(.answered(bytes, roundTrip: roundTrip), of: number)
     }
 }

@@ -9,6 +9,7 @@ extension Session {
         case .item(let kind):
             // Nothing alters a stanza that passes as it comes.
             if kind == .element, event.head.kind != .nonza, directions[direction].isCutThrough {
+                streamManagement?.pass(direction)
                 return understand(event, kind, direction)
             }
             var reading = ItemReading.none
@@ -18,16 +19,20 @@ extension Session {
             case (.refuse, _): break
             case (_, .none): understand(event, kind, direction)
             case (_, .asymmetricTLS(let offer)): advanceAsymmetricTLS(event, kind, direction, offer)
-            case (.replace(let edited), .features(let offer)): handleFeatures(event, offer, edited)
-            case (_, .features(let offer)): handleFeatures(event, offer, nil)
+            case (_, .features(let offer)): handleFeatures(event, offer)
             case (_, .login(let element, let acts, let wasLoggingIn)):
                 handleBridged(event, direction, element, acts, wasLoggingIn: wasLoggingIn)
             case (_, .injected(let request)): handleInjected(event, direction, request)
+            case (_, .streamManagement(let translation)):
+                understand(event, kind, direction)
+                handle(translation, direction)
             }
             action = nil
+            edited = nil
+            if let streamManagement { requestAcknowledgement(direction, streamManagement) }
         case .fragment(let isFirst):
             // Where they are stored for an injection alone, one beyond the limit passes as it would without.
-            if injections?.stored.contains(direction) == true { directions[direction].drain() }
+            if passesOversize(direction) { directions[direction].drain() }
             // Where items are stored the beginning of one beyond the limit ends the session.
             guard directions[direction].isStoring else {
                 apply(.pass, to: event, direction)
@@ -42,42 +47,55 @@ extension Session {
 
     // MARK: Deciding
 
-    /// What happens to an item: the interceptors in the order in which they speak, of whom the first decides.
+    /// What happens to an item.
     private mutating func decide(_ event: StreamEvent, _ direction: Direction, _ reading: inout ItemReading)
         -> ItemDecision
     {
         // What has gone out, if only in part, cannot be kept any more, and nobody takes a step that would keep it; nor is
         // anything put in where the session is refused.
         let mayAct = directions[direction].isStoring && !negotiation.isRefusing
-        let decision =
-            interceptOversize(event, direction)
-            ?? interceptOtherDomain(event, direction)
-            ?? interceptClear(event, direction)
-            ?? (mayAct ? interceptAsymmetricTLS(event, direction, &reading) : nil)
-            ?? interceptFeatures(event, direction, &reading)
-            ?? (mayAct ? interceptLogin(event, direction, &reading) : nil)
-            ?? (mayAct ? interceptInjected(event, direction, &reading) : nil)
-            ?? interceptConsent(event, direction)
-            ?? interceptWhitespace(event, direction)
-            // Here, last, is the place of rules: they see what xmpptap itself lets pass.
-            ?? .pass
+        let decision = intercept(event, direction, mayAct: mayAct, &reading) ?? .pass
         if case .refuse = decision { return decision }
         return mayAct ? decision : .pass
+    }
+
+    /// The interceptors in the order in which they speak, of whom the first decides.
+    private mutating func intercept(
+        _ event: StreamEvent,
+        _ direction: Direction,
+        mayAct: Bool,
+        _ reading: inout ItemReading
+    ) -> ItemDecision? {
+        // Not one expression: the compiler takes no longer chain of them.
+        if let decision = interceptOversize(event, direction) { return decision }
+        if let decision = interceptOtherDomain(event, direction) { return decision }
+        if let decision = interceptClear(event, direction) { return decision }
+        if mayAct, let decision = interceptAsymmetricTLS(event, direction, &reading) { return decision }
+        if let decision = interceptFeatures(event, direction, &reading) { return decision }
+        let translated = interceptStreamManagement(event, direction, &reading)
+        if mayAct, let decision = interceptLogin(event, direction, translated, &reading) { return decision }
+        if let translated { return translated }
+        if mayAct, let decision = interceptInjected(event, direction, &reading) { return decision }
+        if let decision = interceptConsent(event, direction) { return decision }
+        if let decision = interceptWhitespace(event, direction) { return decision }
+        // Here, last, is the place of rules: they see what xmpptap itself lets pass.
+        return nil
     }
 
     /// Carries out what was decided: the one place that lets an item go out or keeps it.
     private mutating func apply(_ decision: ItemDecision, to event: StreamEvent, _ direction: Direction) {
         action = directions[direction].isStoring ? decision.action : nil
         switch decision {
+        // A session that is refused has no server to pass anything to.
+        case .pass where negotiation.isRefusing: break
         case .pass:
-            // A session that is refused has no server to pass anything to.
-            guard !negotiation.isRefusing else { return }
             switch directions[direction].pass(event) {
             case .nothing: break
             case .item: enqueue(.forward(direction))
             case .rest(let bytes): enqueue(.send(direction.destination, bytes))
             }
         case .replace(let edited):
+            self.edited = edited
             directions[direction].skip(event)
             enqueue(.send(direction.destination, edited.bytes))
         case .buffer(.serverTLS):
@@ -90,6 +108,7 @@ extension Session {
             if let part = refusal.itemPart { recordItem(event, direction, .element, level: .info, part: part) }
             refuse(refusal)
         }
+        if let streamManagement { count(event, direction, decision, streamManagement) }
     }
 
     /// Records an item that is like any other, and takes note of what it says.

@@ -7,7 +7,7 @@ extension Session {
     mutating func cutThrough(_ direction: Direction) {
         guard !directions[direction].isCutThrough, !directions[direction].isOpaque else { return }
         if directions[direction].isHeld { release(direction) }
-        guard options.onUnparsable == .relay else { return }
+        guard options.onUnparsable == .relay, !hasDiverged else { return }
         directions[direction].enterCutThrough()
         note(
             .note,

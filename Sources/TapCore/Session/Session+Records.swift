@@ -88,6 +88,13 @@ extension Session {
         if isToldBySummary(event.head, record.kind), record.level <= options.level {
             summarise(event, direction, in: &record, answering: request)
         }
+        if let edited { note(edited, in: &record) }
+    }
+
+    /// Puts beside an item what goes out in its place.
+    private mutating func note(_ edited: EditedItem, in record: inout Record) {
+        record.message = "relayed with \(edited.words)"
+        if record.xml != nil { record.edited = compose(edited.bytes) }
     }
 
     /// Stanzas, and the elements that are not told in words of their own.

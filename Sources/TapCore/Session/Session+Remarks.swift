@@ -10,12 +10,14 @@ extension Session {
         _ message: String,
         condition: StreamErrorCondition? = nil,
         direction: Direction? = nil,
-        part: Part = .session
+        part: Part = .session,
+        details: Attributes? = nil
     ) {
         guard level <= options.level else { return }
         var record = makeRecord(kind, level, part: part)
         record.code = code
         record.message = Prose(message)
+        record.details = details
         record.condition = condition?.rawValue
         record.direction = direction
         record.leg = direction?.source

@@ -30,6 +30,8 @@ public struct Session: ~Copyable {
     var sasl: SASLDecoder
     /// What was done to the item at hand, as its record says it; nil for one that passes.
     var action: String?
+    /// What goes out in its place.
+    var edited: EditedItem?
     /// The domain the client has asked for, where that has chosen its server.
     var chosenDomain: String?
     /// Which client of its account this is, for those that reconnect again and again.
@@ -40,6 +42,8 @@ public struct Session: ~Copyable {
     var answerDeadline: Int64?
     /// Stanzas of this program's own that are under way.
     var injections: Injections?
+    /// What stream management counts; nil where it was not requested.
+    var streamManagement: StreamManagement?
     /// Where it is read from a recording (``SessionOptions/isRecorded``): what that tells.
     var recording: Recording?
 

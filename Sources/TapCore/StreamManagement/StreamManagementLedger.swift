@@ -27,6 +27,8 @@ public import XMPPCore
 public struct StreamManagementLedger: Sendable {
     /// Places at which the counts part, and marks, that are kept at most.
     public static let capacity = 64
+    /// Bytes of injected stanzas that are kept at most, to be injected again where they are lost.
+    public static let injectedBytes = 256 << 10
     /// As many of either call for an acknowledgement.
     static let crowd = 16
 
@@ -118,6 +120,10 @@ public struct StreamManagementLedger: Sendable {
     private var held: [Held] = []
     /// What was decided on stanzas that the sender has no acknowledgement of; by number.
     private var decisions: [Decision] = []
+    /// Injected stanzas, with their numbers at the receiver, that it has not acknowledged.
+    private var injected: [(number: UInt64, item: [UInt8])] = []
+    /// Those that an earlier connection has lost.
+    private var lost: [[UInt8]] = []
     /// The same of stanzas that were sent on an earlier connection and not yet again.
     private var earlier: [Decision] = []
     /// The last number on an earlier connection.
@@ -160,12 +166,26 @@ public struct StreamManagementLedger: Sendable {
 
     /// The receiver gets a stanza that the sender has not sent; gives its number at the receiver.
     ///
-    /// One whose number is above ``handled`` after ``resume()`` is lost, and may be injected again.
+    /// - Parameter item: What to give back by ``takeLost()`` where the connection is lost before the receiver has
+    ///   acknowledged it; nil for one that is not to be injected again.
     @discardableResult
-    public mutating func inject() -> UInt64 {
+    public mutating func inject(keeping item: [UInt8]? = nil) -> UInt64 {
         widen { $0.receiverEnd &+= 1 }
         delivered &+= 1
+        if let item, isCounting, item.count <= Self.injectedBytes {
+            injected.append((delivered, item))
+            var size = injected.reduce(0) { $0 + $1.item.count }
+            while injected.count > Self.capacity || size > Self.injectedBytes {
+                size -= injected.removeFirst().item.count
+            }
+        }
         return delivered
+    }
+
+    /// Takes the injected stanzas that were lost with an earlier connection, the oldest first.
+    public mutating func takeLost() -> [[UInt8]] {
+        defer { lost = [] }
+        return lost
     }
 
     /// The sender's next stanza waits while others overtake it; gives its number.
@@ -317,6 +337,7 @@ public struct StreamManagementLedger: Sendable {
             }
         }
         if !held.isEmpty { held.removeAll { $0.number <= acknowledged } }
+        if !injected.isEmpty { injected.removeAll { $0.number <= handled } }
         if !decisions.isEmpty {
             decisions.removeFirst(decisions.prefix { $0.number <= acknowledged }.count)
         }
@@ -340,6 +361,8 @@ public struct StreamManagementLedger: Sendable {
         }
         earlier = kept + earlier.filter { $0.number > sent }
         repeatedEnd = max(repeatedEnd, sent)
+        lost += injected.lazy.filter { [handled] in $0.number > handled }.map(\.item)
+        injected = []
         decisions = []
         gaps = []
         isCoarse = false
@@ -385,6 +408,7 @@ public struct StreamManagementLedger: Sendable {
     public var byteCount: Int {
         MemoryLayout<Self>.size + gaps.capacity * MemoryLayout<Gap>.stride + held.capacity * MemoryLayout<Held>.stride
             + (decisions.capacity + earlier.capacity) * MemoryLayout<Decision>.stride
+            + injected.reduce(0) { $0 + $1.item.capacity } + lost.reduce(0) { $0 + $1.capacity }
     }
 }
 

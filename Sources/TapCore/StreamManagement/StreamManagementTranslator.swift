@@ -74,6 +74,12 @@ public struct StreamManagementTranslator: Sendable {
     /// Whether both ends count.
     public var isOn: Bool { state == .on }
 
+    /// Whether neither end counts, nor any has asked for it.
+    public var isOff: Bool {
+        if case .none = resumption { return state == .off }
+        return false
+    }
+
     /// Whether the ends have ever counted differently, so that the session needs xmpptap as long as it lasts.
     public var hasDiverged: Bool {
         if case .under(let previous, _) = resumption, previous.hasDiverged { return true }

@@ -47,21 +47,22 @@ import Testing
         #expect(table.resume(key, by: 3, at: 0)?.session == 1)
         #expect(table.ledgerByteCount == 0)
         #expect(claim(key, by: 3) == "unknown")
-        #expect(claim(key, by: 4) == "connected 3")
+        #expect(claim(key, by: 4) == "unknown")
     }
 
-    @Test func `a session that is still connected surrenders its ledgers to the one that claims them`() {
+    @Test func `a session that is still connected is in the way only where its ends count differently`() {
         let key = key("a")
         enable(key)
-        #expect(claim(key) == "connected 1")
-        table.surrender(key, of: 7, ledgers())
-        #expect(claim(key) == "connected 1")
-        table.surrender(key, of: 1, ledgers(dropped: 2))
-        #expect(claim(key) == "2")
-        // Its connection ends before the server has answered, or after.
-        table.suspend(key, of: 1, at: 0)
+        #expect(claim(key) == "unknown")
+        table.diverge(key, of: 7)
+        #expect(claim(key) == "unknown")
+        table.diverge(key, of: 1)
+        #expect(claim(key) == "connected 1" && claim(key, by: 1) == "unknown")
+        table.suspend(key, of: 1, at: 0, leaving: ledgers(dropped: 2))
         #expect(claim(key) == "2")
         _ = table.resume(key, by: 2, at: 0)
+        #expect(claim(key, by: 3) == "connected 2")
+        // The old connection's end is no news.
         table.suspend(key, of: 1, at: 0, leaving: ledgers(dropped: 9))
         #expect(claim(key, by: 2) == "unknown")
     }

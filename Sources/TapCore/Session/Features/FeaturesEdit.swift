@@ -73,19 +73,11 @@ public struct FeaturesEdit: Sendable {
         }
     }
 
-    /// Features as they are passed on.
-    public struct Outcome: Sendable, Hashable {
-        /// The whole item.
-        public let bytes: [UInt8]
-        /// What was changed, as a clause for people.
-        public let words: String
-    }
-
     /// The bytes are not the features of a stream.
     public struct NoFeatures: Error, Hashable {}
 
     /// Changes the item of the decoder's last event; nil where nothing in it is to be changed.
-    public func applied(to decoder: borrowing StreamDecoder) throws(NoFeatures) -> Outcome? {
+    public func applied(to decoder: borrowing StreamDecoder) throws(NoFeatures) -> EditedItem? {
         var reading = FeaturesReading(takesOut)
         guard reading.read(decoder) else { throw NoFeatures() }
         let item = decoder.bytes

@@ -245,8 +245,8 @@ struct FeaturesReading {
 
     // MARK: The outcome
 
-    func outcome(_ item: Span<UInt8>) -> FeaturesEdit.Outcome? {
+    func outcome(_ item: Span<UInt8>) -> EditedItem? {
         guard !edit.isEmpty else { return nil }
-        return FeaturesEdit.Outcome(bytes: edit.applied(to: item), words: remarks.joined(separator: "; "))
+        return EditedItem(bytes: edit.applied(to: item), words: remarks.joined(separator: "; "))
     }
 }

@@ -51,7 +51,7 @@ extension Session {
     }
 
     /// What is known of the server is what it offers, whatever of it is passed on.
-    mutating func handleFeatures(_ event: StreamEvent, _ offer: StreamFeatures?, _ edited: FeaturesEdit.Outcome?) {
+    mutating func handleFeatures(_ event: StreamEvent, _ offer: StreamFeatures?) {
         guard let offer else {
             stopAwaiting()
             return recordItem(event, .recv, .element, level: .info)
@@ -64,19 +64,12 @@ extension Session {
         login?.observe(.features(offer))
         if options.level >= .info {
             var record = makeRecord(event, .recv, .element, level: .info)
-            record.message = Prose(features.words)
+            record.message = record.message.map { "\(features.words); \($0)" } ?? Prose(features.words)
             record.details = features.details
-            if let edited { note(edited, in: &record) }
             emit(consume record)
         }
         terminate(offer)
         noteTimeline(features, offer)
         if negotiation.isBinding, info.kind == .server { openServerStream(event) }
-    }
-
-    /// Puts beside an item what goes out in its place.
-    private mutating func note(_ edited: FeaturesEdit.Outcome, in record: inout Record) {
-        record.message = "\(record.message.map { "\($0); " } ?? "")relayed with \(edited.words)"
-        if record.xml != nil { record.edited = compose(edited.bytes) }
     }
 }

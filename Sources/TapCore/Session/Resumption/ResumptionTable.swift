@@ -13,8 +13,8 @@ import XMPPCore
 /// ``ledgerByteCapacity``. Where there is no room, the session that was suspended first is forgotten; sessions that are
 /// connected are kept. Each call takes constant time, on the average of many.
 ///
-/// A session's ledgers are its own while it is connected, and are handed over by value: left here when its connection is
-/// gone, or earlier where another session claims them.
+/// A session's ledgers are its own while it is connected, and are handed over by value: left here when it ends. One that is
+/// still connected when another claims its ledgers is ended for that where its ends count differently.
 final class ResumptionTable: Sendable {
     /// Entries at most, of connected and suspended sessions together.
     static let capacity = 16_384
@@ -53,7 +53,7 @@ final class ResumptionTable: Sendable {
         case unknown
         /// Its ledgers. They stay here until the server has resumed it.
         case ready(StreamManagementLedgers)
-        /// It is still connected, as the session with this number, which has to ``ResumptionTable/surrender(_:of:_:)``.
+        /// It is still connected, as the session with this number, and its ends count differently: it has to end first.
         case connected(session: UInt64)
         /// Its ends count differently, and its ledgers are forgotten.
         case lost
@@ -67,6 +67,8 @@ final class ResumptionTable: Sendable {
         var end: Int64?
         /// The number of its suspension; 0 while the session is connected.
         var suspension: UInt64 = 0
+        /// Its ends are known to count differently.
+        var hasDiverged = false
     }
 
     fileprivate struct Table {
@@ -153,12 +155,11 @@ final class ResumptionTable: Sendable {
         }
     }
 
-    /// A session that is still connected gives its ledgers up to the one that claims them. It must not pass any stanza
-    /// from then on.
-    func surrender(_ key: Key, of session: UInt64, _ ledgers: StreamManagementLedgers) {
+    /// The ends of a session that is connected count differently from now on.
+    func diverge(_ key: Key, of session: UInt64) {
         table.withLock { table in
-            guard let entry = table.entries[key], entry.content.session == session, entry.end == nil else { return }
-            table.keep(ledgers, key)
+            guard table.entries[key]?.content.session == session else { return }
+            table.entries[key]?.hasDiverged = true
         }
     }
 
@@ -169,7 +170,7 @@ final class ResumptionTable: Sendable {
             guard let entry = table.entries[key] else { return table.isLost.contains(key) ? .lost : .unknown }
             if let ledgers = table.ledgers[key] { return .ready(ledgers) }
             let isElsewhere = entry.end == nil && entry.content.session != number
-            return isElsewhere ? .connected(session: entry.content.session) : .unknown
+            return isElsewhere && entry.hasDiverged ? .connected(session: entry.content.session) : .unknown
         }
     }
 
@@ -260,7 +261,7 @@ extension Session {
             let id = enabled.attribute("id"), !id.isEmpty, let jid = info.jid
         else { return }
         endResumption(isOver: true)
-        let owner = loginAccount ?? loginDomain ?? Address(jid).comparableBare
+        let owner = loginAccount(info.user) ?? loginDomain ?? Address(jid).comparableBare
         let key = run.resumptions.key(id: id, account: owner)
         resumption = key
         run.resumptions.enable(
@@ -268,15 +269,17 @@ extension Session {
             ResumptionTable.Suspended(jid: jid, session: number, client: client),
             seconds: enabled.attribute("max").flatMap { Int64($0) }
         )
+        if hasDiverged { run.resumptions.diverge(key, of: number) }
     }
 
     /// A server that names a place where the session is to be resumed (XEP-0198 §3, XEP-0397 §5) leads the client away
     /// from the tap. The place can be a secret, and is not told.
     mutating func noteOtherPlace(_ enabled: Element) {
         let isPlace = enabled.isNamed("enabled") && enabled.namespace == .streamManagement
-        guard isPlace, ([enabled] + enabled.children).contains(where: { $0.attribute("location") != nil }) else {
-            return
-        }
+        guard isPlace, edited == nil,
+            ([enabled] + enabled.children).contains(where: { $0.attribute("location") != nil })
+        else { return }
+        streamManagement?.namesOtherPlace = true
         note(
             .note,
             .warn,
@@ -292,12 +295,13 @@ extension Session {
     mutating func resume(_ resumed: Element?, _ event: StreamEvent, identifier: String? = nil) {
         var earlier: ResumptionTable.Suspended?
         if let id = resumed?.attribute("previd") {
-            let owners = [loginAccount ?? identifier.map { Address($0).comparableBare }, loginDomain]
+            let owners = [loginAccount(info.user) ?? identifier.map { Address($0).comparableBare }, loginDomain]
             for owner in owners where earlier == nil {
                 guard let owner else { continue }
                 let key = run.resumptions.key(id: id, account: owner)
                 earlier = run.resumptions.resume(key, by: number, at: now.monotonic)
                 if earlier != nil { resumption = key }
+                if earlier != nil, hasDiverged { run.resumptions.diverge(key, of: number) }
             }
         }
         if let earlier {
@@ -317,13 +321,31 @@ extension Session {
         if isOver {
             run.resumptions.end(key, of: number)
         } else {
-            run.resumptions.suspend(key, of: number, at: now.monotonic)
+            let ledgers = streamManagement?.translator.legacy
+            run.resumptions.suspend(key, of: number, at: now.monotonic, leaving: ledgers)
         }
     }
 
-    /// The bare account that has logged in, as it is compared; nil where its login has told no name.
-    private var loginAccount: String? {
-        guard let user = info.user, let domain = info.domain else { return nil }
+    /// What is known of the counts of the session that the last item asks to resume, `user` being who logs in.
+    func claimResumption(_ direction: Direction, user: String?) -> ResumptionTable.Claim {
+        guard direction == .send, let id = StreamManagementTranslator.resumedID(directions.send.decoder) else {
+            return .unknown
+        }
+        for case let owner? in [loginAccount(user), loginDomain] {
+            let claim = run.resumptions.claim(
+                run.resumptions.key(id: id, account: owner),
+                by: number,
+                at: now.monotonic
+            )
+            if case .unknown = claim { continue }
+            return claim
+        }
+        return .unknown
+    }
+
+    /// The bare account that logs in as `user`, as it is compared; nil where its login has told no name.
+    private func loginAccount(_ user: String?) -> String? {
+        guard let user, let domain = info.domain else { return nil }
         return Address(user.utf8.contains(0x40) ? user : "\(user)@\(domain)").comparableBare
     }
 

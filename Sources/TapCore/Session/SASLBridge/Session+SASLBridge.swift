@@ -62,9 +62,12 @@ extension Session {
     }
 
     /// An element of a login that is ended here: shown to the SASL bridge, which goes one step on.
+    ///
+    /// - Parameter translated: The element with the counts of stream management that its receiver is to have.
     mutating func interceptLogin(
         _ event: StreamEvent,
         _ direction: Direction,
+        _ translated: ItemDecision?,
         _ reading: inout ItemReading
     ) -> ItemDecision? {
         guard event.item == .element, !event.isTruncated, !negotiation.isRefusing else { return nil }
@@ -72,7 +75,12 @@ extension Session {
         case .sasl, .sasl2, .sasl2Legacy: break
         default: return nil
         }
-        guard let bridged = negotiation.bridged, let element = parse(direction) else { return nil }
+        guard let bridged = negotiation.bridged, var element = parse(direction) else { return nil }
+        if case .replace(let edited) = translated,
+            let read = tools.elements.read(edited.bytes.span, in: directions[direction].decoder)
+        {
+            element = read
+        }
         let wasLoggingIn = bridged.bridge.isLoggingIn
         let acts = direction == .send ? acts(of: element, bridged) : acts(ofServer: element, &bridged.bridge)
         guard let acts else { return nil }

@@ -259,7 +259,7 @@ extension Session {
     }
 
     private mutating func askServer(_ event: StreamEvent, _ offer: StreamFeatures) {
-        handleFeatures(event, offer, nil)
+        handleFeatures(event, offer)
         negotiation.asymmetric?.hasAsked = true
         _ = negotiation.requestTLS()
         say([(.element, Self.request)], to: .server)

@@ -49,9 +49,9 @@ extension Session {
     }
 
     /// Whether a session that cannot be followed is closed: where TLS is required, what passes unread could be a login in
-    /// clear.
+    /// clear; where both ends count differently, a count that is wrong for its reader.
     var refusesUnread: Bool {
-        options.onUnparsable == .close || negotiation.isRefusing || legDueTLS != nil
+        options.onUnparsable == .close || negotiation.isRefusing || legDueTLS != nil || hasDiverged
     }
 
     /// A stream or an element in clear where TLS has to come first, or a request for TLS where it has no place. What a server

@@ -16,7 +16,7 @@ import TapRecord
         try outcome(features, edit).map { String(decoding: $0.bytes, as: UTF8.self) }
     }
 
-    private func outcome(_ features: String, _ edit: FeaturesEdit) throws -> FeaturesEdit.Outcome? {
+    private func outcome(_ features: String, _ edit: FeaturesEdit) throws -> EditedItem? {
         var decoder = StreamDecoder()
         decoder.append(Array((Self.header + features).utf8).span)
         while let event = decoder.next() {

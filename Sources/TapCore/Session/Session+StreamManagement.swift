@@ -1,0 +1,186 @@
+internal import TapRecord
+import XMPPCore
+
+/// What a session keeps of stream management (XEP-0198).
+///
+/// A class that a session has only where it was requested: of others it is one empty reference.
+final class StreamManagement {
+    var translator = StreamManagementTranslator()
+    /// The server has named another host for resumption, and the client knows it.
+    var namesOtherPlace = false
+    /// Both directions are stored because the counts have parted.
+    var isStored = false
+
+    /// A stanza passes as it came.
+    @inline(__always)
+    func pass(_ direction: Direction) { translator.ledgers[direction].pass() }
+}
+
+// Stream management: stanzas are counted for both ends, and acknowledgements translated where the counts have parted.
+extension Session {
+    /// Whether the ends have ever counted differently. From then on no item passes before it was looked at.
+    var hasDiverged: Bool { streamManagement?.translator.hasDiverged == true }
+
+    /// Whether an item beyond the limit passes though items are stored, as it would without what was injected.
+    func passesOversize(_ direction: Direction) -> Bool {
+        guard options.onUnparsable == .relay else { return false }
+        return injections?.stored.contains(direction) == true || info.opened != nil && hasDiverged
+    }
+
+    // MARK: Stanzas
+
+    /// Counts a stanza by what became of it.
+    mutating func count(
+        _ event: StreamEvent,
+        _ direction: Direction,
+        _ decision: ItemDecision,
+        _ streamManagement: StreamManagement
+    ) {
+        guard event.item == .element, event.head.kind != .nonza else { return }
+        switch decision {
+        case .pass: streamManagement.pass(direction)
+        case .replace: streamManagement.translator.ledgers[direction].pass(mark(event, direction))
+        case .drop, .answer: streamManagement.translator.ledgers[direction].drop(mark(event, direction))
+        case .buffer, .refuse: break
+        }
+        followDivergence(streamManagement)
+    }
+
+    private func mark(_ event: StreamEvent, _ direction: Direction) -> StreamManagementLedger.Mark {
+        let bytes = directions.bytes(direction)
+        return StreamManagementLedger.Mark(fingerprint: StreamManagementLedger.fingerprint(event.head, bytes))
+    }
+
+    /// Counts a stanza that is injected into a direction.
+    mutating func inject(_ item: InjectedItem, _ direction: Direction, _ streamManagement: StreamManagement) {
+        // A ping that is lost would come too late.
+        let isKept = item.event.head.kind == .message
+        streamManagement.translator.ledgers[direction].inject(keeping: isKept ? item.bytes : nil)
+        followDivergence(streamManagement)
+    }
+
+    /// Once the counts have parted, an acknowledgement may not pass before it was looked at, as long as the session lasts.
+    /// One of which a part has gone out is still right: it counts what came before.
+    private mutating func followDivergence(_ streamManagement: StreamManagement) {
+        guard streamManagement.translator.hasDiverged, !streamManagement.isStored else { return }
+        streamManagement.isStored = true
+        if let resumption { run.resumptions.diverge(resumption, of: number) }
+        for direction in Direction.allCases { storeAndForward(direction) }
+        guard streamManagement.namesOtherPlace else { return }
+        note(
+            .note,
+            .warn,
+            code: "other-location",
+            "stanzas were injected or dropped; the session can be resumed only through xmpptap, "
+                + "not at the other host that the server has named",
+            direction: .recv
+        )
+    }
+
+    /// Requests an acknowledgement where much is kept until one comes.
+    mutating func requestAcknowledgement(_ direction: Direction, _ streamManagement: StreamManagement) {
+        guard streamManagement.translator.wantsRequest(direction), directions[direction].isStoring,
+            mayInsert(direction), !negotiation.isFinished,
+            let request = streamManagement.translator.makeRequest(direction)
+        else { return }
+        say([(.element, request)], to: direction.destination)
+    }
+
+    // MARK: Elements
+
+    /// An element that holds a count, as the end that gets it is to have it; and a stanza that comes again.
+    mutating func interceptStreamManagement(
+        _ event: StreamEvent,
+        _ direction: Direction,
+        _ reading: inout ItemReading
+    ) -> ItemDecision? {
+        // A recording tells by itself what was found, and may lack stanzas.
+        guard event.item == .element, recording == nil else { return nil }
+        guard event.head.kind == .nonza else { return decideRepeated(event, direction) }
+        guard !event.isTruncated, StreamManagementTranslator.concerns(event.head) else { return nil }
+        let streamManagement = streamManagement ?? StreamManagement()
+        let translation = streamManagement.translator.translate(
+            directions[direction].decoder,
+            direction,
+            previous: previous(event, direction)
+        )
+        self.streamManagement = streamManagement.translator.isOff ? nil : streamManagement
+        reading = .streamManagement(translation)
+        if translation.answer != nil { return .answer }
+        return translation.bytes.map { .replace(EditedItem(bytes: $0, words: translation.words)) }
+    }
+
+    /// What was dropped before the session was resumed is dropped again, and so is what has arrived already.
+    private func decideRepeated(_ event: StreamEvent, _ direction: Direction) -> ItemDecision? {
+        guard let streamManagement else { return nil }
+        let repeated = streamManagement.translator.ledgers[direction].retransmission(
+            mark(event, direction).fingerprint
+        )
+        switch repeated?.outcome {
+        case .dropped, .handled: return .drop
+        case .passed, .held, nil: return nil
+        }
+    }
+
+    /// What is known of the session that an element asks to resume.
+    private func previous(_ event: StreamEvent, _ direction: Direction) -> StreamManagementTranslator.Previous {
+        guard direction == .send, info.opened == nil else { return .unknown }
+        var user = info.user
+        if event.head.namespace.namespace.isSASL2 {
+            // Who it is has not been told yet: the login is read when it is recorded.
+            var login = sasl
+            guard let element = try? tools.parser.parse(directions.send.decoder) else { return .unknown }
+            _ = login.decode(element, .send)
+            user = login.user
+        }
+        return switch claimResumption(direction, user: user) {
+        case .unknown: .unknown
+        case .ready(let ledgers): .known(ledgers)
+        case .connected, .lost: .lost
+        }
+    }
+
+    /// Records what is wrong with a count, answers what the server is not to get, and injects again what was lost.
+    mutating func handle(_ translation: StreamManagementTranslator.Translation, _ direction: Direction) {
+        if let finding = translation.finding { report(finding, direction) }
+        if let answer = translation.answer {
+            say([(.element, answer)], to: direction.source)
+            finish(.resume, .failed(condition: "item-not-found", "xmpptap has lost its counts"))
+        }
+        guard let streamManagement, direction == .recv, info.opened != nil else { return }
+        for direction in Direction.allCases {
+            for item in streamManagement.translator.ledgers[direction].takeLost() {
+                inject(Injection(item, to: direction.destination, number: Injection.ownNumber), at: now)
+            }
+        }
+    }
+
+    private mutating func report(_ finding: AcknowledgementFinding, _ direction: Direction) {
+        let (peer, other) = (direction.source.name, direction.source.other.name)
+        let fault: (code: Attributes.Value, words: String) =
+            switch finding.fault {
+            case .tooHigh: ("too-high", "\(finding.difference) more than it was sent")
+            case .tooLow: ("too-low", "\(finding.difference) fewer than it was sent, in several answers in a row")
+            case .backwards: ("backwards", "\(finding.difference) fewer than it acknowledged before")
+            case .unreadable: ("unreadable", "")
+            }
+        let words =
+            finding.fault == .unreadable
+            ? "the \(peer) sent an acknowledgement without a number (h)"
+            : "the \(peer) acknowledged h=\(finding.count), \(fault.words)"
+        note(
+            .note,
+            .warn,
+            code: "wrong-acknowledgement",
+            "\(words); its count was right after stanza \(finding.lastCorrect) of the \(other)'s "
+                + "and is wrong after stanza \(finding.firstWrong)",
+            direction: direction,
+            details: [
+                "fault": fault.code, "h": .integer(Int64(finding.count)),
+                "difference": .integer(Int64(clamping: finding.difference)),
+                "last_correct": .integer(Int64(clamping: finding.lastCorrect)),
+                "first_wrong": .integer(Int64(clamping: finding.firstWrong)),
+            ]
+        )
+    }
+}

@@ -1,0 +1,278 @@
+import TapRecord
+import TapTestKit
+import Testing
+import XMPPCore
+
+@testable import TapCore
+
+private let sm = "xmlns='urn:xmpp:sm:3'"
+
+/// Sessions whose stanzas both ends count (XEP-0198), while xmpptap injects and drops some.
+@Suite struct StreamManagementTests {
+    /// An open session, and what has passed since it was open.
+    struct Scene: ~Copyable {
+        var harness: SessionHarness
+        private var before = (0, 0)
+
+        init(
+            _ options: SessionOptions = SessionOptions(level: .trace),
+            enabled: String = "<enabled \(sm) id='i1' resume='true'/>"
+        ) {
+            harness = SessionHarness(options: options)
+            harness.say(Array(Conversations.plainLogin.prefix(10)))
+            harness.send("<enable \(sm) resume='true'/>")
+            before = (harness.toServer.count, harness.toClient.count)
+            harness.recv(enabled)
+        }
+
+        /// What the client writes; gives what the server gets.
+        mutating func send(_ text: String) -> String {
+            let start = harness.toServer.count
+            harness.send(text)
+            return String(decoding: harness.toServer[start...], as: UTF8.self)
+        }
+
+        /// What the server writes; gives what the client gets.
+        mutating func recv(_ text: String) -> String {
+            let start = harness.toClient.count
+            harness.recv(text)
+            return String(decoding: harness.toClient[start...], as: UTF8.self)
+        }
+
+        /// A ping whose answer the other end does not get.
+        mutating func ping(_ leg: Leg, _ id: String = "xt-1") {
+            let item = "<iq type='get' id='\(id)'><ping xmlns='urn:xmpp:ping'/></iq>"
+            harness.inject(Injection(Array(item.utf8), to: leg, number: 1, swallowsAnswer: true))
+        }
+
+        mutating func inject(_ item: String, to leg: Leg) {
+            harness.inject(Injection(Array(item.utf8), to: leg, number: 2))
+        }
+
+        func isCutThrough() -> Bool {
+            let (send, recv) = (
+                harness.session.directions.send.isCutThrough, harness.session.directions.recv.isCutThrough
+            )
+            return send && recv
+        }
+
+        /// What the client was sent since it asked for stream management.
+        var toClient: String { String(decoding: harness.toClient[before.1...], as: UTF8.self) }
+    }
+
+    private static func message(_ number: Int) -> String { "<message id='m\(number)'/>" }
+
+    // MARK: Counts
+
+    @Test func `while nothing is injected or dropped no byte is touched, and bytes pass as they come`() {
+        for seed in 0..<50 {
+            var random = SeededGenerator(seed: UInt64(seed))
+            var scene = Scene()
+            var counts = (sent: 0, received: 0)
+            for number in 0..<60 {
+                let isSend = Bool.random(using: &random)
+                let text: String
+                switch Int.random(in: 0..<4, using: &random) {
+                case 0: text = "<r \(sm)/>"
+                case 1:
+                    // Each acknowledges what it was sent, or less.
+                    let most = isSend ? counts.received : counts.sent
+                    text = "<a \(sm) h=' \(most)' />"
+                default:
+                    text = Self.message(number)
+                    if isSend { counts.sent += 1 } else { counts.received += 1 }
+                }
+                let out = isSend ? scene.send(text) : scene.recv(text)
+                #expect(out == text)
+            }
+            let isCutThrough = scene.isCutThrough()
+            #expect(isCutThrough)
+            #expect(scene.harness.told(code: "wrong-acknowledgement").isEmpty)
+            #expect(scene.harness.told(code: "store-and-forward").isEmpty)
+        }
+    }
+
+    @Test func `a ping to the server, and its answer: each end gets the count that it has itself`() {
+        var scene = Scene()
+        _ = scene.send(Self.message(1) + Self.message(2))
+        _ = scene.recv(Self.message(1))
+        scene.ping(.server)
+        #expect(scene.recv("<iq type='result' id='xt-1'/>" + Self.message(3)) == Self.message(3))
+        _ = scene.send(Self.message(3) + "<r \(sm)/>")
+        #expect(scene.recv("<a \(sm) h='4'/>") == "<a \(sm) h='3'/>")
+        #expect(scene.recv("<r \(sm)/>") == "<r \(sm)/>")
+        #expect(scene.send("<a \(sm) h='2'/>") == "<a \(sm) h='3'/>")
+        let edited = scene.harness.told.filter { $0.record.action == "edited" }
+        #expect(edited.map(\.record.words) == ["relayed with h=3 instead of h=4", "relayed with h=3 instead of h=2"])
+        #expect(edited.map { $0.xml } == ["<a \(sm) h='4'/>", "<a \(sm) h='2'/>"])
+        #expect(edited.map { $0.text($0.record.edited) } == ["<a \(sm) h='3'/>", "<a \(sm) h='3'/>"])
+        #expect(scene.harness.told(code: "wrong-acknowledgement").isEmpty)
+    }
+
+    @Test func `a ping to the client, and its answer`() {
+        var scene = Scene()
+        scene.ping(.client)
+        #expect(scene.send("<iq type='error' id='xt-1'/>" + Self.message(1)) == Self.message(1))
+        #expect(scene.send("<a \(sm) h='1'/>") == "<a \(sm) h='0'/>")
+        #expect(scene.recv("<a \(sm) h='1'/>") == "<a \(sm) h='2'/>")
+    }
+
+    @Test func `an injected message is acknowledged to nobody`() {
+        var scene = Scene()
+        scene.inject("<message><body>a</body></message>", to: .client)
+        _ = scene.recv(Self.message(1))
+        #expect(scene.send("<a \(sm) h='1'/>") == "<a \(sm) h='0'/>")
+        #expect(scene.send("<a \(sm) h='2'/>") == "<a \(sm) h='1'/>")
+    }
+
+    @Test func `an item that is passing when one is injected counts before it`() {
+        var scene = Scene()
+        _ = scene.recv("<message><bo")
+        scene.inject("<presence/>", to: .client)
+        _ = scene.send("<a \(sm) h='")
+        #expect(scene.recv("dy/></message>") == "dy/></message><presence/>")
+        #expect(scene.recv(Self.message(2)) == Self.message(2))
+        // What has gone out in part is still right.
+        #expect(scene.send("1'/><a \(sm) h='2'/>") == "1'/><a \(sm) h='1'/>")
+        #expect(scene.send("<a \(sm) h='3'/>") == "<a \(sm) h='2'/>")
+    }
+
+    @Test func `stanzas before stream management, and elements that are none, do not count`() {
+        var scene = SessionHarness()
+        scene.say(Array(Conversations.plainLogin.prefix(10)))
+        scene.inject(Injection(Array("<presence/>".utf8), to: .server))
+        scene.send("<presence/><enable \(sm)/>")
+        scene.recv("<message/><enabled \(sm)/><x xmlns='urn:example:x'/>")
+        let before = scene.toClient.count
+        scene.recv("<a \(sm) h='0'/>")
+        #expect(String(decoding: scene.toClient[before...], as: UTF8.self) == "<a \(sm) h='0'/>")
+        #expect(scene.told(code: "wrong-acknowledgement").isEmpty)
+    }
+
+    // MARK: How bytes pass
+
+    @Test func `once the counts have parted every item is looked at before it passes, in both directions`() {
+        var scene = Scene()
+        let isCutThrough = scene.isCutThrough()
+        #expect(isCutThrough)
+        scene.inject("<presence/>", to: .server)
+        _ = scene.recv(Self.message(1))
+        let (send, recv) = (
+            scene.harness.session.directions.send.isStoring, scene.harness.session.directions.recv.isStoring
+        )
+        #expect(send && recv)
+        #expect(scene.harness.told(code: "store-and-forward").count == 2)
+    }
+
+    @Test func `without stream management bytes pass as they come after an injection`() {
+        var harness = SessionHarness()
+        harness.say(Array(Conversations.plainLogin.prefix(10)))
+        harness.inject(Injection(Array("<presence/>".utf8), to: .server))
+        harness.send("<presence/>")
+        let isCutThrough = harness.session.directions.send.isCutThrough
+        #expect(isCutThrough && harness.session.streamManagement == nil)
+    }
+
+    @Test func `an item beyond the limit passes as it would without, and counts`() {
+        var options = SessionOptions(level: .trace)
+        options.limits.itemBytes = 400
+        var scene = Scene(options)
+        scene.inject("<presence/>", to: .client)
+        let big = "<message><body>\(String(repeating: "x", count: 2000))</body></message>"
+        let pieces = [big.prefix(700), big.dropFirst(700)].map(String.init)
+        #expect(pieces.map { scene.recv($0) }.joined() == big)
+        #expect(scene.send("<a \(sm) h='2'/>") == "<a \(sm) h='1'/>")
+        #expect(scene.harness.closed == nil)
+    }
+
+    @Test func `what cannot be parsed ends the session once the counts have parted`() {
+        var scene = Scene()
+        #expect(scene.send("<message/>") == "<message/>")
+        scene.inject("<presence/>", to: .client)
+        #expect(scene.send("<message></body>") == "</stream:stream>")
+        #expect(scene.harness.closed == false)
+    }
+
+    @Test func `an acknowledgement is requested where much is kept until one comes`() {
+        var scene = Scene()
+        for round in 1...2 {
+            var out = ""
+            for number in 0..<40 {
+                scene.ping(.server, "xt-\(number)")
+                out += scene.recv("<iq type='result' id='xt-\(number)'/><message/>")
+            }
+            // Of the server's stanzas, which the client acknowledges.
+            let request = "<r xmlns='urn:xmpp:sm:3'/>"
+            #expect(out.replacing(request, with: "") == String(repeating: "<message/>", count: 40))
+            #expect(out.ranges(of: request).count == 1)
+            #expect(scene.harness.told.count { $0.record.origin == .tap && $0.xml == request } == round)
+            #expect(scene.send("<a \(sm) h='\(40 * round)'/>") == "<a \(sm) h='\(80 * round)'/>")
+        }
+    }
+
+    // MARK: The peers' own mistakes
+
+    @Test(arguments: [
+        ("<a \(sm) h='3'/>", "too-high", Int64(2), "the client acknowledged h=3, 2 more than it was sent"),
+        ("<a \(sm) h='x'/>", "unreadable", 0, "the client sent an acknowledgement without a number"),
+        ("<a \(sm)/>", "unreadable", 0, "the client sent an acknowledgement without a number"),
+    ])
+    func `a wrong count of the client's is reported and passes`(
+        element: String,
+        fault: String,
+        difference: Int64,
+        words: String
+    ) throws {
+        var scene = Scene()
+        _ = scene.recv(Self.message(1))
+        #expect(scene.send(element) == element)
+        let record = try #require(scene.harness.told(code: "wrong-acknowledgement").first?.record)
+        #expect(record.level == .warn && record.direction == .send && record.leg == .client)
+        #expect(record.details?["fault"] == .string(fault) && record.details?["difference"] == .integer(difference))
+        #expect(record.words?.hasPrefix(words) == true)
+        // It is told once.
+        _ = scene.send(element)
+        #expect(scene.harness.told(code: "wrong-acknowledgement").count == 1)
+    }
+
+    @Test func `a server that acknowledges less than before is reported`() {
+        var scene = Scene()
+        _ = scene.send(Self.message(1) + Self.message(2))
+        _ = scene.recv("<a \(sm) h='2'/><a \(sm) h='1'/>")
+        let record = scene.harness.told(code: "wrong-acknowledgement").first?.record
+        #expect(record?.details?["fault"] == "backwards" && record?.leg == .server)
+        #expect(record?.words?.hasPrefix("the server acknowledged h=1, 1 fewer than it acknowledged before") == true)
+    }
+
+    @Test func `a mistake of a peer's stays what it is when the counts have parted`() {
+        var scene = Scene()
+        scene.inject("<presence/>", to: .client)
+        #expect(scene.send("<a \(sm) h='4'/>") == "<a \(sm) h='3'/>")
+        let record = scene.harness.told(code: "wrong-acknowledgement").first?.record
+        #expect(record?.details?["difference"] == 3 && record?.details?["h"] == 4)
+    }
+
+    // MARK: Another host
+
+    @Test func `where the session can be resumed elsewhere that is said when it cannot any more`() {
+        var scene = Scene(enabled: "<enabled \(sm) id='i1' resume='true' location='b.example.org'/>")
+        #expect(scene.toClient.contains("location"))
+        #expect(scene.harness.told(code: "other-location").count == 1)
+        scene.inject("<presence/>", to: .client)
+        scene.inject("<presence/>", to: .client)
+        #expect(scene.harness.told(code: "other-location").count == 2)
+    }
+
+    @Test func `the name of the other host is removed where the counts have parted before`() {
+        var harness = SessionHarness()
+        harness.say(Array(Conversations.plainLogin.prefix(10)))
+        harness.send("<enable \(sm) resume='true'/>")
+        harness.inject(Injection(Array("<presence/>".utf8), to: .server))
+        let before = harness.toClient.count
+        harness.recv("<enabled \(sm) id='i1' resume='true' location='b.example.org'/>")
+        #expect(
+            String(decoding: harness.toClient[before...], as: UTF8.self) == "<enabled \(sm) id='i1' resume='true'/>"
+        )
+        #expect(harness.told(code: "other-location").isEmpty)
+    }
+}
