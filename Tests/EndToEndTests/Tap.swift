@@ -109,6 +109,7 @@ struct LogRecord: Decodable {
     var answers: UInt64?
     var roundTrip: Double?
     var truncated: Bool?
+    var action: String?
     var xml: String?
     var code: String?
     var condition: String?

@@ -37,6 +37,9 @@ public final class Run: Sendable {
     /// Sessions that can be resumed.
     let resumptions: ResumptionTable
 
+    /// What the ids of stanzas begin with that this run injects: unlike any that a peer chooses.
+    let idPrefix = "xt-" + String(UInt64.random(in: .min ... .max), radix: 36)
+
     private let sequence = Atomic<UInt64>(0)
     private let session = Atomic<UInt64>(0)
 

@@ -19,6 +19,10 @@ extension Session {
         case .bidirectional:
             if direction == .send { requests.observeBidirectional() }
             recordItem(event, direction, .element, level: .info)
+        case .clientState where direction == .send:
+            let isInactive = isNamed("inactive", event, .send)
+            pinger?.setInactive(isInactive, at: now.monotonic)
+            recordItem(event, direction, .element, level: .info)
         default: recordItem(event, direction, .element, level: .info)
         }
     }
@@ -43,7 +47,10 @@ extension Session {
     private mutating func handleStreamManagement(_ event: StreamEvent, _ direction: Direction) {
         recordItem(event, direction, .element, level: .info)
         if isNamed("r", event, direction) { return liveness.observe(.asked(direction), at: now.monotonic) }
-        if isNamed("a", event, direction) { return liveness.observe(.acknowledged(direction), at: now.monotonic) }
+        if isNamed("a", event, direction) {
+            if direction == .send { pinger?.acknowledged(at: now.monotonic) }
+            return liveness.observe(.acknowledged(direction), at: now.monotonic)
+        }
         if direction == .send, isNamed("resume", event, direction) { return begin(.resume, awaits: .server) }
         guard direction == .recv else { return }
         if isNamed("failed", event, direction), timeline.isUnderWay(.resume) {
@@ -71,6 +78,7 @@ extension Session {
             directions[direction].limits = options.limits
             cutThrough(direction)
         }
+        beginPinging()
         becameReady()
         noteReady(words, resumes: earlier)
     }

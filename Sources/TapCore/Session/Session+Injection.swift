@@ -58,7 +58,7 @@ extension Session {
 
     /// Tells what has become of a stanza.
     private mutating func report(_ outcome: InjectionOutcome, of number: UInt64) {
-        if number != Injection.ownNumber { enqueue(.injected(number, outcome)) }
+        if number != Injection.ownNumber { enqueue(.injected(number, outcome)) } else { endPing(outcome) }
     }
 
     private mutating func store(_ direction: Direction, _ injections: Injections) {

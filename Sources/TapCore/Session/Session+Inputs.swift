@@ -99,7 +99,8 @@ extension Session {
     public var nextDeadline: Int64? {
         guard !negotiation.isFinished else { return nil }
         if let answerDeadline { return answerDeadline }
-        let next = min(loginDeadline ?? .max, idleDeadline ?? .max, injections?.deadline ?? .max)
+        var next = min(loginDeadline ?? .max, idleDeadline ?? .max, injections?.deadline ?? .max)
+        next = min(next, pinger?.deadline ?? .max)
         return next == .max ? nil : next
     }
 
@@ -118,7 +119,7 @@ extension Session {
     }
 
     /// Nanoseconds in seconds, as short as they can be told.
-    private static func words(_ time: Int64) -> String {
+    static func words(_ time: Int64) -> String {
         let (seconds, rest) = time.quotientAndRemainder(dividingBy: 1_000_000_000)
         return rest == 0 ? "\(seconds) s" : "\(time / 1_000_000) ms"
     }
@@ -127,6 +128,7 @@ extension Session {
         if let text = overdue(at: now) { abort(.connectionTimeout, text, "aborted") }
         if let answerDeadline, now.monotonic >= answerDeadline { finish(reset: false) }
         if let injections { expire(injections) }
+        if pinger != nil { advancePinger() }
     }
 
     /// Goes on with a direction that was held.

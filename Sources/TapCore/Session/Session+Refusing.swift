@@ -81,13 +81,14 @@ extension Session {
     }
 
     /// Writes items of this program's own to a peer, and records them as such.
-    mutating func say(_ items: [Said], _ condition: StreamErrorCondition? = nil, to leg: Leg) {
+    mutating func say(_ items: [Said], _ condition: StreamErrorCondition? = nil, to leg: Leg, part: Part = .session) {
         enqueue(.send(leg, items.flatMap(\.bytes)))
         compose()
         for item in items {
             let start = composed.count
             composed += item.bytes
-            var record = makeRecord(item.kind, item.kind == .declaration ? .verbose : .info, part: .session)
+            let isMarginal = item.kind == .declaration || item.kind == .whitespace
+            var record = makeRecord(item.kind, isMarginal ? .verbose : .info, part: part)
             record.origin = .tap
             record.direction = leg.inbound.opposite
             record.leg = leg

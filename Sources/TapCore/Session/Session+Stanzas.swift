@@ -6,6 +6,7 @@ extension Session {
     mutating func handleStanza(_ event: StreamEvent, _ direction: Direction) {
         let head = event.head
         info.count(head.kind, direction)
+        if direction == .send { pinger?.heard(at: now.monotonic) }
         switch type(of: head, direction) {
         case .error where !event.isTruncated: handleErrorStanza(event, direction)
         case .request where head.kind == .iq: handleRequest(event, direction)

@@ -44,6 +44,8 @@ public struct Session: ~Copyable {
     var injections: Injections?
     /// What stream management counts; nil where it was not requested.
     var streamManagement: StreamManagement?
+    /// Pings the client where it is silent; nil unless that is wanted, and before the session is open.
+    var pinger: Pinger?
     /// Where it is read from a recording (``SessionOptions/isRecorded``): what that tells.
     var recording: Recording?
 

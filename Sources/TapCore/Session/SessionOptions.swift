@@ -49,6 +49,9 @@ public struct SessionOptions: Sendable {
     /// Bytes of injected stanzas that a session may keep waiting until they can go out. Default 4 MiB.
     public var injectedBytes = 4 << 20
 
+    /// Pings clients that are silent. Default none.
+    public var ping: PingOptions?
+
     /// Nanoseconds from the connection to an open session. Of TLS passed through the login cannot be seen: the server's
     /// ServerHello ends this limit, and of other bytes that cannot be read the server's answer. Default 60 s; nil is none.
     public var loginTime: Int64? = 60_000_000_000

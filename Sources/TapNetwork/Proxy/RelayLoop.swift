@@ -78,7 +78,8 @@ final class RelayLoop {
 
     /// How often deadlines are looked at, so that the shortest of the limits is passed by a quarter at most.
     private var interval: TimeAmount {
-        let least = min(context.options.loginTime ?? .max, context.options.idleTime ?? .max)
+        let ping = context.options.ping.map { min($0.interval, $0.timeout) }
+        let least = min(context.options.loginTime ?? .max, context.options.idleTime ?? .max, ping ?? .max)
         return .nanoseconds(min(500_000_000, max(10_000_000, least / 4)))
     }
 

@@ -41,6 +41,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
             proxyProtocol: proxyProtocol,
             allowRemote: proxy.allowRemote
         )
+        let ping = try proxy.pingOptions()
         let interceptPlan = try InterceptPlan(intercept, plan, allowRemote: proxy.allowRemote)
         let logPlan = try LogPlan(logs.request, in: .current)
         let authenticator = try interceptPlan.authenticator(OpenSSLCryptography())
@@ -51,6 +52,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         session.onUnparsable = proxy.onUnparsable ?? (logs.logRequired ? .close : .relay)
         var limits = ProxyLimits(connections: ProcessLimits.sessions)
         interceptPlan.apply(to: &session)
+        session.ping = ping
         for flag in proxy.limit { flag.apply(to: &session, &limits) }
         let server = try await tap.finishing {
             guard plan.needsServer else { return nil as EphemeralServer? }

@@ -7,11 +7,13 @@ enum ValueFlags {
     ]
     /// Flags that can be given once.
     static let single: Set = [
-        "--accounts", "--ca", "--ca-dir", "--capture", "--certificate", "--chain", "--channel-binding", "--client-tls",
+        "--accounts", "--by", "--ca", "--ca-dir", "--capture", "--certificate", "--chain", "--channel-binding",
+        "--client-tls",
         "--config",
         "--domain",
         "--format", "--grace", "--key", "--keylog",
-        "--log", "--on-unparsable", "--password-file", "--port", "--redact", "--resolver", "--rotate-keep",
+        "--log", "--on-unparsable", "--password-file", "--ping", "--ping-timeout", "--port", "--redact", "--resolver",
+        "--rotate-keep",
         "--rotate-size", "--server-tls", "--subscriptions", "--timeout", "--tls", "--tls-min", "--upstream",
         "--upstream-ca", "--upstream-certificate", "--upstream-key", "--via", "--with",
     ]

@@ -105,6 +105,54 @@ struct ProxyOptions: ParsableArguments {
     )
     var limit: [LimitFlag] = []
 
+    @Option(
+        help: ArgumentHelp(
+            "Ping a client that sends no stanza for this time.",
+            discussion: """
+                A client that does not answer is reported with a warning, and stays connected. A client that is \
+                inactive (XEP-0352) is not pinged. The server never gets the answers; with stream management the counts \
+                of both ends stay right.
+                """,
+            valueName: "time"
+        ),
+        transform: { text throws(Failure) in try TimeSpan.parse(text) }
+    )
+    var ping: Int64?
+
+    @Option(
+        help: ArgumentHelp("Time a client has to answer --ping (default: 10s).", valueName: "time"),
+        transform: { text throws(Failure) in try TimeSpan.parse(text) }
+    )
+    var pingTimeout: Int64?
+
+    @Option(
+        help: ArgumentHelp(
+            "What --ping sends (default: iq).",
+            discussion: """
+                iq: a ping (XEP-0199). sm: a request for an acknowledgement (XEP-0198), or a ping where stream management \
+                is off. whitespace: one space, which has no answer.
+                """,
+            valueName: "iq|sm|whitespace"
+        ),
+        transform: { text throws(Failure) in
+            guard let method = PingOptions.Method(rawValue: text) else { throw .usage("write iq, sm or whitespace") }
+            return method
+        }
+    )
+    var by: PingOptions.Method?
+
+    /// How clients are pinged; nil where they are not.
+    func pingOptions() throws(Failure) -> PingOptions? {
+        guard let ping else {
+            guard pingTimeout == nil, by == nil else { throw .usage("--ping-timeout and --by need --ping") }
+            return nil
+        }
+        var options = PingOptions(interval: ping)
+        if let pingTimeout { options.timeout = pingTimeout }
+        if let by { options.method = by }
+        return options
+    }
+
     @Flag(help: "Allow listeners that other machines can reach.")
     var allowRemote = false
 

@@ -1,6 +1,7 @@
 """A scripted XMPP client: logs in with slixmpp, does what the flags ask, prints one JSON object a line per happening.
 
-Events: connected, tls, bound, roster, present, pong, avatar, resumed, sent, received, ready, failed, disconnected.
+Events: connected, tls, bound, roster, present, pong, avatar, resumed, sent, received, ready, acknowledged, failed,
+disconnected.
 `ready` comes after the roster, the presence and the pings; only then are messages sent and waited for.
 Exit code: 0 when everything asked for was done, 1 otherwise (a `failed` event says why).
 """
@@ -128,6 +129,7 @@ class Client(ClientXMPP):
             tell("pong", jid=self.boundjid.domain, seconds=await self["xep_0199"].ping(self.boundjid.domain, timeout=10))
         if options.resume:
             await asyncio.wait_for(self.enabled, 10)
+            await asyncio.sleep(options.rest)
             self.is_cutting = True
             self.end_session_on_disconnect = False
             self.transport.abort()
@@ -138,11 +140,24 @@ class Client(ClientXMPP):
             await self.show_avatar(options.avatar)
         tell("ready")
         for to, body in options.send:
+            await asyncio.sleep(options.rest)
             self.say(to, body)
         for _ in range(options.receive):
             await self.received.get()
         # What was sent last must be on the wire before the stream ends: the server answers a ping in order.
         await self["xep_0199"].ping(self.boundjid.domain, timeout=10)
+        if options.resume:
+            await self.be_acknowledged()
+
+    async def be_acknowledged(self):
+        """Waits until the server has acknowledged as many stanzas as were sent to it, neither more nor fewer."""
+        management = self["xep_0198"]
+        management.request_ack()
+        for _ in range(100):
+            if management.last_ack == management.seq:
+                return tell("acknowledged", handled=management.handled, sent=management.seq)
+            await asyncio.sleep(0.1)
+        raise asyncio.TimeoutError(f"{management.last_ack} acknowledged of {management.seq}")
 
     async def show_avatar(self, size):
         picture = bytes((index * 31 + index // 251) % 256 for index in range(size))
@@ -188,6 +203,7 @@ def parse():
     parser.add_argument("--tls-max", choices=["1.2", "1.3"], help="the highest version of TLS")
     parser.add_argument("--avatar", metavar="BYTES", type=int, help="publish an avatar of this size and fetch it")
     parser.add_argument("--resume", action="store_true", help="cut the connection and resume the stream (XEP-0198)")
+    parser.add_argument("--rest", metavar="SECONDS", type=float, default=0, help="wait before the cut, and each message")
     parser.add_argument("--mechanism", help="the only SASL mechanism to use")
     parser.add_argument("--all-mechanisms", action="store_true", help="go on to the next mechanism where one has failed")
     parser.add_argument("--add", metavar="JID", help="put a contact into the roster first")

@@ -1,0 +1,172 @@
+public import TapRecord
+import XMPPCore
+
+/// How a session looks whether a silent client is still there.
+public struct PingOptions: Sendable, Hashable {
+    /// What the client is sent.
+    public enum Method: String, Sendable, Hashable, CaseIterable {
+        /// A ping (XEP-0199): a result or an error shows that the client is there.
+        case iq
+        /// A request for an acknowledgement (XEP-0198); a ping where stream management is off.
+        case sm
+        /// White space, which has no answer.
+        case whitespace
+    }
+
+    /// Nanoseconds without a stanza of the client's after which it is pinged.
+    public var interval: Int64
+    /// Nanoseconds that an answer may take. Default 10 s.
+    public var timeout: Int64
+    /// What the client is sent. Default ``Method/iq``.
+    public var method: Method
+
+    /// Puts the parts together.
+    public init(interval: Int64, timeout: Int64 = 10_000_000_000, method: Method = .iq) {
+        self.interval = interval
+        self.timeout = timeout
+        self.method = method
+    }
+}
+
+/// When the client is pinged, with XMPPFramework's semantics: only where it was silent for the interval, stanzas alone
+/// break the silence, and one ping at a time. An inactive client (XEP-0352) is left alone.
+struct Pinger {
+    private enum State {
+        case quiet
+        /// An iq waits for its answer.
+        case pinged
+        /// An acknowledgement is to come until then.
+        case requested(until: Int64)
+    }
+
+    let options: PingOptions
+    /// What the ids begin with.
+    private let prefix: String
+    private var state = State.quiet
+    private var silentSince: Int64
+    private var isInactive = false
+    private var count = 0
+
+    init(_ options: PingOptions, prefix: String, at now: Int64) {
+        self.options = options
+        self.prefix = prefix
+        silentSince = now
+    }
+
+    /// When there is something to do; nil where something else has to happen first.
+    var deadline: Int64? {
+        switch state {
+        case .quiet: isInactive ? nil : silentSince &+ options.interval
+        case .pinged: nil
+        case .requested(let end): end
+        }
+    }
+
+    /// Whether an acknowledgement has not come in time.
+    func isOverdue(at now: Int64) -> Bool {
+        if case .requested(let end) = state { return now >= end }
+        return false
+    }
+
+    /// The client has sent a stanza.
+    @inline(__always)
+    mutating func heard(at now: Int64) { silentSince = now }
+
+    /// The client has said whether its user looks at it.
+    mutating func setInactive(_ isInactive: Bool, at now: Int64) {
+        self.isInactive = isInactive
+        silentSince = now
+    }
+
+    /// The id of the next ping, which is under way from now on.
+    mutating func ping() -> String {
+        state = .pinged
+        count += 1
+        return "\(prefix)-\(count)"
+    }
+
+    /// An acknowledgement was requested.
+    mutating func request(at now: Int64) { state = .requested(until: now &+ options.timeout) }
+
+    /// The client has acknowledged something.
+    mutating func acknowledged(at now: Int64) { if case .requested = state { end(at: now) } }
+
+    /// What was waited for has come, or has not come in time: the silence begins anew.
+    mutating func end(at now: Int64) {
+        state = .quiet
+        silentSince = now
+    }
+
+    /// Nothing could be sent: tries again after a part of the interval.
+    mutating func postpone(at now: Int64) {
+        state = .quiet
+        silentSince = now &- options.interval &+ options.interval / 4
+    }
+}
+
+// Clients that are silent are pinged.
+extension Session {
+    /// Begins to ping a client whose session is open.
+    mutating func beginPinging() {
+        guard let options = options.ping, info.kind == .client, recording == nil else { return }
+        pinger = Pinger(options, prefix: "\(run.idPrefix)-\(number)", at: now.monotonic)
+    }
+
+    /// Pings the client where that is due, or gives an acknowledgement up.
+    mutating func advancePinger() {
+        guard let deadline = pinger?.deadline, now.monotonic >= deadline, let method = pinger?.options.method else {
+            return
+        }
+        if pinger?.isOverdue(at: now.monotonic) == true { return endPing(.failed(.noAnswer)) }
+        guard !negotiation.isFinished, !directions.recv.isOpaque, !directions.recv.hasClosedStream else {
+            pinger = nil
+            return
+        }
+        if method == .iq || method == .sm && streamManagement?.translator.isOn != true { return sendPing() }
+        guard mayInsert(.recv) else {
+            pinger?.postpone(at: now.monotonic)
+            return
+        }
+        if method == .sm, let request = streamManagement?.translator.makeRequest(.recv) {
+            pinger?.request(at: now.monotonic)
+            say([(.element, request)], to: .client, part: .inject)
+        } else {
+            pinger?.end(at: now.monotonic)
+            say([(.whitespace, [0x20])], to: .client, part: .inject)
+        }
+    }
+
+    private mutating func sendPing() {
+        guard let id = pinger?.ping(), let timeout = pinger?.options.timeout else { return }
+        let ping = XMLWriter.bytes {
+            $0.element("iq", ["type": "get", "id": id, "from": info.domain, "to": info.jid]) {
+                $0.element("ping", .ping)
+            }
+        }
+        inject(
+            Injection(ping, to: .client, number: Injection.ownNumber, swallowsAnswer: true, timeout: timeout),
+            at: now
+        )
+    }
+
+    /// What has become of a ping; of other stanzas of the session's own it is told that they have gone out.
+    mutating func endPing(_ outcome: InjectionOutcome) {
+        switch outcome {
+        case .sent: break
+        case .answered: pinger?.end(at: now.monotonic)
+        case .failed(.noBoundary): pinger?.postpone(at: now.monotonic)
+        case .failed(.noAnswer):
+            guard let timeout = pinger?.options.timeout else { return }
+            pinger?.end(at: now.monotonic)
+            note(
+                .note,
+                .warn,
+                code: "ping-timeout",
+                "the client did not answer a ping of xmpptap's within \(Self.words(timeout))",
+                direction: .send,
+                part: .inject
+            )
+        case .failed: pinger = nil
+        }
+    }
+}

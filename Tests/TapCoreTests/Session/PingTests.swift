@@ -1,0 +1,152 @@
+import TapRecord
+import TapTestKit
+import Testing
+import XMPPCore
+
+@testable import TapCore
+
+private let sm = "xmlns='urn:xmpp:sm:3'"
+
+/// Clients that are silent are pinged (XEP-0199).
+@Suite struct PingTests {
+    private static let second: Int64 = 1_000_000_000
+
+    private static func harness(_ method: PingOptions.Method = .iq) -> SessionHarness {
+        var options = SessionOptions(level: .trace)
+        options.ping = PingOptions(interval: 20 * second, method: method)
+        var harness = SessionHarness(options: options)
+        harness.say(Array(Conversations.plainLogin.prefix(10)))
+        return harness
+    }
+
+    /// What the client is sent while time passes.
+    private static func wait(_ seconds: Int64, _ harness: inout SessionHarness) -> String {
+        let start = harness.toClient.count
+        harness.wait(seconds * second)
+        return String(decoding: harness.toClient[start...], as: UTF8.self)
+    }
+
+    /// The id of the ping that is `text`.
+    private static func id(_ text: String) throws -> String {
+        let id = text.split(separator: " id='").last?.split(separator: "'").first
+        return try #require(id.map(String.init))
+    }
+
+    private static func answer(_ ping: String, type: String = "result") throws -> String {
+        "<iq type='\(type)' id='\(try id(ping))' to='example.org'/>"
+    }
+
+    @Test(arguments: ["result", "error"])
+    func `a silent client is pinged, and its answer goes no further`(type: String) throws {
+        var harness = Self.harness()
+        #expect(Self.wait(19, &harness).isEmpty)
+        #expect(harness.session.nextDeadline == harness.now.monotonic + Self.second)
+        let ping = Self.wait(1, &harness)
+        #expect(ping.hasPrefix("<iq type='get' id='xt-") && ping.contains("<ping xmlns='urn:xmpp:ping'/>"))
+        #expect(ping.contains("from='example.org' to='juliet@example.org/balcony'"))
+        let before = harness.toServer.count
+        harness.send(try Self.answer(ping, type: type) + "<presence/>")
+        #expect(String(decoding: harness.toServer[before...], as: UTF8.self) == "<presence/>")
+        #expect(harness.told(code: "ping-timeout").isEmpty && harness.injected.isEmpty)
+        // And again, by another id.
+        #expect(Self.wait(19, &harness).isEmpty)
+        let next = Self.wait(1, &harness)
+        #expect(try Self.id(next) != Self.id(ping))
+    }
+
+    @Test func `stanzas of the client alone break its silence`() {
+        var harness = Self.harness()
+        #expect(Self.wait(15, &harness).isEmpty)
+        harness.send("<presence/>")
+        #expect(Self.wait(15, &harness).isEmpty)
+        harness.send(" ")
+        harness.send("<r \(sm)/>")
+        harness.recv("<message/>")
+        #expect(Self.wait(5, &harness).hasPrefix("<iq "))
+    }
+
+    @Test func `a missing answer is reported, the session goes on, and a late one does not pass`() throws {
+        var harness = Self.harness()
+        let ping = Self.wait(20, &harness)
+        #expect(Self.wait(9, &harness).isEmpty && harness.told(code: "ping-timeout").isEmpty)
+        #expect(Self.wait(1, &harness).isEmpty)
+        let record = harness.told(code: "ping-timeout").first?.record
+        #expect(record?.level == .warn && record?.leg == .client && record?.part == .inject)
+        #expect(record?.words == "the client did not answer a ping of xmpptap's within 10 s")
+        let before = harness.toServer.count
+        harness.send(try Self.answer(ping))
+        #expect(harness.toServer.count == before && harness.closed == nil)
+        #expect(Self.wait(20, &harness).hasPrefix("<iq "))
+        #expect(harness.told(code: "ping-timeout").count == 1)
+    }
+
+    @Test func `an inactive client is left alone`() {
+        var harness = Self.harness()
+        harness.send("<inactive xmlns='urn:xmpp:csi:0'/>")
+        #expect(Self.wait(1000, &harness).isEmpty && harness.session.nextDeadline == nil)
+        harness.send("<active xmlns='urn:xmpp:csi:0'/>")
+        #expect(Self.wait(19, &harness).isEmpty)
+        #expect(Self.wait(1, &harness).hasPrefix("<iq "))
+    }
+
+    @Test func `with stream management a ping changes no count that an end sees`() throws {
+        var harness = Self.harness()
+        harness.send("<enable \(sm)/>")
+        harness.recv("<enabled \(sm)/>")
+        let ping = Self.wait(20, &harness)
+        harness.send(try Self.answer(ping))
+        let (server, client) = (harness.toServer.count, harness.toClient.count)
+        harness.send("<a \(sm) h='1'/>")
+        harness.recv("<a \(sm) h='0'/>")
+        #expect(String(decoding: harness.toServer[server...], as: UTF8.self) == "<a \(sm) h='0'/>")
+        #expect(String(decoding: harness.toClient[client...], as: UTF8.self) == "<a \(sm) h='1'/>")
+    }
+
+    @Test func `by a request for an acknowledgement nothing is counted`() {
+        var harness = Self.harness(.sm)
+        // A ping where stream management is off.
+        #expect(Self.wait(20, &harness).hasPrefix("<iq "))
+        harness = Self.harness(.sm)
+        harness.send("<enable \(sm)/>")
+        harness.recv("<enabled \(sm)/>")
+        #expect(Self.wait(20, &harness).hasPrefix("<r "))
+        harness.send("<a \(sm) h='0'/>")
+        #expect(Self.wait(19, &harness).isEmpty)
+        #expect(Self.wait(1, &harness).hasPrefix("<r "))
+        #expect(Self.wait(10, &harness).isEmpty)
+        #expect(harness.told(code: "ping-timeout").count == 1)
+        let isCutThrough = harness.session.directions.send.isCutThrough
+        #expect(isCutThrough && !harness.session.hasDiverged)
+    }
+
+    @Test func `white space has no answer`() {
+        var harness = Self.harness(.whitespace)
+        #expect(Self.wait(20, &harness) == " ")
+        #expect(Self.wait(20, &harness) == " ")
+        #expect(harness.told(code: "ping-timeout").isEmpty)
+        // Not inside an item.
+        harness.recv("<message><bo")
+        #expect(Self.wait(20, &harness).isEmpty)
+        harness.recv("dy/></message>")
+        #expect(Self.wait(5, &harness) == " ")
+    }
+
+    @Test func `only an open session of a client is pinged`() {
+        for count in 0..<10 {
+            var options = SessionOptions(level: .trace)
+            options.ping = PingOptions(interval: Self.second)
+            options.loginTime = nil
+            var harness = SessionHarness(options: options)
+            harness.say(Array(Conversations.plainLogin.prefix(count)))
+            let before = harness.toClient.count
+            harness.wait(100 * Self.second)
+            #expect(harness.toClient.count == before && harness.session.nextDeadline == nil, "\(count)")
+        }
+    }
+
+    @Test func `a session that ends is pinged no more`() {
+        var harness = Self.harness()
+        harness.recv("</stream:stream>")
+        #expect(Self.wait(20, &harness).isEmpty && harness.session.nextDeadline == nil)
+    }
+}
