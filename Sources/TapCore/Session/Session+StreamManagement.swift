@@ -155,6 +155,24 @@ extension Session {
         }
     }
 
+    /// A peer ends its stream for an acknowledgement that is too high (XEP-0198 §6): it tells its own counts, which the
+    /// other end does not know where the counts have parted.
+    mutating func noteHandledCount(_ error: Element, _ direction: Direction) {
+        guard hasDiverged, let ledger = streamManagement?.translator.ledgers[direction],
+            let told = error.firstChild(where: { $0.isNamed("handled-count-too-high") }),
+            let h = told.attribute("h").flatMap({ UInt32($0) }),
+            let sent = told.attribute("send-count").flatMap({ UInt32($0) })
+        else { return }
+        note(
+            .note,
+            .info,
+            code: "handled-count-translated",
+            "by the counts of the \(direction.source.other.name) these are "
+                + "h=\(ledger.receiverCount(h)) and send-count=\(ledger.receiverCount(sent))",
+            direction: direction
+        )
+    }
+
     private mutating func report(_ finding: AcknowledgementFinding, _ direction: Direction) {
         let (peer, other) = (direction.source.name, direction.source.other.name)
         let fault: (code: Attributes.Value, words: String) =

@@ -80,6 +80,7 @@ extension Session {
         let words = element.childText("text", .streamErrors).map { tools.redactor.disclose(text: $0) }
         record.message = words.map { Prose($0) }
         emit(record)
+        noteHandledCount(element, direction)
         failStep(condition: condition, words)
     }
 }

@@ -252,6 +252,19 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(record?.details?["difference"] == 3 && record?.details?["h"] == 4)
     }
 
+    @Test func `what a server says of a count that is too high is told by the client's counts, too`() {
+        var scene = Scene()
+        scene.inject("<presence/>", to: .client)
+        _ = scene.recv(Self.message(1))
+        #expect(scene.send("<a \(sm) h='4'/>") == "<a \(sm) h='3'/>")
+        let error =
+            "<stream:error><undefined-condition xmlns='urn:ietf:params:xml:ns:xmpp-streams'/>"
+            + "<handled-count-too-high \(sm) h='3' send-count='1'/></stream:error>"
+        #expect(scene.recv(error) == error)
+        let note = scene.harness.told(code: "handled-count-translated").first?.record
+        #expect(note?.words == "by the counts of the client these are h=4 and send-count=2")
+    }
+
     // MARK: Another host
 
     @Test func `where the session can be resumed elsewhere that is said when it cannot any more`() {
