@@ -146,7 +146,8 @@ class Client(ClientXMPP):
             await self.received.get()
         # What was sent last must be on the wire before the stream ends: the server answers a ping in order.
         await self["xep_0199"].ping(self.boundjid.domain, timeout=10)
-        if options.resume:
+        # What is on its way when the connection is cut slixmpp forgets; after a rest nothing is.
+        if options.resume and options.rest:
             await self.be_acknowledged()
 
     async def be_acknowledged(self):
