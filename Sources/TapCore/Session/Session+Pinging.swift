@@ -1,4 +1,4 @@
-public import TapRecord
+internal import TapRecord
 import XMPPCore
 
 /// How a session looks whether a silent client is still there.
@@ -143,10 +143,7 @@ extension Session {
                 $0.element("ping", .ping)
             }
         }
-        inject(
-            Injection(ping, to: .client, number: Injection.ownNumber, swallowsAnswer: true, timeout: timeout),
-            at: now
-        )
+        inject(Injection(ping, to: .client, number: Injection.ownNumber, swallowsAnswer: true, timeout: timeout))
     }
 
     /// What has become of a ping; of other stanzas of the session's own it is told that they have gone out.
