@@ -143,14 +143,10 @@ import XMPPCore
     /// STARTTLS on both legs, as a driver has it done.
     private static func startTLS(_ harness: inout SessionHarness) {
         harness.say(Conversations.startTLS)
-        _ = harness.session.mayBeginTLS(at: harness.now)
         for leg in [Leg.server, .client] {
-            if leg == .client { harness.session.proceed(at: harness.now) }
-            harness.session.tlsBegins(leg, directly: false, at: harness.now)
             harness.now = harness.now.advanced(by: 5_000_000)
-            harness.session.tlsOpened(leg, ["version": "TLS 1.3"], "TLS 1.3 with the \(leg.name)", at: harness.now)
+            harness.openTLS(leg)
         }
-        harness.release(.send)
     }
 
     static let scenes = [
@@ -277,30 +273,22 @@ import XMPPCore
         },
         Scene("TLS that fails with the server", options: intercepting()) {
             $0.say(Conversations.startTLS)
-            _ = $0.session.mayBeginTLS(at: $0.now)
-            $0.session.tlsBegins(.server, directly: false, at: $0.now)
             $0.now = $0.now.advanced(by: 5_000_000)
             var failure = TLSFailure(code: "certificate-expired", "the certificate has expired")
             failure.cause = .certificateExpired
-            $0.session.tlsFailed(.server, failure, at: $0.now)
+            $0.handle(.tls(.server, .failed(failure)))
         },
         Scene("TLS that is asked for by the proxy alone", options: intercepting(client: .off)) {
             $0.say(Array(Conversations.startTLS.prefix(3)))
             $0.recv(Conversations.startTLS[4].text)
-            _ = $0.session.mayBeginTLS(at: $0.now)
-            $0.session.tlsBegins(.server, directly: false, at: $0.now)
-            $0.session.tlsOpened(.server, ["version": "TLS 1.3"], "TLS 1.3 with the server", at: $0.now)
+            $0.openTLS(.server)
             $0.say(Array(Conversations.plainLogin[1..<10]))
             leave(&$0)
         },
         Scene("TLS that the client has alone", options: intercepting(server: .off)) {
             $0.send(Conversations.startTLS[0].text)
             $0.send(Conversations.startTLS[3].text)
-            _ = $0.session.mayBeginTLS(at: $0.now)
-            $0.session.proceed(at: $0.now)
-            $0.session.tlsBegins(.client, directly: false, at: $0.now)
-            $0.session.tlsOpened(.client, ["version": "TLS 1.3"], "TLS 1.3 with the client", at: $0.now)
-            $0.release(.send)
+            $0.openTLS(.client)
             $0.say(Array(Conversations.plainLogin.dropLast(2)))
             leave(&$0)
         },

@@ -29,8 +29,10 @@ public struct SessionHarness: ~Copyable {
     public private(set) var toClient: [UInt8] = []
     /// All records so far.
     public private(set) var told: [Told] = []
-    /// Directions that were held at an item.
-    public private(set) var held: [Direction] = []
+    /// Whether the certificate for the client is found when the test says so, rather than at once.
+    public var keepsIdentity = false
+    /// Legs whose handshake was started.
+    public private(set) var handshakes: [Leg] = []
     /// What has become of injected stanzas.
     public private(set) var injected: [(number: UInt64, outcome: InjectionOutcome)] = []
     /// Legs that may not be read.
@@ -156,7 +158,7 @@ public struct SessionHarness: ~Copyable {
                 var content: [UInt8] = []
                 content.append(session.content)
                 told.append(Told(record: record.record, content: content))
-            case .held(let direction): held.append(direction)
+            case .tls(let command): perform(command)
             case .compute(var step):
                 guard !keepsSlowSteps else {
                     slowSteps.append(step)
@@ -171,6 +173,29 @@ public struct SessionHarness: ~Copyable {
             case .close(let reset): closed = reset
             }
         }
+    }
+
+    private mutating func perform(_ command: TLSCommand) {
+        switch command {
+        case .startServer(_, _, _, let isDirect):
+            handshakes.append(.server)
+            session.handle(.tls(.server, .started(directly: isDirect)), at: now)
+        case .findIdentity: if !keepsIdentity { session.handle(.identityFound(isServersOwn: false), at: now) }
+        case .startClient(_, _, let isDirect, let first):
+            handshakes.append(.client)
+            if !isDirect { pass(.recv, first) }
+            session.handle(.tls(.client, .started(directly: isDirect)), at: now)
+        }
+    }
+
+    /// The handshake on a leg ends well.
+    public mutating func openTLS(_ leg: Leg) {
+        let agreement = TLSAgreement(
+            version: 0x0304,
+            details: ["version": "TLS 1.3"],
+            words: "TLS 1.3 with the \(leg.name)"
+        )
+        handle(.tls(leg, .opened(agreement)))
     }
 
     /// Records with this stable code.

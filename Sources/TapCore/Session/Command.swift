@@ -6,8 +6,8 @@ public enum Command: Sendable {
     case forward(Direction)
     /// Writes bytes of the proxy's own to a leg.
     case send(Leg, [UInt8])
-    /// An item of this direction is kept back until ``Session/release(_:)``.
-    case held(Direction)
+    /// A step of the TLS that is terminated here.
+    indirect case tls(TLSCommand)
     /// Hands a record to the sinks, with ``Session/content`` beside it.
     case record(RedactedRecord)
     /// A step of a login that takes long: it is to be performed elsewhere and handed to ``SessionInput/computed(_:)``. The

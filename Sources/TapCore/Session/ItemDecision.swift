@@ -19,7 +19,7 @@ enum ItemDecision {
 
     /// What ends the wait of an item.
     enum BufferEnd {
-        /// TLS on the server's leg. The item is stored, all that follows waits, and the driver begins TLS.
+        /// TLS on the server's leg. The item is stored, all that follows waits, and TLS begins.
         case serverTLS
         /// The server's features, which say whether TLS follows. The item is stored.
         case features

@@ -95,10 +95,6 @@ extension Session {
         )
     }
 
-    /// The client has asked for this domain, and its server is being looked for. From now on it may name no other, in a
-    /// header or a ClientHello: it would reach a domain that nobody has let it choose.
-    public mutating func chose(domain: String) { chosenDomain = domain }
-
     /// Whether two names are one domain, whatever their case and script.
     static func isSame(_ domain: String, _ other: String) -> Bool {
         guard let one = Address(domain).jid, let two = Address(other).jid, two.isServer, two.isBare else {

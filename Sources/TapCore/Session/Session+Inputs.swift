@@ -9,11 +9,19 @@ extension Session {
         self.now = now
         switch input {
         case .attempted(let step): made(step)
-        case .connected(let address, let since): connected(address, since)
+        case .chose(let domain): chosenDomain = domain
+        case .connected(let address, let since, let beginsWithTLS):
+            if beginsWithTLS { serverBeginsWithTLS() }
+            connected(address, since)
         case .connectionFailed(let reason, let fault): connectionFailed(reason, fault)
         case .took(let step, let outcome): took(step, outcome, at: now)
         case .computed(let step): computed(step)
-        case .ended(let leg, let end): ended(leg, end)
+        case .ended(let leg, let end, let failure):
+            if tls != nil { negotiateTLS(failure.map { .ended(leg, $0) } ?? .stopped(nil)) }
+            ended(leg, end)
+        case .tls(let leg, let event): handle(event, leg)
+        case .identityFound(let isServersOwn): negotiateTLS(.found(isServersOwn: isServersOwn))
+        case .identityNotFound(let failure): negotiateTLS(.notFound(failure))
         case .inject(let injection): inject(injection)
         case .tick: tick()
         case .abort(let condition, let text, let code): abort(condition, text, code)
@@ -41,6 +49,9 @@ extension Session {
 
     private mutating func abort(_ condition: StreamErrorCondition, _ text: String, _ code: String) {
         guard !negotiation.isFinished, !negotiation.isRefusing else { return }
+        if tls != nil {
+            return negotiateTLS(.stopped(TLSFailure(code: "tls-timeout", LoginDiagnoser.clause(text))))
+        }
         login?.observe(.refused(text))
         note(.error, .error, code: code, text, condition: condition, part: .session)
         refuse(condition, text)
@@ -50,6 +61,7 @@ extension Session {
     public mutating func receive(_ direction: Direction, _ bytes: Span<UInt8>, at now: Run.Instant) -> Disposition {
         self.now = now
         guard !bytes.isEmpty, !negotiation.isFinished else { return .keep }
+        if tls != nil || directions[direction].received == 0, negotiatesTLS(direction, bytes) { return .keep }
         if options.level >= .trace { traceChunk(direction, bytes) }
         let isFirst = directions[direction].count(bytes.count)
         liveness.observe(.received, at: now.monotonic)
@@ -65,7 +77,7 @@ extension Session {
         return directions[direction].take(bytes)
     }
 
-    private mutating func ended(_ leg: Leg, _ end: LegEnd) {
+    mutating func ended(_ leg: Leg, _ end: LegEnd) {
         let direction = leg.inbound
         guard !negotiation.isFinished else { return }
         if directions[direction].end == .finished, end != .finished {
@@ -109,7 +121,7 @@ extension Session {
     private var idleDeadline: Int64? { options.idleTime.map { liveness.lastReceived &+ $0 } }
 
     /// Which limit of time the session has passed, as a sentence; nil where none.
-    public func overdue(at now: Run.Instant) -> String? {
+    private var overdue: String? {
         guard answerDeadline == nil, !negotiation.isFinished else { return nil }
         if let limit = options.loginTime, let loginDeadline, now.monotonic >= loginDeadline {
             return "No login within \(Self.words(limit)) (limit login)."
@@ -125,7 +137,7 @@ extension Session {
     }
 
     private mutating func tick() {
-        if let text = overdue(at: now) { abort(.connectionTimeout, text, "aborted") }
+        if let text = overdue { abort(.connectionTimeout, text, "aborted") }
         if let answerDeadline, now.monotonic >= answerDeadline { finish(reset: false) }
         if let injections { expire(injections) }
         if pinger != nil { advancePinger() }
@@ -158,6 +170,7 @@ extension Session {
 
     /// Whether the leg may be read: false while what it brought has to wait. Told by ``Command/read(_:_:)``.
     func wantsBytes(from leg: Leg) -> Bool {
+        if let tls { return tls.reads(leg) }
         let direction = leg.inbound
         guard directions[direction].isStoring else { return true }
         let isWaiting = directions[direction].isHeld || leg == .client && negotiation.isAwaitingServer

@@ -101,7 +101,7 @@ extension Session {
         case .buffer(.serverTLS):
             directions[direction].buffer(event)
             hold(direction)
-            enqueue(.held(direction))
+            awaitTLS()
         case .buffer(.features): directions[direction].buffer(event)
         case .buffer(.restart), .drop, .answer: directions[direction].skip(event)
         case .refuse(let refusal):

@@ -104,6 +104,7 @@ extension Session {
 
     /// Ends both legs after all that has been written.
     mutating func finish(reset: Bool) {
+        tls = nil
         if negotiation.finish() { enqueue(.close(reset: reset)) }
     }
 }

@@ -61,6 +61,9 @@ public struct Session: ~Copyable {
     /// Of the login until the session is ready.
     var login: LoginObserver? = LoginObserver()
 
+    /// TLS that is being negotiated on the legs; nil before and after.
+    public internal(set) var tls: TLSNegotiation?
+
     private var queue = CommandQueue()
     /// Whether the legs may be read, as the driver knows it.
     private var isRead = (client: true, server: true)
@@ -123,6 +126,10 @@ public struct Session: ~Copyable {
             if composed.capacity > 256 { composed = [] }
             dropIdleDecoders()
             if step(.recv) || step(.send) { continue }
+            if tls?.awaitsConsent == true {
+                beginTLSBehindConsent()
+                continue
+            }
             if let injections { advance(injections) }
             tellReading()
             if queue.isEmpty { return nil }

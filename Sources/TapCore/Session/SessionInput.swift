@@ -2,13 +2,17 @@ public import TapDiagnosis
 public import TapRecord
 public import XMPPCore
 
-/// What can happen to a session, beside bytes (``Session/receive(_:_:at:)``) and TLS.
+/// What can happen to a session, beside bytes (``Session/receive(_:_:at:)``).
 public enum SessionInput: Sendable {
     /// A step on the way to the server was made.
     case attempted(DiscoveryStep)
-    /// The connection to the server, of this address, is up. The attempt began at `since`; nil is where the step before it
+    /// The client has asked for this domain, and its server is being looked for. From now on it may name no other, in a
+    /// header or a ClientHello: it would reach a domain that nobody has let it choose.
+    case chose(domain: String)
+    /// The connection to the server, of this address, is up. `beginsWithTLS`: the server was found to begin with TLS, where
+    /// it would have been asked for it. The attempt began at `since`; nil is where the step before it
     /// ended. Of one that was told by ``attempted(_:)`` nothing more is recorded.
-    case connected(String, since: Run.Instant? = nil)
+    case connected(String, since: Run.Instant? = nil, beginsWithTLS: Bool = false)
     /// The connection to the server failed, for this reason; the client gets a stream error. Recorded as the failed step
     /// `connect`, unless a failed attempt was told before.
     case connectionFailed(String, ConnectionFault = .unreachable)
@@ -17,7 +21,14 @@ public enum SessionInput: Sendable {
     /// A step that takes long was performed: the answer to ``Command/compute(_:)``.
     case computed(SlowStep)
     /// No more bytes will come on a leg. Told a second time where a peer that had only ceased to send is gone.
-    case ended(Leg, LegEnd)
+    /// The failure is what that means where TLS is under way on the leg; nil where it is not.
+    case ended(Leg, LegEnd, inHandshake: TLSFailure? = nil)
+    /// Something has happened to TLS on a leg: of its own accord, or by ``Command/tls(_:)``.
+    case tls(Leg, TLSEvent)
+    /// There is a certificate for the client, the server's own or one made for it.
+    case identityFound(isServersOwn: Bool)
+    /// There is no certificate for the client.
+    case identityNotFound(TLSFailure)
     /// A stanza is to be put into a stream behind the item that is passing: at once, or when that ends. What becomes of it
     /// comes as ``Command/injected(_:_:)``.
     case inject(Injection)

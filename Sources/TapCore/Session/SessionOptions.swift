@@ -21,7 +21,7 @@ public struct SessionOptions: Sendable {
     public var unauthenticatedLimits: StreamLimits
     /// Limits after authentication.
     public var limits: StreamLimits
-    /// Hold the server's `<proceed/>` until ``Session/release(_:)``: for a proxy that ends TLS itself.
+    /// Hold the server's `<proceed/>` until TLS is up on its leg: for a proxy that ends TLS itself.
     public var holdsProceed = false
     /// How TLS begins on the client's leg, for a proxy that ends TLS itself.
     public var clientTLS = LegTLS.auto

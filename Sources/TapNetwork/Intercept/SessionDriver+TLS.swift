@@ -4,50 +4,12 @@ internal import TapRecord
 internal import TapSecurity
 internal import XMPPCore
 
-// TLS termination: gives inputs to the negotiation and performs its outputs.
+// TLS termination: does what the session commands, and tells it what becomes of that.
 extension SessionDriver {
-    typealias Negotiation = TLSNegotiation<ShownCertificate>
-
     private var options: SessionOptions { loop.context.options }
 
-    // MARK: Beginning
-
-    /// Whether the client's first bytes begin TLS that is to be terminated here; they are kept then.
-    func beginsDirectly(_ buffer: ByteBuffer) -> Bool {
-        guard interception != nil, stage == .relaying, server.isOpen,
-            let negotiation = Negotiation(options, upstream: upstreamName, first: buffer.readableBytesUInt8Span[0])
-        else { return false }
-        self.negotiation = negotiation
-        stage = .negotiatingTLS
-        // What has come behind it is more of the same.
-        let more = deferred.takeReads(of: .client)
-        heldHello = Array(buffer.readableBytesView) + Array(more.readableBytesView)
-        return true
-    }
-
-    /// Begins TLS with what the client has begun with, once no command is under way: an end that came in between would wait.
-    func beginHeldHello() {
-        guard let hello = heldHello else { return }
-        heldHello = nil
-        negotiate(.received(hello))
-    }
-
-    /// Begins TLS behind the consent that the session holds, if it may.
-    func beginAfterConsent() {
-        isConsentHeld = false
-        guard stage == .relaying, interception != nil else { return }
-        guard session.mayBeginTLS(at: now) else { return perform() }
-        let domain = session.info.domain
-        // What the certificates are verified for, and made for, is what the stream inside has to be for.
-        if let domain { session.chose(domain: domain) }
-        let direct = session.info.kind == .server ? "xmpp-server" : "xmpp-client"
-        negotiation = Negotiation(options, upstream: upstreamName)
-        stage = .negotiatingTLS
-        negotiate(.consented(domain: domain, directProtocol: session.serverTLSIsDirect ? direct : nil))
-    }
-
     /// The server's own name, for a client that names no domain.
-    private var upstreamName: String {
+    var upstreamName: String {
         switch route {
         case .endpoint(let dialer):
             let host = dialer.endpoint.host
@@ -61,113 +23,77 @@ extension SessionDriver {
     /// Something has happened to TLS on a leg.
     func told(_ leg: Leg, _ event: TLSHandler.Event) {
         switch event {
-        case .opened: opened(leg)
+        case .opened, .failed: happened(.told(leg, event))
         case .messages(let messages):
             for message in messages {
-                session.traceTLS(leg, message.name, length: message.length, isReceived: message.isReceived, at: now)
+                let event = TLSEvent.message(message.name, length: message.length, isReceived: message.isReceived)
+                session.handle(.tls(leg, event), at: now)
             }
             perform()
         case .truncated:
             handler(leg.other).tls?.sendsCloseNotify = false
-            session.remarkTLS(
-                leg,
-                .verbose,
-                code: "tls-truncated",
-                "the \(leg.name)'s connection ended without close_notify: its last data may be missing",
-                at: now
-            )
+            session.handle(.tls(leg, .truncated), at: now)
+        }
+    }
+
+    /// Tells the session how the handshake or TLS on a leg ended.
+    func take(_ leg: Leg, _ event: TLSHandler.Event) {
+        switch event {
+        case .opened:
+            guard let engine = handler(leg).tls?.engine, let parameters = engine.parameters() else { return }
+            if leg == .client { shown = nil }
+            var agreement = TLSAgreement(parameters, leg)
+            if options.authenticator != nil { agreement.secured = engine.securedLeg }
+            session.handle(.tls(leg, .opened(agreement)), at: now)
         case .failed(let fault):
-            guard stage == .negotiatingTLS else {
-                return ended(leg, .failed("TLS: \(fault.words(peer: "the \(leg.name)"))"))
-            }
-            negotiate(.failed(leg, failure(leg, fault)))
+            // TLS that failed ended without close_notify.
+            if session.tls == nil { handler(leg.other).tls?.sendsCloseNotify = false }
+            session.handle(.tls(leg, .failed(failure(leg, fault))), at: now)
+        case .needsIdentity, .messages, .truncated: break
         }
     }
 
-    private func opened(_ leg: Leg) {
-        guard stage == .negotiatingTLS, let parameters = handler(leg).tls?.engine.parameters() else { return }
-        session.tlsOpened(
-            leg,
-            parameters.details,
-            parameters.words(peer: "the \(leg.name)"),
-            overlooked: parameters.overlookedWords,
-            at: now
-        )
-        negotiate(
-            .agreed(
-                leg,
-                Negotiation.Agreed(
-                    version: parameters.versionNumber?.rawValue,
-                    applicationProtocol: parameters.applicationProtocol
-                )
-            )
-        )
-        perform()
-    }
+    // MARK: What the session commands
 
-    // MARK: What the negotiation wants
-
-    /// Tells the negotiation what happened, and does what it wants.
-    func negotiate(_ input: Negotiation.Input) {
-        switch negotiation?.handle(input) {
-        case nil: break
-        case .startServer(let name, let sendsName, let protocols, let isDirect):
-            startServer(name, sendsName: sendsName, protocols, isDirect: isDirect)
-        case .findIdentity(let name, let isNamed): findIdentity(for: name, isNamed: isNamed)
-        case .startClient(let handshake): startClient(handshake)
-        case .release(let server, let client): release(server, client)
-        case .abandon: endNegotiation()
-        case .fail(let leg, let failure):
-            endNegotiation()
-            deferred.removeAll()
-            session.tlsFailed(leg, failure, at: now)
-            perform()
-        }
-    }
-
-    private func endNegotiation() {
-        negotiation = nil
-        stage = .relaying
-    }
-
-    private func startServer(_ name: String, sendsName: Bool, _ protocols: [String], isDirect: Bool) {
+    func run(_ command: TLSCommand) {
         guard let interception else { return }
+        switch command {
+        case .startServer(let name, let sendsName, let protocols, let isDirect):
+            start(server, .started(directly: isDirect)) {
+                var target = ServerLegTarget(reference: try ServerReference(domain: name ?? upstreamName))
+                target.protocols = protocols
+                if !sendsName { target.serverName = nil }
+                try server.secure(observed(TLSEngine(interception.serverLeg, to: target)))
+            }
+        case .findIdentity(let name): findIdentity(for: name, interception)
+        case .startClient(let maximumVersion, let protocols, let isDirect, let first):
+            guard let shown else { return }
+            var offer = ClientLegOffer(identity: shown.identity)
+            offer.maximumVersion = maximumVersion.flatMap(TLSVersion.init)
+            offer.protocols = protocols.map { .chosen($0) } ?? .ignored
+            start(client, .started(directly: isDirect), early: isDirect ? ByteBuffer(bytes: first) : nil) {
+                let engine = observed(try TLSEngine(interception.clientLeg, for: offer))
+                // The consent goes out in clear, and all after it by TLS.
+                if !isDirect { client.write(first.span) }
+                try client.secure(engine)
+            }
+        }
+    }
+
+    /// Starts the handshake on a leg that `secure` gives TLS to.
+    private func start(_ handler: LegHandler, _ started: TLSEvent, early: ByteBuffer? = nil, secure: () throws -> Void)
+    {
         do {
-            var target = ServerLegTarget(reference: try ServerReference(domain: name))
-            target.protocols = protocols
-            if !sendsName { target.serverName = nil }
-            try server.secure(observed(TLSEngine(interception.serverLeg, to: target)))
+            try secure()
         } catch let error as JIDError {
             let words = "cannot issue a certificate for the domain: \(error)"
-            return negotiate(.notStarted(TLSFailure(code: "tls-failed", words, alert: .unrecognizedName)))
+            let failure = TLSFailure(code: "tls-failed", words, alert: .unrecognizedName)
+            return session.handle(.tls(handler.leg, .notStarted(failure)), at: now)
         } catch {
-            return negotiate(.notStarted(TLSFailure(code: "tls-failed", "\(error)")))
+            return session.handle(.tls(handler.leg, .notStarted(TLSFailure(code: "tls-failed", "\(error)"))), at: now)
         }
-        session.tlsBegins(.server, directly: isDirect, at: now)
-        perform()
-        server.tls?.start()
-    }
-
-    private func startClient(_ handshake: Negotiation.ClientHandshake) {
-        guard let interception else { return }
-        var offer = ClientLegOffer(identity: handshake.identity.identity)
-        offer.maximumVersion = handshake.maximumVersion.flatMap(TLSVersion.init)
-        offer.protocols = handshake.protocols.map { .chosen($0) } ?? .ignored
-        do {
-            let engine = observed(try TLSEngine(interception.clientLeg, for: offer))
-            if handshake.early == nil {
-                // The consent goes out in clear, and all after it by TLS.
-                session.proceed(at: now)
-                perform()
-                guard stage == .negotiatingTLS else { return }
-            }
-            try client.secure(engine)
-        } catch {
-            return negotiate(.notStarted(TLSFailure(code: "tls-failed", "\(error)")))
-        }
-        session.tlsBegins(.client, directly: handshake.early != nil, at: now)
-        perform()
-        client.tls?.start(early: handshake.early.map { ByteBuffer(bytes: $0) })
+        session.handle(.tls(handler.leg, started), at: now)
+        handler.tls?.start(early: early)
     }
 
     /// Keeps the engine's handshake messages for the log at trace.
@@ -177,81 +103,48 @@ extension SessionDriver {
     }
 
     /// Has a certificate found for the client, like the server's where that has shown one.
-    private func findIdentity(for name: String, isNamed: Bool) {
-        guard let interception else { return }
+    private func findIdentity(for name: String?, _ interception: Interception) {
         let real = server.tls?.engine.parameters()?.certificate
-        interception.certificate(for: name, isNamed: isNamed, like: real, at: now.time, on: loop.eventLoop)
-            .assumeIsolated().whenComplete { [weak self] result in
-                guard let self, stage == .negotiatingTLS else { return }
-                switch result {
-                case .success(let shown): found(shown)
-                case .failure(let error): negotiate(.notFound(failure(for: error)))
+        interception.certificate(
+            for: name ?? upstreamName,
+            isNamed: name != nil,
+            like: real,
+            at: now.time,
+            on: loop.eventLoop
+        ).assumeIsolated().whenComplete { [weak self] result in
+            guard let self, session.tls != nil else { return }
+            switch result {
+            case .success(let found):
+                shown = found
+                if found.isAuthorityNew, let name = found.authority {
+                    remark(
+                        .info,
+                        code: "authority-created",
+                        "created a certificate authority for \(name); clients must trust it: run 'xmpptap ca export "
+                            + "--domain \(name)\(interception.authorities?.flag ?? "")'"
+                    )
                 }
+                handle(.identityFound(isServersOwn: found.authority == nil))
+            case .failure(let error): handle(.identityNotFound(failure(for: error)))
             }
-    }
-
-    private func found(_ shown: ShownCertificate) {
-        if shown.isAuthorityNew, let name = shown.authority {
-            session.remarkTLS(
-                .client,
-                .info,
-                code: "authority-created",
-                "created a certificate authority for \(name); clients must trust it: run 'xmpptap ca export --domain "
-                    + "\(name)\(interception?.authorities?.flag ?? "")'",
-                at: now
-            )
-        }
-        negotiate(.found(shown, plaintextWaits: hasPlaintext))
-    }
-
-    /// Whether anything but white space waits that came before TLS.
-    private var hasPlaintext: Bool {
-        deferred.contains { event in
-            guard case .received(_, let buffer) = event else { return false }
-            return buffer.readableBytesView.contains { ![0x20, 0x09, 0x0A, 0x0D].contains($0) }
         }
     }
 
-    /// Has the session go on, which knows what TLS on its legs means for channel binding.
-    private func release(_ server: Negotiation.Agreed?, _ client: Negotiation.Agreed?) {
-        if let server = server?.version, let client = client?.version, server != client {
-            session.remarkTLS(
-                .client,
-                .warn,
-                code: "tls-version-skew",
-                "\(ClientHello.name(ofVersion: client)) with the client and \(ClientHello.name(ofVersion: server)) with the "
-                    + "server: if the server signs the version (XEP-0515), the client must abort the login",
-                at: now
-            )
-        }
-        forecastBinding(server?.version, client?.version)
-        if options.authenticator != nil {
-            session.secured(
-                client: self.client.tls?.engine.securedLeg,
-                server: self.server.tls?.engine.securedLeg
-            )
-        }
-        endNegotiation()
-        perform()
+    /// Has the session note something about the client's TLS.
+    func remark(_ level: Level, code: String, _ words: String) {
+        session.handle(.tls(.client, .remark(level, code: code, words)), at: now)
     }
+}
 
-    /// Has the session tell what channel binding will come to; the client may have no TLS.
-    private func forecastBinding(_ server: UInt16?, _ client: UInt16?) {
-        guard let server, let interception else { return }
-        let strategy: BindingForecast.Strategy
-        switch interception.identities {
-        case _ where options.stripsBinding: strategy = .strip
-        case _ where client == nil: strategy = .clear
-        case .minted: strategy = .minted
-        case .own: strategy = .serverCertificate
-        }
-        session.bind(
-            BindingForecast.Legs(
-                strategy,
-                clientTLS: client,
-                serverTLS: server,
-                hasSameCertificate: strategy == .serverCertificate
-            )
+extension TLSAgreement {
+    /// What was agreed on with the peer of a leg.
+    init(_ parameters: TLSParameters, _ leg: Leg) {
+        self.init(
+            version: parameters.versionNumber?.rawValue,
+            details: parameters.details,
+            words: parameters.words(peer: "the \(leg.name)")
         )
+        applicationProtocol = parameters.applicationProtocol
+        overlooked = parameters.overlookedWords
     }
 }

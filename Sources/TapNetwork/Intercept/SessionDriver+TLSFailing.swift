@@ -11,13 +11,11 @@ extension SessionDriver {
             return TLSFailure(code: "no-certificate", "no certificate for the client: \(error)")
         }
         if failure.isLimit, interception?.limitWarning.isFirst() == true {
-            session.remarkTLS(
-                .client,
+            remark(
                 .warn,
                 code: "authority-limit",
                 "authority limit reached: TLS fails for sessions that need a new certificate authority: "
-                    + failure.words,
-                at: now
+                    + failure.words
             )
         }
         return TLSFailure(
@@ -35,11 +33,11 @@ extension SessionDriver {
             alert: fault.alertForClient
         )
         failure.peerAlert = fault.alertReceived?.name
-        guard let negotiation else { return failure }
+        guard let negotiation = session.tls else { return failure }
         switch leg {
         case .client:
             failure.remedy = fault.remedyForClient
-            guard let shown = negotiation.identity else { break }
+            guard client.tls != nil, let shown else { break }
             failure.certificate = shown.identity.certificate.details
             if fault.isRefusedCertificate || fault.code == .endedInHandshake,
                 client.tls?.engine.hasShownIdentity == true
@@ -50,7 +48,7 @@ extension SessionDriver {
             failure.remedy = fault.remedyForServer
             guard case .untrusted(let faults) = fault.code, negotiation.clientName == nil else { break }
             failure.words += "; the client sent \(negotiation.missingName), so the upstream's own name, "
-            failure.words += "\(negotiation.name), was verified"
+            failure.words += "\(upstreamName), was verified"
             guard case .wrongName(_, let names) = faults.first?.code else { break }
             // Without a proxy the client would have verified the name that it wants.
             failure.cause = .certificateWrongName
@@ -71,7 +69,7 @@ extension SessionDriver {
     /// A client has refused what it was shown, or left when it saw that.
     private func explain(
         _ failure: inout TLSFailure,
-        _ negotiation: Negotiation,
+        _ negotiation: TLSNegotiation,
         _ fault: TLSFault,
         _ shown: ShownCertificate
     ) {

@@ -66,28 +66,17 @@ final class ProbeWatch {
     }
 
     func tlsBegins(directly: Bool) {
-        // What came too early is refused by the client itself.
-        if !directly { _ = runner.session.mayBeginTLS(at: now) }
-        runner.session.tlsBegins(.server, directly: directly, at: now)
-        drain()
+        handle(.tls(.server, .started(directly: directly)))
     }
 
     func tlsOpened(_ parameters: TLSParameters) {
-        runner.session.tlsOpened(
-            .server,
-            parameters.details,
-            parameters.words(peer: "the server"),
-            overlooked: parameters.overlookedWords,
-            at: now
-        )
-        drain()
+        handle(.tls(.server, .opened(TLSAgreement(parameters, .server))))
     }
 
     func tlsFailed(_ fault: TLSFault) {
         var failure = TLSFailure(code: fault.name, fault.words(peer: "the server"))
         failure.peerAlert = fault.alertReceived?.name
-        runner.session.tlsFailed(.server, failure, at: now)
-        drain()
+        handle(.tls(.server, .failed(failure)))
     }
 
     /// Why the probe stopped, if the streams do not show it.

@@ -41,10 +41,6 @@ struct DeferredEvents {
 
     mutating func removeAll() { self = DeferredEvents() }
 
-    func contains(where isMeant: (SessionDriver.Event) -> Bool) -> Bool {
-        events[next...].contains(where: isMeant)
-    }
-
     /// Takes all reads of a leg out, as one.
     mutating func takeReads(of leg: Leg) -> ByteBuffer {
         var joined = ByteBuffer()

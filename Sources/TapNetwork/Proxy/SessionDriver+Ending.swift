@@ -7,9 +7,6 @@ extension SessionDriver {
     /// Ends the session with a stream error.
     func refuse(_ refusal: RelayLoop.Refusal) {
         guard isLive else { return }
-        if stage == .negotiatingTLS {
-            return negotiate(.stopped(TLSFailure(code: "tls-timeout", RelayLoop.Refusal.clause(refusal.text))))
-        }
         if stage != .relaying { stopConnecting() }
         // What has passed already decides whether an error may follow it.
         perform()
@@ -21,10 +18,6 @@ extension SessionDriver {
     func tick(_ now: Run.Instant) {
         if stage == .closing { return lookAtConnections(now) }
         guard isLive, let deadline = session.nextDeadline, now.monotonic >= deadline else { return }
-        if stage == .negotiatingTLS {
-            guard let text = session.overdue(at: now) else { return }
-            return negotiate(.stopped(TLSFailure(code: "tls-timeout", RelayLoop.Refusal.clause(text))))
-        }
         // Before there is a server the only deadline is the session's end.
         if stage != .relaying { stopConnecting() }
         // What has passed already decides whether an error may follow it.
@@ -37,7 +30,6 @@ extension SessionDriver {
     /// end of the stream, so that a client with stream management can resume its session.
     func stop() {
         guard isLive else { return }
-        if stage == .negotiatingTLS { negotiate(.stopped(nil)) }
         if stage != .relaying { stopConnecting() }
         handle(.stop)
     }
@@ -51,9 +43,8 @@ extension SessionDriver {
     }
 
     func beginClosing(reset: Bool) {
-        guard stage == .relaying || stage == .negotiatingTLS else { return }
+        guard stage == .relaying else { return }
         stage = .closing
-        negotiation = nil
         deferred.removeAll()
         for leg in [client, server] { if reset { leg.resetWhenWritten() } else { leg.finish() } }
         if !isPerforming { updateReading() }
@@ -84,9 +75,4 @@ extension SessionDriver {
         }
         loop.remove(self)
     }
-}
-
-extension RelayLoop.Refusal {
-    /// A sentence without its full stop.
-    static func clause(_ text: String) -> String { text.hasSuffix(".") ? String(text.dropLast()) : text }
 }

@@ -33,16 +33,16 @@ extension SessionDriver {
         opening = nil
         stage = .connecting
         updateReading()
-        session.chose(domain: domain.name)
+        session.handle(.chose(domain: domain.name), at: now)
         // Without interception, the server leg is like the client leg.
         let wish = interception == nil ? .mirroring(isTLS: isTLS) : loop.context.options.wish(for: isTLS)
         search = ServiceDiscovery(dialer, domain: domain, wish, on: loop.eventLoop) { [self] loginStep in
             handle(.attempted(loginStep))
         } done: { [self] result in
-            if search?.beginsWithTLS == true { session.serverBeginsWithTLS() }
+            let beginsWithTLS = search?.beginsWithTLS == true
             search = nil
             switch result {
-            case .success(let channel): connected(channel)
+            case .success(let channel): connected(channel, beginsWithTLS: beginsWithTLS)
             case .failure(let failure): failed(failure.words, failure.fault)
             }
         }

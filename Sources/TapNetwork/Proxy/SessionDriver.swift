@@ -19,8 +19,6 @@ final class SessionDriver {
         case opening
         /// Connecting to the server; data from the client waits.
         case connecting
-        /// TLS handshakes on both legs; other data waits.
-        case negotiatingTLS
         case relaying
         /// The session is over; output is flushed, input is discarded.
         case closing
@@ -31,6 +29,7 @@ final class SessionDriver {
     enum Event {
         case received(Leg, ByteBuffer)
         case ended(Leg, LegEnd)
+        indirect case told(Leg, TLSHandler.Event)
     }
 
     let loop: RelayLoop
@@ -49,14 +48,8 @@ final class SessionDriver {
     var opening: Opening?
     var search: ServiceDiscovery?
     var deferred = DeferredEvents()
-    /// TLS that begins, while the stage says so.
-    var negotiation: Negotiation?
-    /// The session holds the consent to TLS, which is to begin once nothing else is being done.
-    var isConsentHeld = false
-    /// What the client has begun TLS with, until no command is under way.
-    var heldHello: [UInt8]?
-    /// The client has said something.
-    private var hasHeardClient = false
+    /// The certificate that was found for the client, until it has accepted it.
+    var shown: ShownCertificate?
     private(set) var isPerforming = false
     var isStalled = false
     /// Which legs the session lets be read.
@@ -130,7 +123,7 @@ final class SessionDriver {
         }
     }
 
-    func connected(_ channel: any Channel) {
+    func connected(_ channel: any Channel, beginsWithTLS: Bool = false) {
         guard stage == .connecting else { return channel.close(promise: nil) }
         do {
             try server.join(channel, self)
@@ -141,7 +134,8 @@ final class SessionDriver {
         guard channel.isActive else { return failed("the connection to \(route.words) was closed immediately") }
         stage = .relaying
         if let sends { server.write(accepted.header(session: session.number).bytes(sends.version).span) }
-        handle(.connected(channel.remoteAddress?.endpoint?.description ?? route.words))
+        let address = channel.remoteAddress?.endpoint?.description ?? route.words
+        handle(.connected(address, beginsWithTLS: beginsWithTLS))
     }
 
     func failed(_ reason: String, _ fault: ConnectionFault = .unreachable) {
@@ -155,9 +149,6 @@ final class SessionDriver {
 
     func received(_ leg: Leg, _ buffer: ByteBuffer) {
         if stage == .opening, leg == .client { return open(buffer) }
-        if stage == .negotiatingTLS, leg == .client, negotiation?.readsHello == true {
-            return negotiate(.received(Array(buffer.readableBytesView)))
-        }
         if stage == .closing { return handler(leg).discard(buffer.readableBytes) }
         guard stage == .relaying, !isPerforming else { return postpone(.received(leg, buffer)) }
         if take(leg, buffer) == .keep { perform() }
@@ -192,13 +183,14 @@ final class SessionDriver {
             postpone(.ended(leg, end))
             return turnAway(.hostUnknown, "The client disconnected before it named a domain.")
         }
-        if stage == .negotiatingTLS, !isPerforming {
-            // A client whose handshake has not begun just leaves.
-            let hasBegun = leg == .server || client.tls != nil || negotiation?.readsHello == true
-            negotiate(hasBegun ? .ended(leg, failure(leg, TLSFault(.endedInHandshake))) : .stopped(nil))
-        }
-        guard stage == .relaying, !isPerforming else { return postpone(.ended(leg, end)) }
-        handle(.ended(leg, end))
+        happened(.ended(leg, end))
+    }
+
+    /// Tells the session what happened, once it can be told.
+    func happened(_ event: Event) {
+        guard stage == .relaying, !isPerforming else { return postpone(event) }
+        take(event)
+        perform()
     }
 
     func writabilityChanged(_ leg: Leg) {
@@ -216,10 +208,6 @@ final class SessionDriver {
     private func take(_ leg: Leg, _ buffer: ByteBuffer) -> Disposition {
         let direction = leg.inbound
         loop.context.metrics.count(direction, buffer.readableBytes)
-        if leg == .client, !hasHeardClient {
-            hasHeardClient = true
-            if beginsDirectly(buffer) { return .keep }
-        }
         let disposition = session.receive(direction, buffer.readableBytesUInt8Span, at: now)
         if disposition == .relay { handler(leg.other).write(buffer) }
         return disposition
@@ -245,23 +233,28 @@ final class SessionDriver {
         isPerforming = true
         repeat {
             while let command = session.next() { run(consume command) }
-        } while stage != .connecting && stage != .opening && stage != .negotiatingTLS && takeDeferred()
+        } while stage != .connecting && stage != .opening && takeDeferred()
         isPerforming = false
-        beginHeldHello()
         client.flush()
         server.flush()
         updateReading()
-        if isConsentHeld { beginAfterConsent() }
         conclude()
     }
 
     private func takeDeferred() -> Bool {
-        switch deferred.takeFirst() {
-        case nil: return false
-        case .received(let leg, let buffer): _ = take(leg, buffer)
-        case .ended(let leg, let end): session.handle(.ended(leg, end), at: now)
-        }
+        guard let event = deferred.takeFirst() else { return false }
+        take(event)
         return true
+    }
+
+    private func take(_ event: Event) {
+        switch event {
+        case .received(let leg, let buffer): _ = take(leg, buffer)
+        case .ended(let leg, let end):
+            let failure = session.tls == nil ? nil : failure(leg, TLSFault(.endedInHandshake))
+            session.handle(.ended(leg, end, inHandshake: failure), at: now)
+        case .told(let leg, let event): take(leg, event)
+        }
     }
 
     private func run(_ command: consuming Command) {
@@ -269,7 +262,7 @@ final class SessionDriver {
         case .record(let record): session.withContent { loop.records.write(record, content: $0) }
         case .forward(let direction): session.withContent { handler(direction.destination).write($0) }
         case .send(let leg, let bytes): handler(leg).write(bytes.span)
-        case .held: isConsentHeld = true
+        case .tls(let command): run(command)
         case .compute(let step): compute(step)
         // Nobody injects into a relayed session yet who could be told.
         case .injected: break
@@ -303,7 +296,6 @@ final class SessionDriver {
             switch stage {
             case .opening: !isStalled && leg == .client
             case .connecting, .over: false
-            case .negotiatingTLS: !isStalled && negotiation?.reads(leg) == true
             case .relaying:
                 !isStalled && handler(leg.other).isWritable && (leg == .client ? wantsBytes.client : wantsBytes.server)
             // A close with bytes unread would be a reset, and what was written last would be lost with it.

@@ -50,8 +50,8 @@ import TapRecord
         #expect(harness.text(.send) == Self.open + Self.request)
         #expect(harness.text(.recv).isEmpty)
         harness.say([(.recv, Self.consent)], piece: piece)
-        #expect(harness.held == [.recv])
-        harness.beginTLS(.server)
+        #expect(harness.handshakes == [.server])
+        harness.openTLS(.server)
         #expect(harness.text(.send) == Self.open + Self.request + Self.open + Self.auth)
         let inside = Self.answer.replacing("s1", with: "s2") + Self.features(Self.mechanisms)
         harness.say([(.recv, inside)], piece: piece)
@@ -70,9 +70,7 @@ import TapRecord
     @Test func `what a server says in clear behind its consent is never taken for what TLS carries`() {
         var harness = Self.harness(.off, .auto)
         harness.say([(.send, Self.open), (.recv, Self.answer + Self.offer), (.recv, Self.consent + "<message/>")])
-        let may = harness.session.mayBeginTLS(at: harness.now)
-        harness.settle()
-        #expect(!may && harness.told(code: "starttls-injection").count == 1)
+        #expect(harness.handshakes.isEmpty && harness.told(code: "starttls-injection").count == 1)
         #expect(!harness.text(.recv).contains("<message") && harness.text(.recv).hasPrefix("<?xml"))
         #expect(harness.text(.recv).contains("remote-connection-failed") && harness.closed != nil)
     }
@@ -144,8 +142,8 @@ import TapRecord
     @Test func `TLS from the first byte comes before the client's stream`() {
         var harness = Self.harness(.off, .direct)
         harness.say([(.send, Self.open + Self.auth)], piece: 11)
-        #expect(harness.text(.send).isEmpty && harness.held == [.send])
-        harness.beginTLS(.server)
+        #expect(harness.text(.send).isEmpty && harness.handshakes == [.server])
+        harness.openTLS(.server)
         #expect(harness.text(.send) == Self.open + Self.auth)
         harness.say([(.recv, Self.answer + Self.offer)])
         #expect(harness.text(.recv) == Self.answer + Self.features(Self.mechanisms))
@@ -177,18 +175,18 @@ import TapRecord
     @Test(arguments: [LegTLS.auto, .required], [LegTLS.direct, .off])
     func `the server hears nothing until the client's TLS is up`(client: LegTLS, server: LegTLS) {
         var harness = Self.harness(client, server)
+        harness.keepsIdentity = true
         harness.say([(.send, Self.open), (.send, Self.request)], piece: 13)
-        #expect(harness.text(.send).isEmpty && harness.held == [.recv])
+        #expect(harness.text(.send).isEmpty && harness.handshakes == (server == .direct ? [.server] : []))
+        if server == .direct { harness.openTLS(.server) }
         #expect(
             harness.text(.recv).hasSuffix(
                 Self.features("<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'><required/></starttls>")
             )
         )
-        if server == .direct { harness.beginTLS(.server) } else { _ = harness.session.mayBeginTLS(at: harness.now) }
-        harness.session.proceed(at: harness.now)
-        harness.settle()
+        harness.handle(.identityFound(isServersOwn: false))
         #expect(harness.text(.recv).hasSuffix(Self.consent))
-        harness.beginTLS(.client)
+        harness.openTLS(.client)
         harness.say([(.send, Self.open), (.recv, Self.answer + Self.features(Self.mechanisms)), (.send, Self.auth)])
         #expect(harness.text(.send) == Self.open + Self.auth)
         #expect(harness.text(.recv).hasSuffix(Self.answer + Self.features(Self.mechanisms)))
@@ -202,11 +200,11 @@ import TapRecord
         if atOnce {
             harness.send(Self.request + Self.auth)
         } else {
+            harness.keepsIdentity = true
             harness.send(Self.request)
             harness.send(Self.auth)
+            harness.handle(.identityFound(isServersOwn: false))
         }
-        if harness.closed == nil { _ = harness.session.mayBeginTLS(at: harness.now) }
-        harness.settle()
         #expect(harness.told(code: "starttls-injection").count == 1)
         #expect(harness.text(.send).isEmpty && harness.text(.recv).contains("<failure") && harness.closed != nil)
     }
@@ -254,7 +252,7 @@ import TapRecord
         harness.say([
             (.send, Self.open), (.recv, Self.answer + Self.offer), (.send, Self.request), (.recv, Self.consent),
         ])
-        #expect(harness.held == [.recv] && harness.closed == nil)
+        #expect(harness.handshakes == [.server] && harness.closed == nil)
     }
 
     @Test(arguments: LegTLS.allCases) func `a stream in clear is refused where TLS is due from the first byte`(
@@ -264,22 +262,6 @@ import TapRecord
         harness.say([(.send, Self.open)])
         #expect(harness.told(code: "tls-required").first?.record.words?.contains("--client-tls direct") == true)
         #expect(harness.text(.recv).contains("policy-violation") && !harness.text(.send).contains("<stream"))
-    }
-}
-
-extension SessionHarness {
-    /// Does what the session has commanded since.
-    fileprivate mutating func settle() { receive(.send, []) }
-
-    /// TLS begins and ends well on a leg.
-    fileprivate mutating func beginTLS(_ leg: Leg) {
-        if leg == .server {
-            let may = session.mayBeginTLS(at: now)
-            #expect(may)
-        }
-        session.tlsBegins(leg, directly: false, at: now)
-        session.tlsOpened(leg, [:], "TLS", at: now)
-        settle()
     }
 }
 

@@ -16,7 +16,7 @@ struct DiscoveryTests {
 
     private func session(for domain: String) -> SessionHarness {
         var harness = SessionHarness(connected: false)
-        harness.session.chose(domain: domain)
+        harness.handle(.chose(domain: domain))
         harness.connect()
         return harness
     }

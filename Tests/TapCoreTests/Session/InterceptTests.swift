@@ -2,6 +2,7 @@ import TapCore
 import TapRecord
 import TapTestKit
 import Testing
+import XMPPCore
 
 /// TLS that is ended here, as a session sees it: consent held, both streams anew, nothing in clear around it.
 @Suite struct InterceptTests {
@@ -15,13 +16,10 @@ import Testing
         var harness = Self.harness()
         harness.say(Conversations.startTLS, piece: piece)
         #expect(!harness.text(.recv).contains("<proceed"))
-        #expect(harness.held == [.recv])
+        #expect(harness.handshakes == [.server])
         #expect(harness.told.last { $0.xml == Conversations.startTLS[4].text }?.record.action == nil)
-        let may = harness.session.mayBeginTLS(at: harness.now)
-        #expect(may)
-        harness.session.tlsBegins(.server, directly: false, at: harness.now)
-        harness.session.proceed(at: harness.now)
-        harness.end(.client, .reset)
+        harness.openTLS(.server)
+        #expect(harness.handshakes == [.server, .client])
         #expect(harness.text(.recv).hasSuffix("<proceed xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>"))
         #expect(harness.text(.send) == Conversations.text(Conversations.startTLS, .send))
     }
@@ -37,9 +35,7 @@ import Testing
             harness.say(Array(Conversations.startTLS.dropLast()))
             harness.recv(Conversations.startTLS[4].text + injected)
         }
-        let may = harness.session.mayBeginTLS(at: harness.now)
-        harness.end(direction.source)
-        #expect(!may)
+        #expect(harness.handshakes.isEmpty)
         #expect(harness.told(code: "starttls-injection").count == 1)
         #expect(!harness.text(direction).contains("injected"))
         #expect(!harness.text(.recv).contains("<proceed"))
@@ -51,20 +47,50 @@ import Testing
         harness.say(Array(Conversations.startTLS.dropLast()))
         harness.send("\n")
         harness.recv(Conversations.startTLS[4].text)
-        let may = harness.session.mayBeginTLS(at: harness.now)
-        #expect(may)
+        #expect(harness.handshakes == [.server])
         #expect(harness.told(code: "starttls-injection").isEmpty)
+    }
+
+    @Test func `TLS from the first byte goes by the server's leg, and what the server says early waits`() {
+        var harness = Self.harness()
+        harness.receive(.send, Array(RecordedHello.modern.prefix(9)))
+        #expect(harness.handshakes.isEmpty && harness.unread == [.server])
+        harness.receive(.send, Array(RecordedHello.modern.dropFirst(9)))
+        #expect(harness.handshakes == [.server] && harness.unread == [.client])
+        harness.openTLS(.server)
+        #expect(harness.handshakes == [.server, .client] && harness.unread.isEmpty)
+        harness.recv("<?xml version='1.0'?>")
+        #expect(harness.toClient.isEmpty && harness.toServer.isEmpty)
+        harness.openTLS(.client)
+        #expect(harness.text(.recv) == "<?xml version='1.0'?>" && harness.session.tls == nil)
+    }
+
+    @Test(arguments: [Leg.client, .server], [0, 1, 2])
+    func `a leg that ends while TLS is negotiated ends the session`(leg: Leg, handshakes: Int) {
+        var harness = Self.harness()
+        harness.keepsIdentity = handshakes < 2
+        harness.receive(.send, handshakes == 0 ? [0x16] : RecordedHello.modern)
+        if handshakes == 2 { harness.openTLS(.server) }
+        harness.end(leg, .reset)
+        #expect(harness.session.tls == nil && harness.closed != nil)
+    }
+
+    @Test(arguments: [0, 1, 2]) func `a time limit fails the handshake that is under way`(handshakes: Int) throws {
+        var harness = Self.harness()
+        harness.receive(.send, handshakes == 0 ? [0x16] : RecordedHello.modern)
+        if handshakes == 2 { harness.openTLS(.server) }
+        harness.abort(.connectionTimeout, "No login within 3 s.")
+        let told = try #require(harness.told(code: "tls-timeout").first?.record)
+        #expect(told.leg == (handshakes == 1 ? .server : .client) && told.words == "No login within 3 s")
+        #expect(harness.session.tls == nil && harness.closed == false)
     }
 
     @Test(arguments: [false, true]) func `consent to TLS where none can begin ends the session`(isInside: Bool) throws {
         var harness = Self.harness()
         if isInside {
             harness.say(Conversations.startTLS)
-            harness.session.tlsBegins(.server, directly: false, at: harness.now)
-            harness.session.tlsOpened(.server, [:], "TLS", at: harness.now)
-            harness.session.proceed(at: harness.now)
-            harness.session.tlsBegins(.client, directly: false, at: harness.now)
-            harness.session.tlsOpened(.client, [:], "TLS", at: harness.now)
+            harness.openTLS(.server)
+            harness.openTLS(.client)
             harness.say(Array(Conversations.startTLS.dropLast()))
         } else {
             // Nobody has asked for it.

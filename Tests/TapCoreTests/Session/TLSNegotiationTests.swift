@@ -5,7 +5,7 @@ import Testing
 
 @testable import TapCore
 
-private typealias Negotiation = TLSNegotiation<String>
+private typealias Negotiation = TLSNegotiation
 
 /// How a client asks for TLS.
 private enum Way: CaseIterable {
@@ -17,8 +17,12 @@ private enum Step: CaseIterable {
     case beginning, server, identity, client, over
 }
 
-private let tls13 = Negotiation.Agreed(version: 0x0304, applicationProtocol: "xmpp-client")
-private let tls12 = Negotiation.Agreed(version: 0x0303)
+private let tls13 = {
+    var agreement = TLSAgreement(version: 0x0304, details: [:], words: "TLS 1.3")
+    agreement.applicationProtocol = "xmpp-client"
+    return agreement
+}()
+private let tls12 = TLSAgreement(version: 0x0303, details: [:], words: "TLS 1.2")
 private let fault = TLSFailure(code: "tls-fault", "it failed", alert: .protocolVersion)
 
 extension Negotiation {
@@ -27,8 +31,8 @@ extension Negotiation {
         options.clientTLS = client
         options.serverTLS = server
         switch way {
-        case .startTLS: self.init(options, upstream: "upstream.example")
-        case .direct: self = try #require(Negotiation(options, upstream: "upstream.example", first: 0x16))
+        case .startTLS: self.init(options)
+        case .direct: self = try #require(Negotiation(options, first: 0x16))
         }
     }
 
@@ -36,8 +40,9 @@ extension Negotiation {
     fileprivate init(_ way: Way, at step: Step) throws {
         try self.init(way)
         let inputs: [Input] = [
-            way == .direct ? .received(RecordedHello.modern) : .consented(domain: "example.org", directProtocol: nil),
-            .agreed(.server, tls13), .found("leaf", plaintextWaits: false), .agreed(.client, tls13),
+            way == .direct
+                ? .received(.client, RecordedHello.modern) : .consented(domain: "example.org", directProtocol: nil),
+            .agreed(.server, tls13), .found(isServersOwn: false), .agreed(.client, tls13),
         ]
         let count =
             switch step {
@@ -53,32 +58,32 @@ extension Negotiation {
 
 extension Negotiation.Output {
     fileprivate static func startServer(
-        _ name: String,
+        _ name: String?,
         sendsName: Bool = true,
         _ protocols: [String] = [],
         isDirect: Bool = false
     ) -> Self {
-        .startServer(name: name, sendsName: sendsName, protocols: protocols, isDirect: isDirect)
+        .perform(.startServer(name: name, sendsName: sendsName, protocols: protocols, isDirect: isDirect))
     }
+
+    fileprivate static func findIdentity(_ name: String?) -> Self { .perform(.findIdentity(name: name)) }
 
     /// The handshake with a client that waits for the consent.
     fileprivate static func consent(maximum: UInt16?) -> Self {
-        .startClient(.init(identity: "leaf", maximumVersion: maximum, protocols: nil, early: nil))
+        .perform(.startClient(maximumVersion: maximum, protocols: nil, isDirect: false, first: []))
     }
 
     /// The handshake with a client that has begun it.
     fileprivate static func answer(maximum: UInt16?, _ protocols: [String]?, _ early: [UInt8]) -> Self {
-        .startClient(
-            .init(identity: "leaf", maximumVersion: maximum, protocols: protocols, early: early)
-        )
+        .perform(.startClient(maximumVersion: maximum, protocols: protocols, isDirect: true, first: early))
     }
 
     /// How far it comes with this output.
     fileprivate var rank: Int {
         switch self {
-        case .startServer: 1
-        case .findIdentity: 2
-        case .startClient: 3
+        case .perform(.startServer): 1
+        case .perform(.findIdentity): 2
+        case .perform(.startClient): 3
         case .release, .abandon, .fail: 4
         }
     }
@@ -96,7 +101,7 @@ private struct Play: Sendable {
 /// TLS on both legs: what follows what, whatever comes in between.
 @Suite struct TLSNegotiationTests {
     private static let consented = Negotiation.Input.consented(domain: "example.org", directProtocol: nil)
-    private static let found = Negotiation.Input.found("leaf", plaintextWaits: false)
+    private static let found = Negotiation.Input.found(isServersOwn: false)
     private static let modern = RecordedHello.modern
     private static let plain = RecordedHello.plain
 
@@ -106,7 +111,7 @@ private struct Play: Sendable {
             way: .startTLS,
             lines: [
                 (consented, .startServer("example.org")),
-                (.agreed(.server, tls12), .findIdentity(name: "example.org", isNamed: true)),
+                (.agreed(.server, tls12), .findIdentity("example.org")),
                 (found, .consent(maximum: 0x0303)),
                 (.agreed(.client, tls12), .release(server: tls12, client: tls12)),
             ]
@@ -116,7 +121,7 @@ private struct Play: Sendable {
             way: .startTLS,
             lines: [
                 (consented, .startServer("example.org")),
-                (.agreed(.server, tls13), .findIdentity(name: "example.org", isNamed: true)),
+                (.agreed(.server, tls13), .findIdentity("example.org")),
                 (found, .consent(maximum: 0x0304)),
                 (.agreed(.client, tls12), .release(server: tls13, client: tls12)),
             ]
@@ -125,8 +130,8 @@ private struct Play: Sendable {
             name: "STARTTLS by a client that names no domain",
             way: .startTLS,
             lines: [
-                (.consented(domain: nil, directProtocol: nil), .startServer("upstream.example")),
-                (.agreed(.server, tls13), .findIdentity(name: "upstream.example", isNamed: false)),
+                (.consented(domain: nil, directProtocol: nil), .startServer(nil)),
+                (.agreed(.server, tls13), .findIdentity(nil)),
             ]
         ),
         Play(
@@ -138,7 +143,7 @@ private struct Play: Sendable {
                     .consented(domain: "example.org", directProtocol: "xmpp-client"),
                     .startServer("example.org", ["xmpp-client"], isDirect: true)
                 ),
-                (.agreed(.server, tls13), .findIdentity(name: "example.org", isNamed: true)),
+                (.agreed(.server, tls13), .findIdentity("example.org")),
                 (found, .consent(maximum: 0x0304)),
                 (.agreed(.client, tls13), .release(server: tls13, client: tls13)),
             ]
@@ -157,7 +162,7 @@ private struct Play: Sendable {
             way: .startTLS,
             server: .off,
             lines: [
-                (consented, .findIdentity(name: "example.org", isNamed: true)), (.agreed(.server, tls13), nil),
+                (consented, .findIdentity("example.org")), (.agreed(.server, tls13), nil),
                 (found, .consent(maximum: nil)), (.agreed(.client, tls13), .release(server: nil, client: tls13)),
             ]
         ),
@@ -172,8 +177,8 @@ private struct Play: Sendable {
             name: "TLS from the first byte on both legs",
             way: .direct,
             lines: [
-                (.received(modern), .startServer("xmpp.example.org", ["xmpp-client", "h2"], isDirect: true)),
-                (.agreed(.server, tls13), .findIdentity(name: "xmpp.example.org", isNamed: true)),
+                (.received(.client, modern), .startServer("xmpp.example.org", ["xmpp-client", "h2"], isDirect: true)),
+                (.agreed(.server, tls13), .findIdentity("xmpp.example.org")),
                 (found, .answer(maximum: 0x0304, ["xmpp-client"], modern)),
                 (.agreed(.client, tls13), .release(server: tls13, client: tls13)),
             ]
@@ -181,21 +186,21 @@ private struct Play: Sendable {
         Play(
             name: "a hello in pieces, and more behind it",
             way: .direct,
-            lines: modern.dropLast().map { (.received([$0]), nil) } + [
+            lines: modern.dropLast().map { (.received(.client, [$0]), nil) } + [
                 (
-                    .received([modern[modern.count - 1], 0x14]),
+                    .received(.client, [modern[modern.count - 1], 0x14]),
                     .startServer("xmpp.example.org", ["xmpp-client", "h2"], isDirect: true)
-                ), (.received(modern), nil),
-                (.agreed(.server, tls12), .findIdentity(name: "xmpp.example.org", isNamed: true)),
-                (found, .answer(maximum: 0x0303, nil, modern + [0x14])),
+                ), (.received(.client, modern), nil),
+                (.agreed(.server, tls12), .findIdentity("xmpp.example.org")),
+                (found, .answer(maximum: 0x0303, nil, modern + [0x14] + modern)),
             ]
         ),
         Play(
             name: "a hello without a name and without protocols",
             way: .direct,
             lines: [
-                (.received(plain), .startServer("upstream.example", sendsName: false, isDirect: true)),
-                (.agreed(.server, tls12), .findIdentity(name: "upstream.example", isNamed: false)),
+                (.received(.client, plain), .startServer(nil, sendsName: false, isDirect: true)),
+                (.agreed(.server, tls12), .findIdentity(nil)),
                 (found, .answer(maximum: 0x0303, nil, plain)),
             ]
         ),
@@ -204,7 +209,7 @@ private struct Play: Sendable {
             way: .direct,
             server: .off,
             lines: [
-                (.received(modern), .findIdentity(name: "xmpp.example.org", isNamed: true)),
+                (.received(.client, modern), .findIdentity("xmpp.example.org")),
                 (found, .answer(maximum: nil, ["xmpp-client", "xmpp-server"], modern)),
                 (.agreed(.client, tls13), .release(server: nil, client: tls13)),
             ]
@@ -213,9 +218,9 @@ private struct Play: Sendable {
             name: "a malformed hello",
             way: .direct,
             lines: [
-                (.received([0x16, 3, 1]), nil),
+                (.received(.client, [0x16, 3, 1]), nil),
                 (
-                    .received([0, 0]),
+                    .received(.client, [0, 0]),
                     .fail(
                         .client,
                         TLSFailure(
@@ -224,7 +229,7 @@ private struct Play: Sendable {
                             alert: .decodeError
                         )
                     )
-                ), (.received(modern), nil),
+                ), (.received(.client, modern), nil),
             ]
         ),
         Play(
@@ -232,7 +237,7 @@ private struct Play: Sendable {
             way: .direct,
             lines: [
                 (
-                    .received(Array("\u{16}\n<?xml".utf8)),
+                    .received(.client, Array("\u{16}\n<?xml".utf8)),
                     .fail(
                         .client,
                         TLSFailure(
@@ -248,10 +253,11 @@ private struct Play: Sendable {
             name: "results that nobody waits for",
             way: .startTLS,
             lines: [
-                (.received(modern), nil), (found, nil), (.agreed(.server, tls13), nil), (.agreed(.client, tls13), nil),
+                (found, nil), (.agreed(.server, tls13), nil),
+                (.agreed(.client, tls13), nil),
                 (.notFound(fault), nil), (.notStarted(fault), nil), (consented, .startServer("example.org")),
                 (consented, nil), (found, nil), (.notFound(fault), nil), (.agreed(.client, tls13), nil),
-                (.agreed(.server, tls13), .findIdentity(name: "example.org", isNamed: true)),
+                (.agreed(.server, tls13), .findIdentity("example.org")),
                 (.agreed(.server, tls12), nil), (.notStarted(fault), nil), (found, .consent(maximum: 0x0304)),
                 (found, nil), (.notFound(fault), nil), (.agreed(.server, tls12), nil),
                 (.agreed(.client, tls12), .release(server: tls13, client: tls12)),
@@ -270,9 +276,9 @@ private struct Play: Sendable {
 
     @Test func `a client begins with TLS by its first byte, unless its leg stays in clear`() {
         var options = SessionOptions()
-        #expect(Negotiation(options, upstream: "upstream.example", first: UInt8(ascii: "<")) == nil)
+        #expect(Negotiation(options, first: UInt8(ascii: "<")) == nil)
         options.clientTLS = .off
-        #expect(Negotiation(options, upstream: "upstream.example", first: 0x16) == nil)
+        #expect(Negotiation(options, first: 0x16) == nil)
     }
 
     @Test(arguments: Way.allCases) private func `a leg is read while its peer is waited for`(way: Way) throws {
@@ -285,10 +291,9 @@ private struct Play: Sendable {
             let negotiation = try Negotiation(way, at: step)
             let read = Leg.allCases.filter(negotiation.reads)
             #expect(read == expected[step], "\(step)")
-            #expect(negotiation.readsHello == (way == .direct && step == .beginning), "\(step)")
         }
         var inClear = try Negotiation(way, .auto, .off)
-        _ = inClear.handle(way == .direct ? .received(Self.modern) : Self.consented)
+        _ = inClear.handle(way == .direct ? .received(.client, Self.modern) : Self.consented)
         #expect(!inClear.reads(.client) && !inClear.reads(.server))
     }
 
@@ -298,9 +303,7 @@ private struct Play: Sendable {
             let negotiation = try Negotiation(way, at: step)
             let isKnown = step != .beginning && step != .over
             #expect(negotiation.clientName == (isKnown ? name : nil), "\(step)")
-            #expect(negotiation.name == (isKnown ? name : "upstream.example"), "\(step)")
             #expect(negotiation.isDirect == (way == .direct && step != .over), "\(step)")
-            #expect(negotiation.identity == (step == .client ? "leaf" : nil), "\(step)")
         }
     }
 
@@ -347,12 +350,36 @@ private struct Play: Sendable {
         }
     }
 
-    @Test(arguments: Way.allCases) private func `plaintext before the client's TLS ends the session`(way: Way) throws {
-        var negotiation = try Negotiation(way, at: .identity)
+    @Test(arguments: Way.allCases, [Step.server, .identity])
+    private func `plaintext before TLS ends the session, white space does not`(way: Way, step: Step) throws {
         let injected = TLSFailure(code: "starttls-injection", "plaintext received where TLS was expected")
-        let output = negotiation.handle(.found("leaf", plaintextWaits: true))
-        #expect(output == .fail(.client, Self.failure(way, answered: false, injected)))
-        #expect(negotiation.handle(Self.found) == nil)
+        for leg in Leg.allCases where way == .startTLS || leg == .server {
+            var negotiation = try Negotiation(way, at: step)
+            #expect(negotiation.handle(.received(leg, [0x0A])) == nil)
+            #expect(negotiation.kept(leg.inbound) == [0x0A])
+            #expect(negotiation.handle(.received(leg, [0x3C])) == nil)
+            if step == .server {
+                let output = negotiation.handle(.agreed(.server, tls13))
+                guard leg == .client else {
+                    #expect(output == .fail(.server, Self.failure(way, answered: false, injected)))
+                    continue
+                }
+            }
+            let output = negotiation.handle(Self.found)
+            #expect(output == .fail(.client, Self.failure(way, answered: false, injected)))
+            #expect(negotiation.handle(Self.found) == nil)
+        }
+    }
+
+    @Test func `a server that goes on before the client's TLS is up is not read beyond a limit`() throws {
+        var negotiation = try Negotiation(.startTLS, at: .client)
+        let limit = SessionOptions().waitingBytes
+        #expect(negotiation.handle(.received(.server, Array(repeating: 0x20, count: limit - 1))) == nil)
+        #expect(negotiation.reads(.server))
+        #expect(negotiation.handle(.received(.server, [0x20])) == nil)
+        #expect(!negotiation.reads(.server) && negotiation.reads(.client))
+        #expect(negotiation.kept(.recv).count == limit)
+        #expect(negotiation.handle(.agreed(.client, tls13)) == .release(server: tls13, client: tls13))
     }
 
     @Test(arguments: Way.allCases)
@@ -394,16 +421,16 @@ private struct Play: Sendable {
         let pieces = [modern(..<5), modern(5...), Self.modern, [0x16], Array("<stream".utf8), []]
         let results: [Negotiation.Input] = [
             Self.consented, .consented(domain: nil, directProtocol: "xmpp-client"), Self.found, .notFound(fault),
-            .found("leaf", plaintextWaits: true), .notStarted(fault), .stopped(nil), .stopped(fault),
+            .received(.server, [0x3C]), .notStarted(fault), .stopped(nil), .stopped(fault),
         ]
         let onLegs = Leg.allCases.flatMap { leg -> [Negotiation.Input] in
             [.agreed(leg, tls13), .agreed(leg, tls12), .failed(leg, fault), .ended(leg, fault)]
         }
         // What leads on comes more often, or few would come far.
-        let leading: [Negotiation.Input] = [Self.consented, .received(Self.modern), Self.found]
+        let leading: [Negotiation.Input] = [Self.consented, .received(.client, Self.modern), Self.found]
         let agreed: [Negotiation.Input] = Leg.allCases.map { .agreed($0, tls13) }
         let inputs =
-            results + onLegs + pieces.map { .received($0) }
+            results + onLegs + pieces.map { .received(.client, $0) }
             + [[Negotiation.Input]](
                 repeating: leading + agreed,
                 count: 6
@@ -424,8 +451,8 @@ private struct Play: Sendable {
                 #expect(output.rank > rank)
                 rank = output.rank
                 switch output {
-                case .startServer: #expect(server != .off)
-                case .startClient: #expect(client != .off)
+                case .perform(.startServer): #expect(server != .off)
+                case .perform(.startClient): #expect(client != .off)
                 case .release:
                     #expect(client == .off || agreed.contains(.client))
                     #expect(server == .off || agreed.contains(.server))
@@ -434,7 +461,7 @@ private struct Play: Sendable {
                 case .fail(_, let failure):
                     #expect(way == .direct || failure.alert == nil)
                     ends.insert(2)
-                case .findIdentity: break
+                case .perform(.findIdentity): break
                 }
                 if rank == 4 { #expect(!negotiation.reads(.client) && !negotiation.reads(.server)) }
             }

@@ -1,4 +1,4 @@
-import TapCore
+@testable import TapCore
 import TapRecord
 import TapTestKit
 import Testing
@@ -73,7 +73,8 @@ final class BridgedLogin {
         )
         var harness = SessionHarness(options: options)
         if setting.isSecure {
-            harness.session.secured(client: Self.leg("C", setting.version), server: Self.leg("S", setting.version))
+            harness.session.secured(.client, Self.leg("C", setting.version))
+            harness.session.secured(.server, Self.leg("S", setting.version))
         }
         return harness
     }

@@ -1,4 +1,4 @@
-import TapCore
+@testable import TapCore
 import TapRecord
 import TapTestKit
 import Testing
@@ -109,17 +109,10 @@ struct SASLBridgeTests {
         setting.mechanisms = ["SCRAM-SHA-256-PLUS", "PLAIN"]
         setting.types = ["tls-new"]
         let login = try BridgedLogin(setting)
-        login.harness.session.tlsOpened(
-            .server,
-            [:],
-            "TLS",
-            overlooked: isVerified ? nil : "it is self-signed",
-            at: login.harness.now
-        )
-        login.harness.session.secured(
-            client: BridgedLogin.leg("C", setting.version),
-            server: BridgedLogin.leg("S", setting.version)
-        )
+        var agreement = TLSAgreement(version: setting.version, details: [:], words: "TLS")
+        agreement.overlooked = isVerified ? nil : "it is self-signed"
+        agreement.secured = BridgedLogin.leg("S", setting.version)
+        login.harness.session.opened(.server, agreement)
         let outcome = try login.logIn(try login.client("SCRAM-SHA-256-PLUS", type: "tls-exporter"))
         #expect(outcome.mechanism == (isVerified ? "PLAIN" : nil))
         #expect(outcome.condition == (isVerified ? nil : "temporary-auth-failure"))

@@ -3,11 +3,13 @@ import XMPPCore
 
 // Logins that the proxy performs itself: it relays neither the client's SASL messages nor the server's.
 extension Session {
-    /// TLS is ended on both legs, and this is what logins may be bound to: for a session whose logins are ended here.
-    public mutating func secured(client: SecuredLeg?, server: SecuredLeg?) {
+    /// TLS is up on a leg, and this is what logins may be bound to: for a session whose logins are ended here.
+    mutating func secured(_ leg: Leg, _ secured: SecuredLeg?) {
         guard let bridged = negotiation.bridged else { return }
-        bridged.bridge.client = client
-        bridged.bridge.server = server
+        switch leg {
+        case .client: bridged.bridge.client = secured
+        case .server: bridged.bridge.server = secured
+        }
         bridged.bridge.isServerVerified = !info.isUnverified
     }
 

@@ -105,12 +105,12 @@ extension Session {
     }
 
     /// The server that was found begins with TLS. Counts where it would have been asked for it.
-    public mutating func serverBeginsWithTLS() {
+    mutating func serverBeginsWithTLS() {
         if negotiation.asymmetric?.way == .asking { negotiation.asymmetric?.way = .preceding }
     }
 
     /// TLS on the server's leg begins with its first byte, whatever the client does.
-    public var serverTLSIsDirect: Bool { options.serverTLS == .direct || negotiation.asymmetric?.way == .preceding }
+    var serverTLSIsDirect: Bool { options.serverTLS == .direct || negotiation.asymmetric?.way == .preceding }
 
     /// TLS is up on the server's leg, and none follows on the client's: its stream is opened inside.
     mutating func openInside() {
@@ -165,7 +165,7 @@ extension Session {
             // Given to the client when the server's TLS is up, or there will be none.
             directions.recv.setBuffered(Self.consent)
             hold(.send)
-            enqueue(.held(.recv))
+            awaitTLS()
         case .end:
             handleStreamEnd(event, .send)
             say([Self.end], to: .client)
@@ -223,7 +223,7 @@ extension Session {
         hold(.send)
         guard way == .preceding else { return }
         directions.recv.setBuffered([])
-        enqueue(.held(.send))
+        awaitTLS()
     }
 
     private mutating func noteOpening() {
@@ -255,7 +255,7 @@ extension Session {
         // Nothing of it is for the client.
         directions.recv.setBuffered([])
         hold(.recv)
-        enqueue(.held(.recv))
+        awaitTLS()
     }
 
     private mutating func askServer(_ event: StreamEvent, _ offer: StreamFeatures) {

@@ -1,13 +1,123 @@
-public import TapRecord
+internal import TapDiagnosis
+internal import TapRecord
 import XMPPCore
 
 // TLS that is ended here: the server's leg first, then the client's, then both streams begin anew (RFC 6120 §5.4).
 extension Session {
+    // MARK: What happens to the legs
+
+    /// Something has happened to TLS on a leg.
+    mutating func handle(_ event: TLSEvent, _ leg: Leg) {
+        switch event {
+        case .started(let directly): started(leg, directly: directly)
+        case .notStarted(let failure): negotiateTLS(.notStarted(failure))
+        case .opened(let agreement):
+            guard tls != nil || options.isOwnClient else { return }
+            opened(leg, agreement)
+            negotiateTLS(.agreed(leg, agreement))
+        case .failed(let failure):
+            if tls != nil {
+                negotiateTLS(.failed(leg, failure))
+            } else if options.isOwnClient {
+                fail(leg, failure)
+            } else {
+                ended(leg, .failed("TLS: \(failure.words)"))
+            }
+        case .message(let name, let length, let isReceived): trace(leg, name, length: length, isReceived: isReceived)
+        case .truncated:
+            let words = "the \(leg.name)'s connection ended without close_notify: its last data may be missing"
+            remark(leg, .verbose, code: "tls-truncated", words)
+        case .remark(let level, let code, let words): remark(leg, level, code: code, words)
+        }
+    }
+
+    /// Takes bytes that came while TLS is negotiated, or that begin it; false where they belong to a stream.
+    mutating func negotiatesTLS(_ direction: Direction, _ bytes: Span<UInt8>) -> Bool {
+        if tls == nil {
+            guard direction == .send, options.holdsProceed, !options.isOwnClient, negotiation.isConnected else {
+                return false
+            }
+            tls = TLSNegotiation(options, first: bytes[0])
+            if tls == nil { return false }
+        }
+        var received: [UInt8] = []
+        received.append(bytes)
+        negotiateTLS(.received(direction.source, received))
+        return true
+    }
+
+    /// Has TLS begin behind the consent that is stored, once nothing else is to be done. A client of xmpptap's own begins it
+    /// by itself.
+    mutating func awaitTLS() { if !options.isOwnClient { tls = TLSNegotiation(options) } }
+
+    /// Begins TLS behind the consent, if it may.
+    mutating func beginTLSBehindConsent() {
+        guard mayBeginTLS() else { return tls = nil }
+        let domain = info.domain
+        // What the certificates are verified for, and made for, is what the stream inside has to be for.
+        if let domain { chosenDomain = domain }
+        let direct = info.kind == .server ? "xmpp-server" : "xmpp-client"
+        negotiateTLS(.consented(domain: domain, directProtocol: serverTLSIsDirect ? direct : nil))
+    }
+
+    /// Tells the negotiation what happened, and does what it wants.
+    mutating func negotiateTLS(_ input: TLSNegotiation.Input) {
+        switch tls?.handle(input) {
+        case nil: break
+        case .perform(.startClient(let version, let protocols, isDirect: false, _)):
+            let consent = directions.recv.buffered ?? []
+            enqueue(
+                .tls(.startClient(maximumVersion: version, protocols: protocols, isDirect: false, first: consent))
+            )
+        case .perform(let command): enqueue(.tls(command))
+        case .release(let server, let client):
+            noteVersions(server?.version, client?.version)
+            endNegotiation()
+        case .abandon: endNegotiation()
+        case .fail(let leg, let failure):
+            tls = nil
+            fail(leg, failure)
+        }
+    }
+
+    /// What has come meanwhile belongs to the streams.
+    private mutating func endNegotiation() {
+        guard let tls = tls.take() else { return }
+        for direction in Direction.allCases {
+            let bytes = tls.kept(direction)
+            if receive(direction, bytes.span, at: now) == .relay { enqueue(.send(direction.destination, bytes)) }
+        }
+    }
+
+    /// Says what different versions mean, and has channel binding foreseen; the client may have no TLS.
+    private mutating func noteVersions(_ server: UInt16?, _ client: UInt16?) {
+        guard let server else { return }
+        if let client, server != client {
+            remark(
+                .client,
+                .warn,
+                code: "tls-version-skew",
+                "\(ClientHello.name(ofVersion: client)) with the client and \(ClientHello.name(ofVersion: server)) with the "
+                    + "server: if the server signs the version (XEP-0515), the client must abort the login"
+            )
+        }
+        let isOwn = tls?.showsServersOwn == true
+        let strategy: BindingForecast.Strategy =
+            options.stripsBinding ? .strip : client == nil ? .clear : isOwn ? .serverCertificate : .minted
+        bind(
+            BindingForecast.Legs(
+                strategy,
+                clientTLS: client,
+                serverTLS: server,
+                hasSameCertificate: strategy == .serverCertificate
+            )
+        )
+    }
+
     /// Whether TLS may begin after the `<proceed/>` that is held: nobody has sent anything behind it, or behind the
     /// request, that would be taken for what TLS carries (CVE-2011-0411 and its kin). Where somebody has, the session
     /// ends.
-    public mutating func mayBeginTLS(at now: Run.Instant) -> Bool {
-        self.now = now
+    private mutating func mayBeginTLS() -> Bool {
         guard !negotiation.isFinished, directions.recv.buffered != nil else { return false }
         // What a client has sent that asks for no TLS goes on inside the server's.
         let both = options.clientTLS != .off
@@ -18,10 +128,12 @@ extension Session {
         return true
     }
 
-    /// The handshake on a leg begins; `directly` where the client has begun with TLS, rather than asked for it.
-    public mutating func tlsBegins(_ leg: Leg, directly: Bool, at now: Run.Instant) {
-        self.now = now
-        guard !negotiation.isFinished else { return }
+    /// The handshake on a leg begins. The client has got the consent, the server's or this program's.
+    private mutating func started(_ leg: Leg, directly: Bool) {
+        guard !negotiation.isFinished, !options.isOwnClient || directly || mayBeginTLS() else { return }
+        if leg == .client, let consent = directions.recv.takeBuffered(), negotiation.asymmetric != nil {
+            noteSaid([(.element, consent)], to: .client)
+        }
         negotiation.beginHandshake()
         begin(
             .tls,
@@ -33,28 +145,18 @@ extension Session {
 
     /// The handshake on a leg has ended well. After the client's, or where there is none to come (see
     /// ``SessionOptions/isOwnClient``), both streams begin anew.
-    ///
-    /// - Parameters:
-    ///   - facts: What was agreed on, for the record.
-    ///   - words: The same for people.
-    ///   - overlooked: What is wrong with the server's certificate and was let pass; nil where nothing is.
-    public mutating func tlsOpened(
-        _ leg: Leg,
-        _ info: Attributes,
-        _ words: String,
-        overlooked: String? = nil,
-        at now: Run.Instant
-    ) {
-        self.now = now
+    mutating func opened(_ leg: Leg, _ agreement: TLSAgreement) {
         guard !negotiation.isFinished else { return }
         finish(.tls, key: leg.name.description, .ok)
+        let overlooked = agreement.overlooked
         if overlooked != nil { self.info.isUnverified = true }
         var record = makeRecord(.tls, overlooked == nil ? .info : .warn, part: .tls)
         record.leg = leg
         record.code = Record.Code.tlsOpened
-        record.message = Prose(overlooked.map { "\(words); NOT VERIFIED: \($0)" } ?? words)
-        record.tls = info
+        record.message = Prose(overlooked.map { "\(agreement.words); NOT VERIFIED: \($0)" } ?? agreement.words)
+        record.tls = agreement.details
         emit(consume record)
+        secured(leg, agreement.secured)
         if leg == .client || options.isOwnClient {
             beginInside()
         } else if options.clientTLS == .off {
@@ -62,21 +164,9 @@ extension Session {
         }
     }
 
-    /// Gives the client the consent, the server's or this program's: its TLS is to begin.
-    public mutating func proceed(at now: Run.Instant) {
-        self.now = now
-        guard !negotiation.isFinished, let consent = directions.recv.takeBuffered() else { return }
-        if negotiation.asymmetric == nil {
-            enqueue(.send(.client, consent))
-        } else {
-            say([(.element, consent)], to: .client)
-        }
-    }
-
     /// TLS has failed on a leg, and the session with it. The client is told in the terms that it expects just now: a
     /// `<failure/>` (RFC 6120 §5.4.2.2), or the failure's alert of TLS.
-    public mutating func tlsFailed(_ leg: Leg, _ failure: TLSFailure, at now: Run.Instant) {
-        self.now = now
+    private mutating func fail(_ leg: Leg, _ failure: TLSFailure) {
         guard !negotiation.isFinished else { return }
         if let cause = failure.cause {
             blame(
@@ -109,9 +199,7 @@ extension Session {
         endWithoutTLS(leg, failure.words, failure.alert)
     }
 
-    /// A remark about TLS on a leg.
-    public mutating func remarkTLS(_ leg: Leg, _ level: Level, code: String, _ words: String, at now: Run.Instant) {
-        self.now = now
+    private mutating func remark(_ leg: Leg, _ level: Level, code: String, _ words: String) {
         var record = makeRecord(.note, level, part: .tls)
         record.leg = leg
         record.code = code
@@ -119,10 +207,8 @@ extension Session {
         emit(consume record)
     }
 
-    /// A message of TLS has gone by on a leg; told at trace, without what it says.
-    public mutating func traceTLS(_ leg: Leg, _ name: String, length: Int, isReceived: Bool, at now: Run.Instant) {
+    private mutating func trace(_ leg: Leg, _ name: String, length: Int, isReceived: Bool) {
         guard options.level >= .trace, !negotiation.isClosed else { return }
-        self.now = now
         var record = makeRecord(.tls, .trace, part: .tls)
         record.leg = leg
         record.direction = isReceived ? leg.inbound : leg.inbound.opposite
@@ -187,7 +273,7 @@ extension Session {
             ? "\(directions.send.waiting) bytes of plaintext after <starttls/>: injected, or sent by a client that does not "
                 + "wait"
             : "\(directions.recv.waiting) bytes of plaintext after <proceed/>: injected"
-        tlsFailed(leg, TLSFailure(code: "starttls-injection", words), at: now)
+        fail(leg, TLSFailure(code: "starttls-injection", words))
     }
 
     /// Buffers the server's `<proceed/>` until TLS is up on the server's leg. Refuses an unexpected one (without a request, or

@@ -4,44 +4,26 @@ public import TapRecord
 /// TLS negotiation on both legs of a session whose TLS is terminated here: the server's leg first, then a certificate for the
 /// client, then the client's leg, at most at the server's version. A leg that stays in clear is left out.
 ///
-/// Deterministic, without sockets and cryptography. Each input yields at most one output, to be performed before the next
-/// input; an output that ends the negotiation is the last one. Inputs that do not fit the state are ignored, so a late
-/// result does no harm.
-///
-/// `Identity` is the certificate with its key; it is only passed on.
-public struct TLSNegotiation<Identity: Sendable>: Sendable {
-    /// What a handshake agreed on.
-    public struct Agreed: Sendable, Hashable {
-        /// Version as in the protocol (0x0304 is TLS 1.3); nil for an unknown one.
-        public var version: UInt16?
-        /// Protocol chosen by ALPN (RFC 7301); nil where there is none.
-        public var applicationProtocol: String?
-
-        /// The result of a handshake.
-        public init(version: UInt16?, applicationProtocol: String? = nil) {
-            self.version = version
-            self.applicationProtocol = applicationProtocol
-        }
-    }
-
+/// Each input yields at most one output, to be performed before the next input; an output that ends the negotiation is the
+/// last one. Inputs that do not fit the state are ignored, so a late result does no harm.
+public struct TLSNegotiation: Sendable {
     /// What happened.
-    public enum Input: Sendable {
+    enum Input: Sendable {
         /// TLS may begin behind the consent that the session holds, which may be the server's or its own.
         ///
         /// `domain` is the `to` of the client's stream. `directProtocol` is the ALPN name for a server that begins with TLS
         /// (XEP-0368); nil where the server was asked by STARTTLS.
         case consented(domain: String?, directProtocol: String?)
-        /// The client sent more of its ClientHello; only while ``TLSNegotiation/readsHello``.
-        case received([UInt8])
+        /// A leg has brought bytes.
+        case received(Leg, [UInt8])
         /// The handshake on a leg succeeded.
-        case agreed(Leg, Agreed)
+        case agreed(Leg, TLSAgreement)
         /// The handshake on a leg failed.
         case failed(Leg, TLSFailure)
         /// The last output asked for a handshake that cannot be started.
         case notStarted(TLSFailure)
-        /// There is a certificate for the client. `plaintextWaits`: bytes other than white space came on a leg in clear since
-        /// the negotiation began.
-        case found(Identity, plaintextWaits: Bool)
+        /// There is a certificate for the client; whether that is the server's own.
+        case found(isServersOwn: Bool)
         /// There is no certificate for the client.
         case notFound(TLSFailure)
         /// The connection on a leg ended; the failure that this is in the middle of its handshake.
@@ -51,32 +33,15 @@ public struct TLSNegotiation<Identity: Sendable>: Sendable {
     }
 
     /// What is to be done.
-    public enum Output: Sendable {
-        /// Start the handshake with the server, whose certificate must stand for `name` and which is offered `protocols` by
-        /// ALPN. `sendsName`: by SNI. `isDirect`: the leg begins with TLS, without STARTTLS.
-        case startServer(name: String, sendsName: Bool, protocols: [String], isDirect: Bool)
-        /// Find a certificate for `name`. `isNamed`: the client has named it; otherwise it is the upstream's own name.
-        case findIdentity(name: String, isNamed: Bool)
-        /// Start the handshake with the client.
-        case startClient(ClientHandshake)
+    enum Output: Sendable, Hashable {
+        /// The next step, for whoever has the connections.
+        case perform(TLSCommand)
         /// TLS is up on each leg that has some: the streams begin. Ends the negotiation.
-        case release(server: Agreed?, client: Agreed?)
+        case release(server: TLSAgreement?, client: TLSAgreement?)
         /// TLS will not begin, and the session ends for another reason. Ends the negotiation.
         case abandon
         /// TLS failed on a leg, and so does the session. Ends the negotiation.
         case fail(Leg, TLSFailure)
-    }
-
-    /// A handshake with the client.
-    public struct ClientHandshake: Sendable {
-        /// What to show to the client.
-        public let identity: Identity
-        /// The highest version to accept; nil for any.
-        public let maximumVersion: UInt16?
-        /// Protocols to choose from by ALPN; nil ignores what the client offers.
-        public let protocols: [String]?
-        /// The ciphertext that the client has sent already; nil where it waits for the consent, which goes first, in clear.
-        public let early: [UInt8]?
     }
 
     /// What the client has asked for.
@@ -96,44 +61,46 @@ public struct TLSNegotiation<Identity: Sendable>: Sendable {
         case awaitingConsent
         case readingHello(ClientHelloReader, early: [UInt8])
         case serverHandshake(Request)
-        case findingIdentity(Request, server: Agreed?)
-        case clientHandshake(Request, server: Agreed?, Identity)
+        case findingIdentity(Request, server: TLSAgreement?)
+        case clientHandshake(Request, server: TLSAgreement?)
         case over
     }
 
     private var state: State
-    private let upstream: String
+    /// What the legs have brought that is for the streams behind TLS, by the raw value of the direction; beyond `limit` bytes
+    /// the leg is not read.
+    private var kept: [[UInt8]] = [[], []]
+    private let limit: Int
     private let hasClientTLS: Bool
     private let hasServerTLS: Bool
+    /// The client is shown the server's own certificate.
+    private(set) var showsServersOwn = false
 
-    private init(_ state: State, _ options: SessionOptions, upstream: String) {
+    private init(_ state: State, _ options: SessionOptions) {
         self.state = state
-        self.upstream = upstream
+        limit = options.waitingBytes
         hasClientTLS = options.clientTLS != .off
         hasServerTLS = options.serverTLS != .off
     }
 
     /// For a client that may be given the consent to TLS; ``Input/consented(domain:directProtocol:)`` begins it.
-    ///
-    /// - Parameter upstream: The name of the server where the client names no domain.
-    public init(_ options: SessionOptions, upstream: String) {
-        self.init(.awaitingConsent, options, upstream: upstream)
-    }
+    init(_ options: SessionOptions) { self.init(.awaitingConsent, options) }
 
     /// For a client that begins with TLS; nil where its first byte, or what is wanted of its leg, says that it does not.
-    public init?(_ options: SessionOptions, upstream: String, first: UInt8) {
+    init?(_ options: SessionOptions, first: UInt8) {
         guard first == 0x16, options.clientTLS != .off else { return nil }
-        self.init(.readingHello(ClientHelloReader(), early: []), options, upstream: upstream)
+        self.init(.readingHello(ClientHelloReader(), early: []), options)
     }
 
     // MARK: What is known
 
-    /// Whether bytes from the client belong to its ClientHello. Others wait until the negotiation is over.
-    public var readsHello: Bool { if case .readingHello = state { true } else { false } }
+    /// Whether it has yet to begin, behind a consent.
+    var awaitsConsent: Bool { if case .awaitingConsent = state { true } else { false } }
 
     /// Whether the leg may be read: the client only while it is its turn, the server once its TLS has begun.
-    public func reads(_ leg: Leg) -> Bool {
-        switch state {
+    func reads(_ leg: Leg) -> Bool {
+        guard kept[Int(leg.inbound.rawValue)].count < limit else { return false }
+        return switch state {
         case .readingHello: leg == .client
         case .serverHandshake: leg == .server
         case .findingIdentity: leg == .server && hasServerTLS
@@ -143,48 +110,53 @@ public struct TLSNegotiation<Identity: Sendable>: Sendable {
     }
 
     /// The client has begun with TLS, rather than asked for it.
-    public var isDirect: Bool { readsHello || request?.isDirect == true }
+    public var isDirect: Bool {
+        if case .readingHello = state { true } else { request?.isDirect == true }
+    }
 
     /// The domain that the client has named; nil where it has named none.
     public var clientName: String? { request?.name }
 
-    /// The name that certificates are verified and made for: the client's or else the upstream's.
-    public var name: String { clientName ?? upstream }
-
-    /// What the client is shown, once its handshake has begun.
-    public var identity: Identity? { if case .clientHandshake(_, _, let identity) = state { identity } else { nil } }
-
     private var request: Request? {
         switch state {
-        case .serverHandshake(let request), .findingIdentity(let request, _), .clientHandshake(let request, _, _):
-            request
+        case .serverHandshake(let request), .findingIdentity(let request, _), .clientHandshake(let request, _): request
         case .awaitingConsent, .readingHello, .over: nil
         }
+    }
+
+    /// What a leg has brought that is for the stream behind TLS, in the order in which it came.
+    func kept(_ direction: Direction) -> [UInt8] { kept[Int(direction.rawValue)] }
+
+    /// The failure of a session whose leg has brought anything but white space before TLS that it began; nil where it has not.
+    private func injection(_ direction: Direction) -> TLSFailure? {
+        guard kept(direction).contains(where: { ![0x20, 0x09, 0x0A, 0x0D].contains($0) }) else { return nil }
+        return TLSFailure(code: "starttls-injection", "plaintext received where TLS was expected")
     }
 
     // MARK: What happens
 
     /// Takes an input; nil where there is nothing to do.
-    public mutating func handle(_ input: Input) -> Output? {
-        if case .received(let bytes) = input { return readHello(bytes) }
+    mutating func handle(_ input: Input) -> Output? {
+        if case .received(let leg, let bytes) = input { return receive(leg, bytes) }
         switch (state, input) {
         case (.over, _): return nil
         case (.awaitingConsent, .consented(let domain, let directProtocol)):
             // A client that has asked for TLS in its stream, or not at all, names no protocol.
             return begin(Request(name: domain, protocols: directProtocol.map { [$0] } ?? []))
-        case (.serverHandshake(let request), .agreed(.server, let agreed)): return goOn(request, agreed)
-        case (.findingIdentity(let request, let server), .found(let identity, plaintextWaits: false)):
-            return startClient(request, server, identity)
-        case (.findingIdentity, .found(_, plaintextWaits: true)):
-            let words = "plaintext received where TLS was expected"
-            return fail(.client, TLSFailure(code: "starttls-injection", words))
-        case (.clientHandshake(_, let server, _), .agreed(.client, let agreed)):
+        case (.serverHandshake(let request), .agreed(.server, let agreed)):
+            if let failure = injection(.recv) { return fail(.server, failure) }
+            return goOn(request, agreed)
+        case (.findingIdentity(let request, let server), .found(let isServersOwn)):
+            if let failure = injection(.send) ?? injection(.recv) { return fail(.client, failure) }
+            showsServersOwn = isServersOwn
+            return startClient(request, server)
+        case (.clientHandshake(_, let server), .agreed(.client, let agreed)):
             return end(.release(server: server, client: agreed))
 
         case (_, .failed(let leg, let failure)): return fail(leg, failure)
         case (.findingIdentity, .notFound(let failure)): return fail(.client, failure)
         case (.serverHandshake, .notStarted(let failure)): return fail(.server, failure)
-        case (.clientHandshake(let request, let server, _), .notStarted(let failure)):
+        case (.clientHandshake(let request, let server), .notStarted(let failure)):
             // The client has had no answer after all.
             state = .findingIdentity(request, server: server)
             return fail(.client, failure)
@@ -201,6 +173,23 @@ public struct TLSNegotiation<Identity: Sendable>: Sendable {
         // Nobody waits for it, or not any more.
         case (_, .consented), (_, .received), (_, .agreed), (_, .found), (_, .notFound), (_, .notStarted): return nil
         }
+    }
+
+    private mutating func receive(_ leg: Leg, _ bytes: [UInt8]) -> Output? {
+        switch state {
+        case .readingHello where leg == .client: return readHello(bytes)
+        // What follows the ClientHello goes to the handshake with it.
+        case .serverHandshake(var request) where leg == .client && request.isDirect:
+            request.early? += bytes
+            state = .serverHandshake(request)
+        case .findingIdentity(var request, let server) where leg == .client && request.isDirect:
+            request.early? += bytes
+            state = .findingIdentity(request, server: server)
+        case .over: break
+        case .awaitingConsent, .readingHello, .serverHandshake, .findingIdentity, .clientHandshake:
+            kept[Int(leg.inbound.rawValue)] += bytes
+        }
+        return nil
     }
 
     private mutating func readHello(_ bytes: [UInt8]) -> Output? {
@@ -222,32 +211,34 @@ public struct TLSNegotiation<Identity: Sendable>: Sendable {
     private mutating func begin(_ request: Request) -> Output {
         guard hasServerTLS else { return goOn(request, nil) }
         state = .serverHandshake(request)
-        return .startServer(
-            name: request.name ?? upstream,
-            // A client that hides the name hides it from the server too.
-            sendsName: !request.isDirect || request.name != nil,
-            protocols: request.protocols,
-            isDirect: request.isDirect || !request.protocols.isEmpty
+        return .perform(
+            .startServer(
+                name: request.name,
+                // A client that hides the name hides it from the server too.
+                sendsName: !request.isDirect || request.name != nil,
+                protocols: request.protocols,
+                isDirect: request.isDirect || !request.protocols.isEmpty
+            )
         )
     }
 
     /// The server's leg is done.
-    private mutating func goOn(_ request: Request, _ server: Agreed?) -> Output {
+    private mutating func goOn(_ request: Request, _ server: TLSAgreement?) -> Output {
         guard hasClientTLS else { return end(.release(server: server, client: nil)) }
         state = .findingIdentity(request, server: server)
-        return .findIdentity(name: request.name ?? upstream, isNamed: request.name != nil)
+        return .perform(.findIdentity(name: request.name))
     }
 
-    private mutating func startClient(_ request: Request, _ server: Agreed?, _ identity: Identity) -> Output {
+    private mutating func startClient(_ request: Request, _ server: TLSAgreement?) -> Output {
         // What ALPN is answered with: what the server has chosen, or as it would.
         let protocols = hasServerTLS ? server?.applicationProtocol.map { [$0] } : ["xmpp-client", "xmpp-server"]
-        state = .clientHandshake(request, server: server, identity)
-        return .startClient(
-            ClientHandshake(
-                identity: identity,
+        state = .clientHandshake(request, server: server)
+        return .perform(
+            .startClient(
                 maximumVersion: server?.version,
                 protocols: request.isDirect ? protocols : nil,
-                early: request.early
+                isDirect: request.isDirect,
+                first: request.early ?? []
             )
         )
     }
@@ -274,9 +265,6 @@ public struct TLSNegotiation<Identity: Sendable>: Sendable {
         return output
     }
 }
-
-extension TLSNegotiation.ClientHandshake: Equatable where Identity: Equatable {}
-extension TLSNegotiation.Output: Equatable where Identity: Equatable {}
 
 /// Why TLS on a leg failed or could not begin, and what becomes known of it.
 public struct TLSFailure: Sendable, Hashable {
