@@ -83,11 +83,16 @@ extension Session {
     /// Writes items of this program's own to a peer, and records them as such.
     mutating func say(_ items: [Said], _ condition: StreamErrorCondition? = nil, to leg: Leg, part: Part = .session) {
         enqueue(.send(leg, items.flatMap(\.bytes)))
-        noteSaid(items, condition, to: leg)
+        noteSaid(items, condition, to: leg, part: part)
     }
 
     /// Records items of this program's own.
-    mutating func noteSaid(_ items: [Said], _ condition: StreamErrorCondition? = nil, to leg: Leg) {
+    mutating func noteSaid(
+        _ items: [Said],
+        _ condition: StreamErrorCondition? = nil,
+        to leg: Leg,
+        part: Part = .session
+    ) {
         compose()
         for item in items {
             let start = composed.count
