@@ -3,10 +3,12 @@ public import XMPPCore
 
 /// A stanza that this program puts into a session's stream.
 public struct Injection: Sendable {
-    /// Of those that a session injects by itself, which it tells nobody of.
-    static let ownNumber = UInt64.max
+    /// Marks pings that the session sends.
+    static let pingNumber = UInt64.max
+    /// Marks stanzas that the session injects again after a resumption.
+    static let repeatedNumber = UInt64.max - 1
 
-    /// Chosen by the caller; comes back with what becomes of the stanza. The highest number is for the session's own.
+    /// Chosen by the caller; comes back with what becomes of the stanza. The session uses the two highest numbers.
     public var number: UInt64
     /// One whole stanza as it goes out, with nothing but white space around it, which does not go out.
     public var item: [UInt8]
@@ -44,7 +46,7 @@ public enum InjectionOutcome: Sendable, Hashable {
 }
 
 /// Why a stanza cannot be injected, or has no answer.
-public enum InjectionFault: Error, Sendable, Hashable {
+public enum InjectionFault: Error, Sendable, Hashable, CustomStringConvertible {
     /// The session is not ready yet: a stanza before that ends it (RFC 6120 §7.1).
     case notOpen
     /// The stream has ended, or ended while the stanza or its answer was waited for.
@@ -71,6 +73,25 @@ public enum InjectionFault: Error, Sendable, Hashable {
     case noBoundary
     /// The answer did not come in time. One that comes later does not pass either.
     case noAnswer
+
+    /// The reason as a clause.
+    public var description: String {
+        switch self {
+        case .notOpen: "the session is not ready yet"
+        case .ended: "the stream has ended"
+        case .notDecoded: "the stream is not decoded"
+        case .tooLarge(let limit): "it is larger than \(limit) bytes, the limit of an item"
+        case .malformed(let fault): "\(fault.explanation), at offset \(fault.offset)"
+        case .incomplete: "it is no whole stanza"
+        case .severalItems: "more than one stanza"
+        case .streamEnd: "it ends the stream"
+        case .notStanza: "it is no iq, message or presence in the stream's namespace"
+        case .notRequest: "an answer can come only to an iq request with an id"
+        case .tooManyWaiting(let limit): "as much waits already as may wait (\(limit))"
+        case .noBoundary: "the stanza that was passing did not end in time"
+        case .noAnswer: "no answer came in time"
+        }
+    }
 }
 
 /// An injected item that was found to be one stanza of a stream.
@@ -110,7 +131,8 @@ final class InjectedItem {
         self.decoder = decoder
         number = injection.number
         swallowsAnswer = injection.swallowsAnswer
-        deadline = now.addingReportingOverflow(injection.timeout).partialValue
+        let (end, isEndless) = now.addingReportingOverflow(injection.timeout)
+        deadline = isEndless ? .max : end
         guard !swallowsAnswer || isRequest && event.head.id != nil else { throw .notRequest }
     }
 

@@ -72,8 +72,9 @@ enum ItemReading {
     case asymmetricTLS(StreamFeatures?)
     /// The server's features; nil where libxml2 cannot read them.
     case features(StreamFeatures?)
-    /// An element of a login, what the SASL bridge does about it, and whether that was logging in when it came.
-    case login(Element, [SASLBridge.Act], wasLoggingIn: Bool)
+    /// An element of a login, what the SASL bridge does about it, and whether that was logging in when it came; with what
+    /// it holds of stream management.
+    case login(Element, [SASLBridge.Act], wasLoggingIn: Bool, StreamManagementTranslator.Translation?)
     /// The answer to an injected request.
     case injected(IQTracker.Request)
     /// An element of stream management.

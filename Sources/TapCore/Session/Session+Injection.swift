@@ -58,7 +58,19 @@ extension Session {
 
     /// Tells what has become of a stanza.
     private mutating func report(_ outcome: InjectionOutcome, of number: UInt64) {
-        if number != Injection.ownNumber { enqueue(.injected(number, outcome)) } else { endPing(outcome) }
+        switch number {
+        case Injection.pingNumber: endPing(outcome)
+        case Injection.repeatedNumber:
+            guard case .failed(let fault) = outcome else { return }
+            note(
+                .note,
+                .warn,
+                code: "injection-lost",
+                "a stanza that was injected before the resumption could not be injected again: \(fault)",
+                part: .inject
+            )
+        default: enqueue(.injected(number, outcome))
+        }
     }
 
     private mutating func store(_ direction: Direction, _ injections: Injections) {

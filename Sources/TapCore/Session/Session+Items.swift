@@ -20,8 +20,9 @@ extension Session {
             case (_, .none): understand(event, kind, direction)
             case (_, .asymmetricTLS(let offer)): advanceAsymmetricTLS(event, kind, direction, offer)
             case (_, .features(let offer)): handleFeatures(event, offer)
-            case (_, .login(let element, let acts, let wasLoggingIn)):
+            case (_, .login(let element, let acts, let wasLoggingIn, let translation)):
                 handleBridged(event, direction, element, acts, wasLoggingIn: wasLoggingIn)
+                if let translation { handle(translation, direction) }
             case (_, .injected(let request)): handleInjected(event, direction, request)
             case (_, .streamManagement(let translation)):
                 understand(event, kind, direction)

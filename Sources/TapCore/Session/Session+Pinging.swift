@@ -143,10 +143,10 @@ extension Session {
                 $0.element("ping", .ping)
             }
         }
-        inject(Injection(ping, to: .client, number: Injection.ownNumber, swallowsAnswer: true, timeout: timeout))
+        inject(Injection(ping, to: .client, number: Injection.pingNumber, swallowsAnswer: true, timeout: timeout))
     }
 
-    /// What has become of a ping; of other stanzas of the session's own it is told that they have gone out.
+    /// What has become of a ping.
     mutating func endPing(_ outcome: InjectionOutcome) {
         switch outcome {
         case .sent: break

@@ -103,10 +103,9 @@ extension Session {
         switch event.head.payloadNamespace.namespace {
         case .bind:
             // Most clients leave the choice to the server, and need not be read.
-            if directions.bytes(.send).contains(Self.resource.span) {
-                let bind = tools.elements.read(directions.send.decoder)?.child("bind", .bind)
-                login?.observe(.requestedResource(bind?.childText("resource", .bind)))
-            }
+            let isChosen = directions.bytes(.send).contains(Self.resource.span)
+            let bind = isChosen ? tools.elements.read(directions.send.decoder)?.child("bind", .bind) : nil
+            login?.observe(.requestedResource(bind?.childText("resource", .bind)))
             begin(.bind, awaits: .server)
             return .bind
         case .register:

@@ -150,7 +150,7 @@ extension Session {
         guard let streamManagement, direction == .recv, info.opened != nil else { return }
         for direction in Direction.allCases {
             for item in streamManagement.translator.ledgers[direction].takeLost() {
-                inject(Injection(item, to: direction.destination, number: Injection.ownNumber))
+                inject(Injection(item, to: direction.destination, number: Injection.repeatedNumber))
             }
         }
     }

@@ -49,7 +49,7 @@ extension SessionDriver {
             // TLS that failed ended without close_notify.
             if session.tls == nil { handler(leg.other).tls?.sendsCloseNotify = false }
             session.handle(.tls(leg, .failed(failure(leg, fault))), at: now)
-        case .needsIdentity, .messages, .truncated: break
+        case .messages, .truncated: break
         }
     }
 

@@ -86,7 +86,9 @@ extension Session {
         let wasLoggingIn = bridged.bridge.isLoggingIn
         let acts = direction == .send ? acts(of: element, bridged) : acts(ofServer: element, &bridged.bridge)
         guard let acts else { return nil }
-        reading = .login(element, acts, wasLoggingIn: wasLoggingIn)
+        var translation: StreamManagementTranslator.Translation?
+        if case .streamManagement(let found) = reading { translation = found }
+        reading = .login(element, acts, wasLoggingIn: wasLoggingIn, translation)
         // The server's failure goes to the client as it came.
         return acts.contains(.passOn) || acts.contains(.fail) ? nil : .answer
     }
