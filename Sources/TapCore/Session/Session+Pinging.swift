@@ -159,7 +159,7 @@ extension Session {
                 .note,
                 .warn,
                 code: "ping-timeout",
-                "the client did not answer a ping of xmpptap's within \(Self.words(timeout))",
+                "the client did not answer xmpptap's ping within \(Self.words(timeout))",
                 direction: .send,
                 part: .inject
             )

@@ -145,7 +145,7 @@ extension Session {
         if let finding = translation.finding { report(finding, direction) }
         if let answer = translation.answer {
             say([(.element, answer)], to: direction.source)
-            finish(.resume, .failed(condition: "item-not-found", "xmpptap has lost its counts"))
+            finish(.resume, .failed(condition: "item-not-found", "xmpptap no longer has this session's counts"))
         }
         guard let streamManagement, direction == .recv, info.opened != nil else { return }
         for direction in Direction.allCases {
@@ -167,8 +167,8 @@ extension Session {
             .note,
             .info,
             code: "handled-count-translated",
-            "by the counts of the \(direction.source.other.name) these are "
-                + "h=\(ledger.receiverCount(h)) and send-count=\(ledger.receiverCount(sent))",
+            "in the counts of the \(direction.source.other.name): h=\(ledger.receiverCount(h)), "
+                + "send-count=\(ledger.receiverCount(sent))",
             direction: direction
         )
     }
@@ -177,8 +177,8 @@ extension Session {
         let (peer, other) = (direction.source.name, direction.source.other.name)
         let fault: (code: Attributes.Value, words: String) =
             switch finding.fault {
-            case .tooHigh: ("too-high", "\(finding.difference) more than it was sent")
-            case .tooLow: ("too-low", "\(finding.difference) fewer than it was sent, in several answers in a row")
+            case .tooHigh: ("too-high", "\(finding.difference) more than were sent to it")
+            case .tooLow: ("too-low", "\(finding.difference) fewer than were sent to it, in several answers in a row")
             case .backwards: ("backwards", "\(finding.difference) fewer than it acknowledged before")
             case .unreadable: ("unreadable", "")
             }
@@ -186,12 +186,12 @@ extension Session {
             finding.fault == .unreadable
             ? "the \(peer) sent an acknowledgement without a number (h)"
             : "the \(peer) acknowledged h=\(finding.count), \(fault.words)"
+        let correct = finding.lastCorrect > 0 ? "was right after stanza \(finding.lastCorrect) and " : ""
         note(
             .note,
             .warn,
             code: "wrong-acknowledgement",
-            "\(words); its count was right after stanza \(finding.lastCorrect) of the \(other)'s "
-                + "and is wrong after stanza \(finding.firstWrong)",
+            "\(words); its count of the \(other)'s stanzas \(correct)is wrong after stanza \(finding.firstWrong)",
             direction: direction,
             details: [
                 "fault": fault.code, "h": .integer(Int64(finding.count)),

@@ -213,7 +213,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
     // MARK: The peers' own mistakes
 
     @Test(arguments: [
-        ("<a \(sm) h='3'/>", "too-high", Int64(2), "the client acknowledged h=3, 2 more than it was sent"),
+        ("<a \(sm) h='3'/>", "too-high", Int64(2), "the client acknowledged h=3, 2 more than were sent to it"),
         ("<a \(sm) h='x'/>", "unreadable", 0, "the client sent an acknowledgement without a number"),
         ("<a \(sm)/>", "unreadable", 0, "the client sent an acknowledgement without a number"),
     ])
@@ -262,7 +262,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
             + "<handled-count-too-high \(sm) h='3' send-count='1'/></stream:error>"
         #expect(scene.recv(error) == error)
         let note = scene.harness.told(code: "handled-count-translated").first?.record
-        #expect(note?.words == "by the counts of the client these are h=4 and send-count=2")
+        #expect(note?.words == "in the counts of the client: h=4, send-count=2")
     }
 
     // MARK: Another host
