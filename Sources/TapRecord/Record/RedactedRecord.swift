@@ -43,7 +43,9 @@ extension Redactor {
 
     private func hideSecrets(in record: inout Record) {
         if !policy.showsRawBytes { record.bytes = nil }
-        record.message = record.message.map { Prose(hideKeys(in: $0.text)) }
+        if let message = record.message, SecretText.mayHoldSecret(message.text.utf8Span.span) {
+            record.message = Prose(hideKeys(in: message.text))
+        }
         record.condition = record.condition.map { hideKeys(in: $0) }
         record.sasl?.change { $1 = hideKeys(in: $1) }
         record.tls?.change { $1 = hideKeys(in: $1) }

@@ -119,6 +119,7 @@ public final class Redactor {
 
     /// A text without the keys and tokens of its URLs.
     func hideKeys(in text: String) -> String {
+        guard SecretText.mayHoldSecret(text.utf8Span.span) else { return text }
         let bytes = Array(text.utf8)
         var shown: [UInt8] = []
         var position = 0

@@ -30,6 +30,22 @@ struct SecretText {
         self.depth = depth
     }
 
+    /// Whether a text may hold a secret: none is without `#`, `=` or `/`.
+    static func mayHoldSecret(_ text: Span<UInt8>) -> Bool {
+        let raw = text.bytes
+        var index = 0
+        while index &+ 16 <= text.count {
+            let block = raw.unsafeLoadUnaligned(fromByteOffset: index, as: SIMD16<UInt8>.self)
+            if (block.marks(0x23) .| block.marks(0x3D) .| block.marks(0x2F)).first < 16 { return true }
+            index &+= 16
+        }
+        while index < text.count {
+            if text[index] == 0x23 || text[index] == 0x3D || text[index] == 0x2F { return true }
+            index &+= 1
+        }
+        return false
+    }
+
     /// The secrets in a text, ascending, none inside another.
     static func find(in text: Span<UInt8>, _ registry: SecretRegistry) -> [Find] {
         search(text, registry).finds
