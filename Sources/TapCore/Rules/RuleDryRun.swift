@@ -136,7 +136,7 @@ public struct RuleDryRun {
             let isSuccess = record.name.map { line.content.span.slice($0).equals("success") } ?? false
             seen.phase = isSuccess ? .binding : .authenticating
         }
-        if direction == .recv, let stanza = seen.recv.last { seen.roster.received(stanza) }
+        if direction == .recv, let stanza = seen.recv.last { seen.roster.received(stanza, jid: record.jid) }
         // Servers and components bind nothing: their stanzas say that the session is open.
         if record.kind == .stanza, seen.phase.isHandshake, direction == .send ? seen.send.isOther : seen.recv.isOther {
             seen.phase = .open

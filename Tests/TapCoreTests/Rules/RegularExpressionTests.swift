@@ -9,7 +9,7 @@ import Testing
     private func found(_ expression: String, _ text: String) throws -> [String]? {
         let bytes = Array(text.utf8)
         let regular = try RegularExpression(Array(expression.utf8))
-        guard let match = regular.firstMatch(in: bytes) else { return nil }
+        guard let match = try regular.firstMatch(in: bytes) else { return nil }
         return (0...match.captures.count).map { number in
             if number > 0, match.captures[number - 1] == .unset { return "-" }
             return String(decoding: match.bytes(number, of: bytes) ?? [], as: UTF8.self)
@@ -54,6 +54,9 @@ import Testing
         ("(?=a)", "\"(?\" is not supported but as (?:…) and, at the beginning, (?i)", 0),
         ("\\x{110000}", "no character of Unicode", 0),
         ("(?:(?:a{1000}){1000}){1000}", "the expression is too large: more than 4096 steps", 0),
+        ("(?:(?:(?:(?:){1000}){1000}){1000}){1000}", "the expression is too large: more than 4096 steps", 0),
+        ("(?:(?:(?:a{0}){1000}){1000}){1000}", "the expression is too large: more than 4096 steps", 0),
+        (String(repeating: "()", count: 33), "too many captures", 64),
         ("[\\D]", "a complement such as \\D is not supported inside [ ]", 1),
     ])
     func `What is malformed or unsupported is refused with its place`(
@@ -67,8 +70,8 @@ import Testing
     }
 
     @Test func `Groups nested beyond the bound are refused`() {
-        let expression = String(repeating: "(", count: 5000) + String(repeating: ")", count: 5000)
-        #expect(throws: PatternFault(message: "groups nested deeper than 64", offset: 64)) {
+        let expression = String(repeating: "(?:", count: 5000) + String(repeating: ")", count: 5000)
+        #expect(throws: PatternFault(message: "groups nested deeper than 64", offset: 192)) {
             try RegularExpression(Array(expression.utf8))
         }
     }
@@ -85,6 +88,21 @@ import Testing
         let text = Array(repeating: UInt8(ascii: "a"), count: 40) + [UInt8(ascii: "!")]
         #expect(try RegularExpression(Array("^(a+)+$".utf8)).firstMatch(in: text) == nil)
         #expect(try RegularExpression(Array("^(a|a)*$".utf8)).firstMatch(in: text) == nil)
+    }
+
+    /// Each of a thousand searches would read to the end of the text.
+    @Test func `Searches in one text have one bound`() throws {
+        let pattern = TextPattern.regular(try RegularExpression(Array(".*b|a".utf8)))
+        var count = 0
+        func search(_ length: Int) throws {
+            try pattern.forEachMatch(in: Array(repeating: UInt8(ascii: "a"), count: length)) { _ in
+                count += 1
+                return true
+            }
+        }
+        try search(100)
+        #expect(count == 100)
+        #expect(throws: PatternTooComplex.self) { try search(10_000) }
     }
 
     @Test func `Matches follow one another, empty ones too`() throws {

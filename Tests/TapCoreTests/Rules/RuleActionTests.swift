@@ -330,6 +330,22 @@ import TapRecord
         #expect(verdict.fate == .pass && verdict.remarks.count == 1)
     }
 
+    @Test func `What grows beyond the receiver's limit is given up, and nothing of it goes out`() throws {
+        let body = String(repeating: "a", count: 1000)
+        let xml = "<message from='romeo@example.net'><body>\(body)</body><a>x</a><a>x</a><a>x</a></message>"
+        let grown = String(repeating: "$<body#>", count: 100)
+        for action in [
+            "SET=body# ~p=\(grown)", "SET=a#=\(grown)", "INJECT=<x>\(grown)</x>", "REPLY=\(grown)",
+            "COPY=a@b", "FORWARD=a@b", "REDIRECT=a@b",
+        ] {
+            let judge = try Judge("%PATTERN p: a\n\n\(action)")
+            judge.context.mostBytes = 500
+            let verdict = try judge.judge(.recv, xml)
+            #expect(verdict.fate == .pass && verdict.actions.isEmpty && verdict.edited == nil, "\(action)")
+            #expect(verdict.remarks.count == 1, "\(action)")
+        }
+    }
+
     @Test func `Jumps that multiply end at the bound`() throws {
         var file = "JUMP CHAIN=user/c0\nDROP.\n"
         for number in 0..<40 {

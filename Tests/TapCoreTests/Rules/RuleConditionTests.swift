@@ -211,6 +211,17 @@ import TapRecord
         }
     }
 
+    @Test func `Times at both ends of what a number holds are no trap`() throws {
+        let judge = try Judge(
+            "%RATE one: 1\n\nORIGIN MARKED: x (5s)\nLOG=y\n\nLIMIT: one\nLOG=z\n\nMARK ORIGIN=x"
+        )
+        for now in [Int64.min, .max, .min, .max] {
+            judge.context.now = now
+            _ = try judge.judge(.send, Self.plain)
+        }
+        #expect(try judge.judge(.send, Self.plain).hits.map(\.place.line) == [3, 6, 9])
+    }
+
     @Test func `What the head says needs no tree`() throws {
         let judge = try Judge(
             "KIND: message\nTYPE: chat\nFROM: <*>@example.net\nPAYLOAD: urn:xmpp:carbons:2\nDROP.\n\nSIZE: > 1\nPAYLOAD: urn:xmpp:ping\nLOG=x"

@@ -138,6 +138,23 @@ import XMPPCore
             )
         )
         #expect(dryRun.take(line(7, .recv, message)) == nil)
+        func roster(_ attributes: String, _ jid: String) -> String {
+            "<iq \(attributes)><query xmlns='jabber:iq:roster'><item jid='\(jid)' subscription='both'><group>Friends</group></item></query></iq>"
+        }
+        let forged = [
+            roster("type='set' from='mallory@example.net/x'", "romeo@example.net"),
+            roster("type='get'", "romeo@example.net"),
+        ]
+        for xml in forged { _ = dryRun.take(line(8, .recv, xml)) }
+        _ = dryRun.take(line(8, .send, roster("type='set'", "romeo@example.net")))
+        #expect(dryRun.take(line(9, .recv, message)) == nil)
+        for number in 0...SeenRoster.capacity {
+            _ = dryRun.take(line(10, .recv, "<presence type='subscribe' from='s\(number)@example.net'/>"))
+        }
+        _ = dryRun.take(line(11, .recv, roster("type='set' from='Juliet@example.net'", "romeo@example.net")))
+        #expect(dryRun.take(line(12, .recv, message))?.notes.map(\.text) == ["log info: x"])
+        _ = dryRun.take(line(13, .recv, roster("type='result'", "paris@example.net")))
+        #expect(dryRun.take(line(14, .recv, message)) == nil)
     }
 
     @Test func `Address, transport, round trip and time of day come from the records`() throws {

@@ -240,9 +240,9 @@ let ruleMistakes: [(file: String, faults: [String])] = [
     (
         "::user/a\nJUMP CHAIN=user/b\n\n::user/b\nJUMP CHAIN=user/a\n\n::both\nJUMP CHAIN=user/a",
         [
-            "2:12: an endless jump through user/b; expected chains that do not lead back",
-            "5:12: an endless jump through user/a; expected chains that do not lead back",
-            "8:12: an endless jump through user/a; expected chains that do not lead back",
+            "2:12: jump loop through user/b; a chain must not lead back to itself",
+            "5:12: jump loop through user/a; a chain must not lead back to itself",
+            "8:12: jump loop through user/a; a chain must not lead back to itself",
         ]
     ),
     ("EVENT=x", ["1:1: EVENT is not supported; events are the server's own; only it can fire them"]),
@@ -298,7 +298,16 @@ let ruleMistakes: [(file: String, faults: [String])] = [
     ),
     (
         "%RATE r: 0.1\nDROP.",
-        ["1:10: no event would ever pass: rate × burst is below 1; expected a burst of at least 10"]
+        ["1:10: the limit never allows an event: rate × burst is below 1; expected a burst of at least 10"]
+    ),
+    (
+        "%RATE r: 0.00000000000000000000001\nDROP.",
+        ["1:10: the limit never allows an event: rate × burst is below 1; expected a larger rate"]
+    ),
+    (
+        "JUMP CHAIN=user/c0" + (0...3000).map { "\n\n::user/c\($0)\nJUMP CHAIN=user/c\($0 + 1)" }.joined()
+            + "\n\n::user/c3001\nDROP.",
+        ["1:12: jumps nested deeper than 100 chains"]
     ),
     ("%RATE r: 2 (burst 3\nDROP.", ["1:12: \"(burst 3\"; expected an option in parentheses, or the end of the line"]),
     (

@@ -63,6 +63,17 @@ extension Judgement {
 
     private mutating func act(_ action: Verdict.Action) { verdict.actions.append((place, action)) }
 
+    /// Injects a stanza, but for one that is too large; false for that.
+    @discardableResult
+    private mutating func inject(_ direction: Direction, _ bytes: [UInt8], _ why: Verdict.Injection) -> Bool {
+        guard bytes.count <= context.mostBytes else {
+            remark(.notHere("\(why.rawValue): \(bytes.count) bytes, the receiver takes \(context.mostBytes)"))
+            return false
+        }
+        act(.inject(direction, bytes, why))
+        return true
+    }
+
     private mutating func decide(_ fate: Verdict.Fate) -> Flow {
         verdict.fate = fate
         verdict.decidedBy = place
@@ -117,7 +128,7 @@ extension Judgement {
         )
         writer.type = attribute(.type).map { String(decoding: $0, as: UTF8.self) }
         body(&writer)
-        act(.inject(back, writer.bytes, why))
+        inject(back, writer.bytes, why)
     }
 
     private mutating func reply(_ text: RuleText, _ tree: () -> Element?) {
@@ -155,13 +166,12 @@ extension Judgement {
             return .decided
         }
         guard let copy = copied(to: jid, tree) else { return .next }
-        act(.inject(.send, copy, .redirect))
-        return decide(.drop)
+        return inject(.send, copy, .redirect) ? decide(.drop) : .next
     }
 
     private mutating func copy(_ text: RuleText, _ tree: () -> Element?) {
         guard let jid = target(text, tree), let copy = copied(to: jid, tree) else { return }
-        act(.inject(.send, copy, .copy))
+        inject(.send, copy, .copy)
     }
 
     /// The stanza, sent on by the account.
@@ -185,7 +195,7 @@ extension Judgement {
                 }
             }
         }
-        act(.inject(.send, bytes, .forward))
+        inject(.send, bytes, .forward)
     }
 
     private mutating func unsubscribe() {
@@ -194,13 +204,8 @@ extension Judgement {
         }
         let from = namesSender ? address(.to).map { String(decoding: $0.bare, as: UTF8.self) } : nil
         let to = String(decoding: sender.bare, as: UTF8.self)
-        act(
-            .inject(
-                .send,
-                XMLWriter.bytes { $0.element("presence", ["type": "unsubscribed", "from": from, "to": to]) },
-                .unsubscribe
-            )
-        )
+        let bytes = XMLWriter.bytes { $0.element("presence", ["type": "unsubscribed", "from": from, "to": to]) }
+        inject(.send, bytes, .unsubscribe)
     }
 
     // MARK: Edits
@@ -217,9 +222,13 @@ extension Judgement {
             let pattern = self.set.definitions.patterns.values[number]
             guard let element = element(tree) else { return }
             var changes: [[UInt8]: [UInt8]] = [:]
-            for value in path.texts(in: element) where changes[value] == nil {
-                changes[value] = replaced(value, pattern, text, tree)
+            var room = context.mostBytes
+            for value in path.texts(in: element) where changes[value] == nil && room >= 0 {
+                let changed = replaced(value, pattern, text, tree)
+                room -= changed.count
+                changes[value] = changed
             }
+            guard room >= 0 else { return remark(.editRefused("more than \(context.mostBytes) bytes")) }
             change(path, .texts(changes), tree, &state)
         }
     }
@@ -240,7 +249,7 @@ extension Judgement {
         }
         var result: [UInt8] = []
         var copied = 0
-        for match in matches {
+        for match in matches where result.count <= context.mostBytes {
             result += value[copied..<match.range.lowerBound]
             result += self.text(text, tree, captures: (match, value))
             copied = match.range.upperBound
@@ -251,7 +260,7 @@ extension Judgement {
     /// XML with the values of its expressions escaped.
     private mutating func xmlText(_ text: RuleText, _ tree: () -> Element?) -> [UInt8] {
         var result: [UInt8] = []
-        for part in text.parts {
+        for part in text.parts where result.count <= context.mostBytes {
             if case .literal(let bytes) = part {
                 result += bytes
             } else {
@@ -278,8 +287,9 @@ extension Judgement {
         _ tree: () -> Element?,
         _ state: inout RuleState
     ) {
+        let mostBytes = context.mostBytes
         edit(tree, &state) { element, writer, content in
-            var edit = PathEdit(change: change)
+            var edit = PathEdit(change: change, mostBytes: mostBytes)
             edit.write(element, path, path.steps[...], inheriting: content, to: &writer)
             return edit.isChanged
         }

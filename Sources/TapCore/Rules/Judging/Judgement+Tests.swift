@@ -45,7 +45,7 @@ extension Judgement {
         case .marked(let who, let name, let within):
             let mark = who == .origin ? state.marks[name] : account.flatMap { set.tables.mark(of: $0.bare, name) }
             guard let mark else { return false }
-            return within.map { context.now - mark < $0 } ?? true
+            return within.map { context.now.since(mark) < $0 } ?? true
         case .list(let list, let text): return set.tables.contains(list, self.text(text, tree))
         case .scan(let search, let pattern, let list): return try scan(search, pattern, list, tree)
         case .count(let pattern, let search, let comparison, let number):
@@ -112,7 +112,7 @@ extension Judgement {
         case .luaText(let text):
             guard let pattern = try? LuaPattern(self.text(text, tree)) else { return false }
             return try pattern.firstMatch(in: found ?? []) != nil
-        case .regular(let expression): return expression.firstMatch(in: found ?? []) != nil
+        case .regular(let expression): return try expression.firstMatch(in: found ?? []) != nil
         }
     }
 

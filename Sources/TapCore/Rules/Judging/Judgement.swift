@@ -197,7 +197,8 @@ struct Judgement: ~Escapable {
     {
         if let literal = text.literal { return literal }
         var result: [UInt8] = []
-        for part in text.parts {
+        // What is larger cannot be sent: it needs no more to be refused.
+        for part in text.parts where result.count <= context.mostBytes {
             switch part {
             case .literal(let bytes): result += bytes
             case .path(let path, let functions, let fallback): result += value(path, functions, tree) ?? fallback

@@ -20,10 +20,15 @@ struct PathEdit {
     }
 
     let change: Change
+    /// What is larger is refused by whoever asked, and not written to its end.
+    let mostBytes: Int
     /// There was such a place, and something is different there now.
     private(set) var isChanged = false
 
-    init(change: Change) { self.change = change }
+    init(change: Change, mostBytes: Int) {
+        self.change = change
+        self.mostBytes = mostBytes
+    }
 
     /// Writes an element that stands at the beginning of `steps`.
     mutating func write(
@@ -36,7 +41,7 @@ struct PathEdit {
         guard let step = steps.first else { return writeEnd(element, path, inherited, &writer) }
         writer.start(element, inheriting: inherited)
         let namespace = element.namespaceURI
-        for content in element.contents {
+        for content in element.contents where !isChanged || writer.bytes.count <= mostBytes {
             switch content {
             case .text(let text): writer.text(text)
             case .element(let child):

@@ -94,10 +94,13 @@ public struct RuleSet: Sendable {
     /// The chains in which a rule can change what goes out, or which jump to such a one.
     private static func altering(_ rules: [Rule], _ chains: [[Int]]) -> Set<Int> {
         var altering: Set<Int> = []
-        while let chain = chains.indices.first(where: { chain in
-            !altering.contains(chain) && chains[chain].contains { alters(rules[$0], altering) }
-        }) {
-            altering.insert(chain)
+        // Jumps nest no deeper than this.
+        for _ in 0...RuleParser.deepestJump {
+            let known = altering.count
+            for chain in chains.indices where !altering.contains(chain) {
+                if chains[chain].contains(where: { alters(rules[$0], altering) }) { altering.insert(chain) }
+            }
+            if altering.count == known { break }
         }
         return altering
     }

@@ -129,6 +129,14 @@ final class RuleTables: Sendable {
     func mark(of user: [UInt8], _ name: String) -> Int64? { contents.withLock { $0.users[user]?[name] } }
 }
 
+extension Int64 {
+    /// The time since an earlier one, at most the largest number: times of a recording can be anything.
+    func since(_ earlier: Int64) -> Int64 {
+        let (difference, isOverflow) = subtractingReportingOverflow(earlier)
+        return isOverflow ? (self < earlier ? .min : .max) : difference
+    }
+}
+
 /// A token bucket as Prosody's: so many events a second, saved up for the seconds of the burst.
 struct TokenBucket {
     private var tokens: Double
@@ -140,7 +148,7 @@ struct TokenBucket {
     }
 
     private func tokens(_ rate: RuleDefinitions.Rate, at now: Int64) -> Double {
-        min(rate.rate * rate.burst, tokens + rate.rate * Double(max(0, now - time)) / 1e9)
+        min(rate.rate * rate.burst, tokens + rate.rate * Double(max(0, now.since(time))) / 1e9)
     }
 
     func isFull(_ rate: RuleDefinitions.Rate, at now: Int64) -> Bool { tokens(rate, at: now) >= rate.rate * rate.burst }

@@ -50,14 +50,16 @@ struct RuleDefinitions: Sendable {
     struct Named<Value: Sendable>: Sendable {
         private(set) var names: [String] = []
         var values: [Value] = []
+        private var numbers: [String: Int] = [:]
 
-        func index(of name: String) -> Int? { names.firstIndex(of: name) }
+        func index(of name: String) -> Int? { numbers[name] }
 
         /// Defines a name anew, or again: the last one counts, as in mod_firewall.
         mutating func define(_ name: String, _ value: Value) {
             if let index = index(of: name) {
                 values[index] = value
             } else {
+                numbers[name] = names.count
                 names.append(name)
                 values.append(value)
             }

@@ -18,6 +18,7 @@ struct RuleParser {
     private(set) var warnings: [RuleFault] = []
     /// Chains that `JUMP CHAIN` can name, and those it named.
     private(set) var chains: [RuleChain] = []
+    private var chainNumbers: [RuleChain: Int] = [:]
     /// The jumps, by the number of their chain, and where they stand.
     private var jumps: [(chain: Int, reader: RuleReader)] = []
     /// The rule that is being read stands in a `user/` chain.
@@ -174,8 +175,9 @@ struct RuleParser {
 
     /// The number of a chain, for `JUMP CHAIN`.
     private mutating func index(of chain: RuleChain) -> Int {
-        if let index = chains.firstIndex(of: chain) { return index }
+        if let index = chainNumbers[chain] { return index }
         chains.append(chain)
+        chainNumbers[chain] = chains.count - 1
         return chains.count - 1
     }
 
@@ -189,24 +191,34 @@ struct RuleParser {
     }
 
     /// The rules of each of ``chains``.
-    var rulesOfChains: [[Int]] { chains.map { chain in rules.indices.filter { rules[$0].chain == chain } } }
+    var rulesOfChains: [[Int]] {
+        let members = Dictionary(grouping: rules.indices) { rules[$0].chain }
+        return chains.map { members[$0] ?? [] }
+    }
 
-    /// Faults jumps into nothing, and those that come back to where they began. Conditions could end these; a rule file is
-    /// not to depend on that.
+    /// The most chains of which each jumps to the next.
+    static let deepestJump = 100
+
+    /// What a jump to a chain leads to.
+    private enum JumpEnd: Equatable {
+        case open
+        case loop
+        /// So many chains follow each other; one more than ``deepestJump`` stands for any number above it.
+        case depth(Int)
+    }
+
+    /// Faults jumps into nothing, those that come back to where they began, and those that go too deep for the stack.
+    /// Conditions could end these; a rule file is not to depend on that.
     private mutating func checkJumps() {
         let members = rulesOfChains
-        var targets = members.map { members in
+        let targets = members.map { members in
             Set(members.flatMap { rules[$0].steps.compactMap { if case .jump(let chain) = $0 { chain } else { nil } } })
         }
-        // Chains from which every path ends are taken away until only circles, and what leads to them, are left.
-        while let end = targets.indices.first(where: { chain in
-            !targets[chain].isEmpty && targets[chain].allSatisfy { targets[$0].isEmpty }
-        }) {
-            targets[end] = []
-        }
+        var ends: [Int: JumpEnd] = [:]
+        var isDepthTold = false
         for (chain, reader) in jumps {
             let name = chains[chain].name
-            if members[chain].isEmpty {
+            guard !members[chain].isEmpty else {
                 let known = rules.map(\.chain.name).filter { $0.hasPrefix("user/") }
                 faults.append(
                     reader.fault(
@@ -215,10 +227,34 @@ struct RuleParser {
                         nearest: Spelling.nearest(to: name, among: known)
                     )
                 )
-            } else if !targets[chain].isEmpty {
-                faults.append(reader.fault("an endless jump through \(name)", "expected chains that do not lead back"))
+                continue
+            }
+            switch Self.end(of: chain, targets, depth: 1, &ends) {
+            case .loop:
+                faults.append(reader.fault("jump loop through \(name)", "a chain must not lead back to itself"))
+            case .depth(let depth) where depth > Self.deepestJump && !isDepthTold:
+                isDepthTold = true
+                faults.append(reader.fault("jumps nested deeper than \(Self.deepestJump) chains"))
+            default: break
             }
         }
+    }
+
+    private static func end(of chain: Int, _ targets: [Set<Int>], depth: Int, _ ends: inout [Int: JumpEnd]) -> JumpEnd {
+        if let end = ends[chain] { return end == .open ? .loop : end }
+        guard depth <= deepestJump else { return .depth(deepestJump + 1) }
+        ends[chain] = .open
+        var longest = 0
+        var isLoop = false
+        for target in targets[chain] {
+            switch end(of: target, targets, depth: depth + 1, &ends) {
+            case .depth(let depth): longest = max(longest, depth)
+            case .loop, .open: isLoop = true
+            }
+        }
+        let end = isLoop ? JumpEnd.loop : .depth(min(longest + 1, deepestJump + 1))
+        ends[chain] = end
+        return end
     }
 
     /// `@@ trace = on`.
@@ -350,9 +386,10 @@ struct RuleParser {
             try option.end()
         }
         guard rate.rate * rate.burst >= 1 else {
+            let burst = (1 / rate.rate).rounded(.up)
             throw start.fault(
-                "no event would ever pass: rate × burst is below 1",
-                "expected a burst of at least \(Int((1 / rate.rate).rounded(.up)))"
+                "the limit never allows an event: rate × burst is below 1",
+                "expected a \(burst < 1e9 ? "burst of at least \(Int(burst))" : "larger rate")"
             )
         }
         definitions.rates.define(name, rate)

@@ -39,6 +39,8 @@ struct RegularExpression: Sendable, Equatable {
     static let mostRepetitions = 1000
     /// The deepest nesting of groups.
     static let deepest = 64
+    /// The most capturing groups, as in Lua.
+    static let mostCaptures = 32
 
     private let program: [Instruction]
     private let sets: [CharacterSet]
@@ -60,10 +62,29 @@ struct RegularExpression: Sendable, Equatable {
         captureCount = parser.captureCount
     }
 
-    /// The leftmost match that begins at `start` or later.
-    func firstMatch(in text: [UInt8], from start: Int = 0) -> PatternMatch? {
+    /// How many steps of threads all searches in a text of so many bytes may take.
+    static func steps(for count: Int) -> Int { 1_000_000 + 256 * count }
+
+    /// The leftmost match.
+    func firstMatch(in text: [UInt8]) throws(PatternTooComplex) -> PatternMatch? {
         var run = Run(self, text)
-        guard let slots = run.search(from: start), slots[0] >= 0, slots[1] >= slots[0] else { return nil }
+        return try firstMatch(&run, from: 0)
+    }
+
+    /// Calls `body` with each match, from the left, until it returns false.
+    func forEachMatch(in text: [UInt8], _ body: (PatternMatch) -> Bool) throws(PatternTooComplex) {
+        var run = Run(self, text)
+        var start = 0
+        while start <= text.count, let match = try firstMatch(&run, from: start), body(match) {
+            let end = match.range.upperBound
+            start = match.range.isEmpty ? end + Self.decode(text, end).length : end
+        }
+    }
+
+    private func firstMatch(_ run: inout Run, from start: Int) throws(PatternTooComplex) -> PatternMatch? {
+        let found = run.search(from: start)
+        guard run.stepsLeft >= 0 else { throw PatternTooComplex() }
+        guard let slots = found, slots[0] >= 0, slots[1] >= slots[0] else { return nil }
         return PatternMatch(
             range: slots[0]..<slots[1],
             captures: (0..<captureCount).map { group in
@@ -72,9 +93,6 @@ struct RegularExpression: Sendable, Equatable {
             }
         )
     }
-
-    /// Behind the character at `place`.
-    func next(_ text: [UInt8], _ place: Int) -> Int { place + Self.decode(text, place).length }
 
     /// The character at a place of the text, and its number of bytes.
     fileprivate static func decode(_ text: [UInt8], _ place: Int) -> (character: UInt32, length: Int) {
@@ -90,7 +108,7 @@ struct RegularExpression: Sendable, Equatable {
         return (0x110000 + UInt32(first), 1)
     }
 
-    /// One search: the threads of a Pike VM, in the order of their preference.
+    /// The searches in one text: the threads of a Pike VM, in the order of their preference.
     private struct Run {
         private struct Thread {
             var instruction: Int
@@ -104,18 +122,26 @@ struct RegularExpression: Sendable, Equatable {
         /// The step at which an instruction was reached last.
         private var reached: [Int]
         private var stepNumber = 0
+        /// Below 0, the search was given up.
+        private(set) var stepsLeft: Int
+        /// What a thread costs that copies its slots.
+        private let cost: Int
 
         init(_ expression: RegularExpression, _ text: [UInt8]) {
             self.expression = expression
             self.text = text
             reached = Array(repeating: -1, count: expression.program.count)
+            stepsLeft = RegularExpression.steps(for: text.count)
+            cost = 1 + expression.captureCount / 4
         }
 
         mutating func search(from start: Int) -> [Int]? {
             let none = Array(repeating: -1, count: 2 * expression.captureCount + 2)
             var found: [Int]?
             var place = start
-            while place <= text.count {
+            threads.removeAll(keepingCapacity: true)
+            stepNumber += 1
+            while place <= text.count, stepsLeft >= 0 {
                 if found == nil { add(0, none, place, isNext: false) }
                 if threads.isEmpty, found != nil { break }
                 var (character, length) = RegularExpression.decode(text, place)
@@ -148,6 +174,7 @@ struct RegularExpression: Sendable, Equatable {
             var waiting = [Thread(instruction: first, slots: slots)]
             while var thread = waiting.popLast() {
                 let index = thread.instruction
+                stepsLeft -= cost
                 guard reached[index] != stepNumber else { continue }
                 reached[index] = stepNumber
                 switch expression.program[index] {

@@ -155,6 +155,7 @@ struct RegularExpressionParser {
                 throw fault("\"(?\" is not supported but as (?:…) and, at the beginning, (?i)", at: start)
             }
             captureCount += 1
+            guard captureCount <= RegularExpression.mostCaptures else { throw fault("too many captures", at: start) }
             number = captureCount
         }
         let node = try choice()
@@ -272,6 +273,7 @@ struct RegularExpressionParser {
 struct RegularExpressionCompiler {
     private(set) var program: [RegularExpression.Instruction] = []
     private(set) var sets: [RegularExpression.CharacterSet] = []
+    private var visits = 0
 
     mutating func compile(_ node: RegularExpressionNode) throws(PatternFault) {
         try emit(.save(0))
@@ -281,14 +283,19 @@ struct RegularExpressionCompiler {
     }
 
     private mutating func emit(_ instruction: RegularExpression.Instruction) throws(PatternFault) {
-        guard program.count < RegularExpression.mostInstructions else {
-            let most = RegularExpression.mostInstructions
-            throw PatternFault(message: "the expression is too large: more than \(most) steps", offset: 0)
-        }
+        guard program.count < RegularExpression.mostInstructions else { throw Self.tooLarge }
         program.append(instruction)
     }
 
+    private static var tooLarge: PatternFault {
+        let most = RegularExpression.mostInstructions
+        return PatternFault(message: "the expression is too large: more than \(most) steps", offset: 0)
+    }
+
     private mutating func add(_ node: RegularExpressionNode) throws(PatternFault) {
+        // Nodes that emit nothing can be repeated without end too.
+        visits += 1
+        guard visits <= 16 * RegularExpression.mostInstructions else { throw Self.tooLarge }
         switch node {
         case .empty: break
         case .character(let character): try emit(.character(character))

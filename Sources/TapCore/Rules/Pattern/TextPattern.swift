@@ -52,7 +52,7 @@ enum TextPattern: Sendable {
     func firstMatch(in text: [UInt8]) throws(PatternTooComplex) -> PatternMatch? {
         switch self {
         case .lua(let pattern): try pattern.firstMatch(in: text)
-        case .regular(let expression): expression.firstMatch(in: text)
+        case .regular(let expression): try expression.firstMatch(in: text)
         }
     }
 
@@ -60,12 +60,7 @@ enum TextPattern: Sendable {
     func forEachMatch(in text: [UInt8], _ body: (PatternMatch) -> Bool) throws(PatternTooComplex) {
         switch self {
         case .lua(let pattern): try pattern.forEachMatch(in: text, body)
-        case .regular(let expression):
-            var start = 0
-            while start <= text.count, let match = expression.firstMatch(in: text, from: start) {
-                guard body(match) else { return }
-                start = match.range.isEmpty ? expression.next(text, match.range.upperBound) : match.range.upperBound
-            }
+        case .regular(let expression): try expression.forEachMatch(in: text, body)
         }
     }
 }
