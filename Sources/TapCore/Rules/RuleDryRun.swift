@@ -1,9 +1,9 @@
 public import TapRecord
 internal import XMPPCore
 
-/// Asks a rule set about the records of a recording: which rule would have hit which element, and what it would have done.
+/// Evaluates a rule set over a recording: which rule would have hit which element, and what it would have done.
 ///
-/// Each element is judged as it came; what an earlier one would have changed of the session is not known.
+/// Elements are evaluated as recorded; edits do not affect later elements.
 public struct RuleDryRun {
     /// What the rules say of one element.
     public struct Outcome: Sendable {
@@ -62,9 +62,10 @@ public struct RuleDryRun {
     /// A new run begins in the recording: its sessions are numbered anew.
     public mutating func beginRun() { sessions = [:] }
 
-    /// Takes the next record; nil where no rule's conditions hold, or it is no element.
+    /// Takes the next record; nil if no rule matches or the record has no element.
     public mutating func take(_ line: RecordLine) -> Outcome? {
         let record = line.record
+        if record.code == Record.Code.sessionEnded { sessions[record.session] = nil }
         if record.kind == .tls, record.leg == .client { box(record).seen.transport = .tls }
         guard record.session > 0, let direction = record.direction, let xml = record.xml, !xml.isEmpty else {
             return nil
@@ -238,7 +239,7 @@ extension RuleFaultAction: CustomStringConvertible {
         case .stall(nil): "stall"
         case .stall(let time?): "stall for \(words(time))"
         case .throttle(let bytes): "throttle to \(bytes) bytes a second"
-        case .slice(let bytes, let every): "slice into \(bytes) bytes every \(words(every))"
+        case .slice(let bytes, let every): "slice: \(bytes) byte\(bytes == 1 ? "" : "s") every \(words(every))"
         case .streamError(let condition, let text):
             "stream error \(condition.rawValue)" + (text.map { " (\($0))" } ?? "")
         case .saslFailure(let condition): "SASL failure \(condition)"
@@ -253,7 +254,7 @@ extension Verdict.Action: CustomStringConvertible {
         case .inject(let direction, let bytes, let why):
             "\(why.rawValue) \(direction == .send ? "to the server" : "to the client"): \(String(decoding: bytes, as: UTF8.self))"
         case .delay(let time): "delay \(words(time))"
-        case .duplicate(let copies): "duplicate \(copies) times"
+        case .duplicate(let copies): copies == 1 ? "1 copy sent behind it" : "\(copies) copies sent behind it"
         case .pause: "pause"
         case .fault(let fault): fault.description
         case .log(let level, let text): "log \(level.name): \(text)"
@@ -267,12 +268,12 @@ extension Verdict.Action: CustomStringConvertible {
 extension Verdict.Remark: CustomStringConvertible {
     var description: String {
         switch self {
-        case .editRefused(let reason): "edit left out: \(reason)"
+        case .editRefused(let reason): "edit skipped: \(reason)"
         case .opaque: "the stanza is encrypted end to end; its receiver will see that it was edited"
-        case .blackhole: "a request is dropped; its sender waits for an answer that never comes"
-        case .tooComplex: "a pattern tries too many ways on this stanza; the rule does not match"
-        case .tooManyRules: "more than \(RuleSet.mostRules) rules were asked; the rest was not"
-        case .notHere(let what): "left out: \(what)"
+        case .blackhole: "iq request dropped; its sender gets no answer"
+        case .tooComplex: "pattern too complex for this stanza; rule skipped"
+        case .tooManyRules: "limit of 10,000 rules per stanza reached; the remaining rules were skipped"
+        case .notHere(let what): "action skipped: \(what)"
         }
     }
 }

@@ -7,7 +7,7 @@ struct RulesCommand: ParsableCommand {
         commandName: "rules",
         abstract: "Check rule files and dry-run them over recordings.",
         discussion: """
-            Rule files are written in the language of Prosody's mod_firewall, with terms for what a proxy sees beside. \
+            Rule files are written in the language of Prosody's mod_firewall, with additional terms for proxies. \
             filters/README.md is the reference.
 
             Examples:
@@ -41,6 +41,7 @@ struct RulesCommand: ParsableCommand {
         @OptionGroup var config: ConfigOption
 
         func run() throws {
+            try RuleFiles.checkInputs(files)
             let rules = try RuleFiles.load(files, defaultChain: chain.chain)
             Console.print("\(Plural.of(rules.count, "rule")) in \(Plural.of(files.count, "file")), no mistakes")
         }
@@ -52,8 +53,8 @@ struct RulesCommand: ParsableCommand {
             commandName: "run",
             abstract: "Show which rules hit which stanzas of a recording.",
             discussion: """
-                Asks the rules about every stanza and other element of a JSON log, capture or client log. Prints those \
-                that a rule hit, what it would do, and for an edit what came (-) and what would go out (+). Nothing is \
+                Evaluates the rules for every stanza and nonza of a JSON log, capture or client log. Prints those that \
+                a rule hit, what it would do, and for an edit the original (-) and the edited stanza (+). Nothing is \
                 sent. The XML is in captures and in logs at level verbose. Each stanza is judged as it was recorded, \
                 redacted secrets included. The exit code is 1 if a rule file has a mistake.
 
@@ -85,6 +86,10 @@ struct RulesCommand: ParsableCommand {
         func run() throws {
             guard files.count > 1, let recording = files.last else {
                 throw Failure.usage("rules run takes rule files and a recording, as in rules run typing.pfw today.xtap")
+            }
+            try RuleFiles.checkInputs(files)
+            if let early = files.dropLast().first(where: { $0.hasSuffix(".xtap") }) {
+                throw Failure.usage("\(early) is a recording; name it last")
             }
             let rules = try RuleFiles.load(Array(files.dropLast()), defaultChain: chain.chain)
             try RuleReport(rules, isJSON: json).run(recording, sessions: Set(session))

@@ -3,6 +3,13 @@ internal import TapCore
 
 /// Rule files, and the lists they name.
 enum RuleFiles {
+    /// Throws where standard input is named twice.
+    static func checkInputs(_ files: [String]) throws(Failure) {
+        guard files.count(where: { $0 == "-" }) < 2 else {
+            throw .usage("\"-\" is named twice; there is one standard input")
+        }
+    }
+
     /// Loads rule files in this order. Mistakes and warnings go to standard error, a line each.
     ///
     /// - Throws: A ``Failure`` where a file cannot be read, or has a mistake.
@@ -22,11 +29,13 @@ enum RuleFiles {
     /// A file that a rule file names, relative to the current directory.
     private static func resource(_ path: String) -> RuleResource {
         guard access(path, F_OK) == 0 else { return .missing }
+        guard TextFile.isRegular(path) else { return .unreadable("it is not a regular file") }
         do throws(Failure) {
             // One byte over the limit of lists is enough to see that a file is larger.
             return .contents(Array(try TextFile.read(path, limit: RuleSet.mostListBytes + 1).utf8))
         } catch {
-            return .unreadable(error.message)
+            let prefix = "cannot read \(path): "
+            return .unreadable(String(error.message.trimmingPrefix(prefix)))
         }
     }
 }

@@ -17,17 +17,19 @@ struct RuleReport {
     /// Judges a recording and prints what rules hit.
     func run(_ recording: String, sessions: Set<UInt64>) throws(Failure) {
         var dryRun = RuleDryRun(rules, localTime: Self.localTime)
+        var isSeen = sessions.isEmpty
         let stored = try StoredRecords([recording]) { entry in
             switch entry {
             case .header: dryRun.beginRun()
             case .record(let line):
                 guard sessions.isEmpty || sessions.contains(line.record.session) else { return }
+                isSeen = true
                 if let outcome = dryRun.take(line) { isJSON ? Console.write(Self.json(outcome)) : show(outcome) }
             case .damage, .gap: break
             }
         }
         stored.remark(on: sessions)
-        if dryRun.judged == 0 {
+        if dryRun.judged == 0, isSeen {
             Console.complain("\(recording): no stanzas with their XML; record with --capture or --log verbose")
         }
         if !isJSON { summarise(dryRun) }
@@ -37,6 +39,8 @@ struct RuleReport {
     // MARK: Text
 
     private func show(_ outcome: RuleDryRun.Outcome) {
+        // A hit without effect is only counted.
+        guard outcome.action != "passed" || !outcome.notes.isEmpty else { return }
         let record = outcome.line.record
         let direction = record.direction == .send ? "SEND" : "RECV"
         let who = record.jid.map { " \($0)" } ?? ""

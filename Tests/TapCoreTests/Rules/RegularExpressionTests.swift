@@ -57,6 +57,7 @@ import Testing
         ("(?:(?:(?:(?:){1000}){1000}){1000}){1000}", "the expression is too large: more than 4096 steps", 0),
         ("(?:(?:(?:a{0}){1000}){1000}){1000}", "the expression is too large: more than 4096 steps", 0),
         (String(repeating: "()", count: 33), "too many captures", 64),
+        ("[[:alpha:]]", "classes such as [:alpha:] are not supported; write their characters", 1),
         ("[\\D]", "a complement such as \\D is not supported inside [ ]", 1),
     ])
     func `What is malformed or unsupported is refused with its place`(

@@ -155,7 +155,7 @@ import TapRecord
 
     @Test func `An address that turns out to be none is left out with a remark`() throws {
         let verdict = try Judge("COPY=$<body#>").judge(.send, "<message><body>a@b@c</body></message>")
-        #expect(verdict.injected.isEmpty && verdict.remarks.map(\.remark) == [.notHere("\"a@b@c\", which is no JID")])
+        #expect(verdict.injected.isEmpty && verdict.remarks.map(\.remark) == [.notHere("\"a@b@c\" is not a JID")])
     }
 
     // MARK: Edits
@@ -225,9 +225,9 @@ import TapRecord
     @Test(arguments: [
         (
             "SET=@from=paris@example.com",
-            "from='paris@example.com', which the server answers with invalid-from: the session is juliet@example.net/balcony"
+            "from='paris@example.com' is not the session's JID (juliet@example.net/balcony); the server would close the stream (invalid-from)"
         ),
-        ("REPLACE=<presence/>", "<presence> in the place of <message>"),
+        ("REPLACE=<presence/>", "an edit must not turn <message> into <presence>"),
         ("INJECT=<x>$<body#>$<body#></x>", "109 bytes, the receiver takes 100"),
     ])
     func `An edit that could not go out is left out, with the reason`(_ actions: String, _ reason: String) throws {

@@ -222,6 +222,19 @@ import TapRecord
         #expect(try judge.judge(.send, Self.plain).hits.map(\.place.line) == [3, 6, 9])
     }
 
+    @Test func `A text that is too long is neither added to a list nor given a bucket; a made pattern is not tried`()
+        throws
+    {
+        let judge = try Judge(
+            "%LIST l: memory\n%RATE r: 1\n\nADD TO=l $<body#>\n\nCHECK LIST: l contains $<body#>\nLOG=x\n\nLIMIT: r on $<body#>\nLOG=y\n\nINSPECT: body#$~=$<body#>\nLOG=z"
+        )
+        func lines(_ count: Int) throws -> [Int] {
+            let body = String(repeating: "a", count: count)
+            return try judge.judge(.send, "<message><body>\(body)</body></message>").hits.map(\.place.line)
+        }
+        #expect(try lines(1000) == [4, 6, 12] && lines(1100) == [4, 6] && lines(3100) == [4, 9])
+    }
+
     @Test func `What the head says needs no tree`() throws {
         let judge = try Judge(
             "KIND: message\nTYPE: chat\nFROM: <*>@example.net\nPAYLOAD: urn:xmpp:carbons:2\nDROP.\n\nSIZE: > 1\nPAYLOAD: urn:xmpp:ping\nLOG=x"

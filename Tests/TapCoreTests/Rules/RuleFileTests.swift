@@ -49,6 +49,15 @@ import TapRecord
         #expect(Self.faults(file) == faults.map { "test.pfw:\($0)" })
     }
 
+    @Test func `Of very many mistakes the first are named, and how many more there are`() {
+        let faults = Self.faults(String(repeating: "DORP.\n\n", count: 1000))
+        #expect(faults.count == 201 && faults.last == "test.pfw:401:1: 800 more mistakes")
+    }
+
+    @Test func `A byte-order mark is no part of the first line`() {
+        #expect(throws: Never.self) { try Self.load("\u{FEFF}KIND: iq\nPASS.") }
+    }
+
     @Test func `All mistakes of all files are named at once, in order, and nothing is loaded`() throws {
         let files = [
             RuleSource(name: "b.pfw", text: "DORP.\n\nKIND: msg\nDROP."),
@@ -117,8 +126,10 @@ import TapRecord
     }
 
     @Test(arguments: [
-        ("KIND: iq\nDROP.", "DROP. of an iq request"), ("KIND: iq\nTYPE: set\nDROP.", "DROP. of an iq request"),
-        ("SET=@from=a@b", "an edit of the stanza's from"), ("KIND: message\nREMOVE=@id", "an edit of the stanza's id"),
+        ("KIND: iq\nDROP.", "DROP. leaves the iq request unanswered"),
+        ("KIND: iq\nTYPE: set\nDROP.", "DROP. leaves the iq request unanswered"),
+        ("SET=@from=a@b", "this changes the stanza's from"),
+        ("KIND: message\nREMOVE=@id", "this changes the stanza's id"),
     ])
     func `What is allowed and seldom meant brings a warning`(_ file: String, _ warning: String) throws {
         #expect(try Self.load(file).warnings.map(\.found) == [warning])

@@ -18,12 +18,27 @@ let ruleMistakes: [(file: String, faults: [String])] = [
             "1:7: \"messag\" is not a kind of stanza; expected message, presence or iq; ELEMENT names other elements; did you mean \"message\"?"
         ]
     ),
+    ("KIND: ,\nDROP.", ["1:7: the list is empty"]), ("TYPE: |\nDROP.", ["1:7: the list is empty"]),
+    ("NTH: ,\nDROP.", ["1:6: the list is empty"]), ("SESSION: ,\nDROP.", ["1:10: the list is empty"]),
+    (
+        "DAY: Monkey\nDROP.",
+        ["1:6: \"Monkey\" is not a day; expected days or ranges, as in Mon-Fri, Sunday; did you mean \"monday\"?"]
+    ),
+    (
+        "TIME: +5:00-+6:+30\nDROP.",
+        ["1:7: \"+5:00-+6:+30\" is not a range of times; expected one as in 22:00-6:00 or 10pm-6am"]
+    ),
+    (
+        "ELEMENT: urn:xmpp:sm:3\nDROP.",
+        ["1:10: \"urn:xmpp:sm:3\" is not an element name; expected {namespace}name, {namespace}* or name"]
+    ),
+    ("%PATTERN p: %\nCOUNT: p in body > 1\nDROP.", ["1:13: the pattern is wrong: \"%\" at the end"]),
     ("KIND message\nDROP.", ["1:1: no \":\" after KIND; expected KIND: VALUE"]),
     ("KIND:\nDROP.", ["1:6: KIND without a value; expected KIND: VALUE"]),
     ("TYPE: chatt\nDROP.", ["1:7: \"chatt\" is not a type of a stanza; did you mean \"chat\"?"]),
     (
         "INSPECT: body=x\nDROP.",
-        ["1:10: \"body\" leads to no text; append # for the text of the element, or @name for an attribute"]
+        ["1:10: \"body\" is an element, not a text; append # for the text of the element, or @name for an attribute"]
     ),
     (
         "INSPECT: {urn:x/body\nDROP.",
@@ -77,15 +92,15 @@ let ruleMistakes: [(file: String, faults: [String])] = [
         "FROM COUNTRY: SE\nDROP.",
         ["1:1: FROM COUNTRY is not supported; countries of IP addresses need a data file, which xmpptap does not have"]
     ),
-    ("MAY: xmpp:federate\nDROP.", ["1:1: MAY is not supported; permissions are known to the server alone"]),
-    ("TO ROLE: prosody:admin\nDROP.", ["1:1: TO ROLE is not supported; roles are known to the server alone"]),
+    ("MAY: xmpp:federate\nDROP.", ["1:1: MAY is not supported; only the server knows permissions"]),
+    ("TO ROLE: prosody:admin\nDROP.", ["1:1: TO ROLE is not supported; only the server knows roles"]),
     (
         "CROSSING GROUPS: a, b\nDROP.",
-        ["1:1: CROSSING GROUPS is not supported; groups of users are known to the server alone"]
+        ["1:1: CROSSING GROUPS is not supported; only the server knows user groups"]
     ),
     (
         "SENT DIRECTED PRESENCE TO SENDER?\nDROP.",
-        ["1:1: SENT DIRECTED PRESENCE TO SENDER is not supported; directed presence is not followed"]
+        ["1:1: SENT DIRECTED PRESENCE TO SENDER is not supported; xmpptap does not track directed presence"]
     ),
     (
         "ENTERING: staf\nDROP.",
@@ -93,8 +108,8 @@ let ruleMistakes: [(file: String, faults: [String])] = [
             "1:11: no zone \"staf\" is defined; expected a line %ZONE staf: … in one of the files; did you mean \"staff\"?"
         ]
     ),
-    ("IN ROSTER\nDROP.", ["1:10: IN ROSTER takes no value; expected IN ROSTER?"]),
-    ("IN ROSTER? yes\nDROP.", ["1:12: \"yes\" is too much; expected the end of the line"]),
+    ("IN ROSTER\nDROP.", ["1:10: no \"?\" after IN ROSTER; expected IN ROSTER?"]),
+    ("IN ROSTER? yes\nDROP.", ["1:12: unexpected \"yes\"; expected the end of the line"]),
     ("IN ROSTER: maybe\nDROP.", ["1:12: \"maybe\" is not a valid answer; expected yes, true, no, false"]),
     ("TO SELF: yes\nDROP.", ["1:8: TO SELF takes no value; expected TO SELF?"]),
     (
@@ -147,10 +162,10 @@ let ruleMistakes: [(file: String, faults: [String])] = [
     ("SESSION: 0\nDROP.", ["1:10: \"0\" is not a number of a session; expected a whole number from 1"]),
     (
         "ELEMENT: {urn:x}a/b\nDROP.",
-        ["1:10: \"{urn:x}a/b\" is not a name of an element; expected {namespace}name, {namespace}* or name"]
+        ["1:10: \"{urn:x}a/b\" is not an element name; expected {namespace}name, {namespace}* or name"]
     ),
     ("SIZE: 10kB\nDROP.", ["1:7: missing comparison; expected >, <, >=, <= or ="]),
-    ("SIZE: > 10kilo\nDROP.", ["1:9: \"kilo\" is not an unit of size; expected B, kB, MB, KiB or MiB"]),
+    ("SIZE: > 10kilo\nDROP.", ["1:9: \"kilo\" is not a unit of size; expected B, kB, MB, KiB or MiB"]),
     ("ROUND TRIP: > 2\nDROP.", ["1:15: a duration without a unit; expected ms, s, min or h, as in 500ms"]),
     ("ORIGIN: client\nDROP.", ["1:9: \"client\" is not a valid origin; expected peer, tap"]),
     ("TRANSPORT: ssl\nDROP.", ["1:12: \"ssl\" is not a valid transport; expected tcp, tls"]),
@@ -166,7 +181,7 @@ let ruleMistakes: [(file: String, faults: [String])] = [
             "3:1: conditions without an action; expected an action such as DROP.",
         ]
     ),
-    ("DROP.\nLOG=too late", ["2:1: LOG after an action that ends the rule; it would never be carried out"]),
+    ("DROP.\nLOG=too late", ["2:1: unreachable action LOG; the action before it ends the rule"]),
     ("KIND: message\n::send\nDROP.", ["2:1: \"::\" inside a rule; expected an action of the rule before it"]),
     (
         "::delivery\nDROP.",
@@ -183,12 +198,11 @@ let ruleMistakes: [(file: String, faults: [String])] = [
     (
         "DROP",
         [
-            "1:1: DROP is an action; expected DROP.",
-            "1:1: conditions without an action; expected an action such as DROP.",
+            "1:1: DROP is an action; expected DROP."
         ]
     ),
     ("DROP=yes", ["1:6: DROP takes no value; expected DROP."]),
-    ("DROP. now", ["1:7: \"now\" is too much; expected the end of the line"]),
+    ("DROP. now", ["1:7: unexpected \"now\"; expected the end of the line"]),
     (
         "BOUNCE=policy-violtion",
         [
@@ -201,11 +215,11 @@ let ruleMistakes: [(file: String, faults: [String])] = [
             "1:8: \"aut\" is not a type of a stanza error; expected auth, cancel, continue, modify, wait; did you mean \"auth\"?"
         ]
     ),
-    ("BOUNCE=forbidden too many", ["1:18: \"too many\"; expected a text in parentheses, or the end of the line"]),
+    ("BOUNCE=forbidden too many", ["1:18: unexpected \"too many\"; write the text in parentheses: (too many)"]),
     ("REPLY=", ["1:1: REPLY without a value; expected REPLY=VALUE"]),
     ("REDIRECT=a@b@c", ["1:10: \"a@b@c\" is not a JID: domain part: U+0040 at byte 1 is not allowed there"]),
-    ("STRIP=a/b", ["1:7: \"a/b\" is not a name of an element; expected STRIP=NAME or STRIP=NAME NAMESPACE"]),
-    ("STRIP={urn:x}a", ["1:7: \"{urn:x}a\" is not a name of an element; expected STRIP=NAME or STRIP=NAME NAMESPACE"]),
+    ("STRIP=a/b", ["1:7: \"a/b\" is not an element name; expected STRIP=NAME or STRIP=NAME NAMESPACE"]),
+    ("STRIP={urn:x}a", ["1:7: \"{urn:x}a\" is not an element name; expected STRIP=NAME or STRIP=NAME NAMESPACE"]),
     ("INJECT=<a>", ["1:8: the XML is wrong: the element is not complete; expected one whole element"]),
     ("INJECT=<a/><b/>", ["1:8: the XML is wrong: more than one element; expected one whole element"]),
     ("INJECT=text", ["1:8: the XML is wrong: text between stanzas; expected one whole element"]),
@@ -227,7 +241,7 @@ let ruleMistakes: [(file: String, faults: [String])] = [
     (
         "LOG=$(os.execute(\"ls\"))",
         [
-            "1:5: \"$(os.execute(\"ls\"))\" is Lua code, which only the server can run; expected $<…>, $(stanza.attr.NAME) or one of $(stanza), $(stanza:top_tag()), $(stanza.name), $(session.full_jid), $(session.username), $(session.host), $(session.ip)"
+            "1:5: \"$(os.execute(\"ls\"))\" is Lua code; xmpptap does not run Lua; expected $<…>, $(stanza.attr.NAME) or one of $(stanza), $(stanza:top_tag()), $(stanza.name), $(session.full_jid), $(session.username), $(session.host), $(session.ip)"
         ]
     ),
     (
@@ -245,8 +259,8 @@ let ruleMistakes: [(file: String, faults: [String])] = [
             "8:12: jump loop through user/a; a chain must not lead back to itself",
         ]
     ),
-    ("EVENT=x", ["1:1: EVENT is not supported; events are the server's own; only it can fire them"]),
-    ("JUMP EVENT=x", ["1:1: JUMP EVENT is not supported; events are the server's own; only it can fire them"]),
+    ("EVENT=x", ["1:1: EVENT is not supported; events exist only inside the server"]),
+    ("JUMP EVENT=x", ["1:1: JUMP EVENT is not supported; events exist only inside the server"]),
     (
         "REPORT TO=a@b",
         [
@@ -256,19 +270,22 @@ let ruleMistakes: [(file: String, faults: [String])] = [
     ("DELAY=2", ["1:7: a duration without a unit; expected ms, s, min or h, as in 500ms"]),
     ("DELAY=2s (jiter 1s)", ["1:11: unknown option \"jiter 1s\"; expected (jitter 500ms)"]),
     ("DUPLICATE=0", ["1:11: 0 is not a valid number of copies; expected 1 to 1000"]),
-    ("SET=body=x", ["1:5: \"body\" leads to no text; append # for the text of the element, or @name for an attribute"]),
+    (
+        "SET=body=x",
+        ["1:5: \"body\" is an element, not a text; append # for the text of the element, or @name for an attribute"]
+    ),
     ("SET=@to", ["1:8: no \"=\" after @to; expected SET=PATH=TEXT or SET=PATH ~PATTERN=TEXT"]),
-    ("SET=@xml:lang=x", ["1:5: \"@xml:lang\" has a prefix; only attributes without a prefix can be edited"]),
+    ("SET=@xml:lang=x", ["1:5: \"@xml:lang\" has a namespace; only attributes without one can be edited"]),
     ("SET=@to ~dom=x", ["1:10: no pattern \"dom\" is defined; expected a line %PATTERN dom: … in one of the files"]),
     ("SET=@to ~word=%3", ["1:16: 3 is not a valid capture after %; expected 0 to 1"]),
-    ("REPLACE=body# <a/>", ["1:9: \"body#\" leads to a text; SET changes texts"]),
+    ("REPLACE=body# <a/>", ["1:9: \"body#\" is a text, not an element; use SET to change a text"]),
     ("REPLACE=<iq/><iq/>", ["1:9: the XML is wrong: more than one element; expected one whole element"]),
     ("REPLACE=<open/>", ["1:9: \"<open>\" is not a stanza; expected <message>, <presence> or <iq>"]),
-    ("REPLACE=body", ["1:13: nothing to put there; expected REPLACE=PATH XML"]),
+    ("REPLACE=body", ["1:13: missing XML; expected REPLACE=PATH XML"]),
     ("RECORD=maybe", ["1:8: \"maybe\" is not a valid switch; expected on, off"]),
     ("LEVEL=debug", ["1:7: \"debug\" is not a valid level; expected error, warn, info, verbose, trace"]),
     ("CUT AFTER=soon", ["1:11: missing number of bytes; expected 0 to 1099511627776"]),
-    ("THROTTLE=0", ["1:10: 0 bytes a second; use STALL. to let nothing pass"]),
+    ("THROTTLE=0", ["1:10: the rate is 0; use STALL. to stop the stream"]),
     ("SLICE=0", ["1:7: 0 is not a valid number of bytes; expected 1 to 1073741824"]),
     ("SLICE=1 (each 7ms)", ["1:10: unknown option \"each 7ms\"; expected (every 7ms)"]),
     (
@@ -309,14 +326,17 @@ let ruleMistakes: [(file: String, faults: [String])] = [
             + "\n\n::user/c3001\nDROP.",
         ["1:12: jumps nested deeper than 100 chains"]
     ),
-    ("%RATE r: 2 (burst 3\nDROP.", ["1:12: \"(burst 3\"; expected an option in parentheses, or the end of the line"]),
+    (
+        "%RATE r: 2 (burst 3\nDROP.",
+        ["1:12: unexpected \"(burst 3\"; expected an option in parentheses, as in (burst 3), or the end of the line"]
+    ),
     (
         "%LIST l: http://example.com/list\nDROP.",
-        ["1:10: a list by http; xmpptap fetches nothing for rules; download it and use file:PATH"]
+        ["1:10: lists over HTTP are not supported; download the file and use file:PATH"]
     ),
     (
         "%LIST l: file:lists/missing.txt\nDROP.",
-        ["1:10: no file lists/missing.txt; create it, or write (missing: ignore) behind its name"]
+        ["1:10: lists/missing.txt does not exist; create it, or append (missing: ignore)"]
     ),
     (
         "%LIST l: file:lists/huge.txt\nDROP.",
@@ -337,7 +357,7 @@ let ruleMistakes: [(file: String, faults: [String])] = [
     ),
     (
         "%SEARCH s: body\nDROP.",
-        ["1:12: \"body\" leads to no text; append # for the text of the element, or @name for an attribute"]
+        ["1:12: \"body\" is an element, not a text; append # for the text of the element, or @name for an attribute"]
     ),
     ("%PATTERN p: %\nDROP.", ["1:13: the pattern is wrong: \"%\" at the end"]),
     ("%PATTERN p (regexp): a\nDROP.", ["1:13: \"(regexp):\"; expected (regex)"]),
@@ -352,7 +372,7 @@ let ruleMistakes: [(file: String, faults: [String])] = [
     ("%LIST l: file:lists/secret.txt\nDROP.", ["1:10: cannot read lists/secret.txt: Permission denied"]),
     (
         "%SEARCH l:< lists/missing.txt\nDROP.",
-        ["1:30: no file lists/missing.txt; create it, or write (missing: ignore) behind its name"]
+        ["1:30: lists/missing.txt does not exist; create it, or append (missing: ignore)"]
     ),
     (
         "INSPECT: body#%=x\nDROP.",

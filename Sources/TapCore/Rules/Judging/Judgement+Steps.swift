@@ -16,7 +16,7 @@ extension Judgement {
             let flow = run(set.chains[chain], tree, &state)
             return flow == .returned ? .next : flow
         case .bounce(let condition):
-            guard item.head.kind != .nonza else { return refuse("a bounce of an element that is no stanza") }
+            guard item.head.kind != .nonza else { return refuse("BOUNCE applies only to stanzas") }
             if !isAnswer { answer(.bounce) { $0.error(condition) } }
             return decide(.drop)
         case .reply(let text): reply(text, tree)
@@ -95,12 +95,12 @@ extension Judgement {
         case .saslFailure:
             let namespace = item.head.namespace.namespace
             guard namespace.isSASL, item.direction == .send else {
-                return refuse("a SASL failure where the client sends nothing of SASL")
+                return refuse("SASL FAILURE applies only to the client's SASL elements")
             }
         case .loseAck:
             guard item.head.namespace.namespace == .streamManagement, item.bytes.slice(item.head.name).equals("a")
             else {
-                return refuse("a lost acknowledgement where there is none")
+                return refuse("LOSE ACK applies only to <a/>")
             }
         default: break
         }
@@ -144,11 +144,11 @@ extension Judgement {
     private mutating func target(_ text: RuleText, _ tree: () -> Element?) -> String? {
         let jid = String(decoding: self.text(text, tree), as: UTF8.self)
         guard item.head.kind != .nonza else {
-            remark(.notHere("a copy of an element that is no stanza"))
+            remark(.notHere("COPY, FORWARD and REDIRECT apply only to stanzas"))
             return nil
         }
         guard Address(jid).jid != nil else {
-            remark(.notHere("\"\(jid)\", which is no JID"))
+            remark(.notHere("\"\(jid)\" is not a JID"))
             return nil
         }
         return jid
@@ -200,7 +200,7 @@ extension Judgement {
 
     private mutating func unsubscribe() {
         guard item.direction == .recv, let sender = address(.from) else {
-            return remark(.notHere("an end of a subscription where nobody else is the sender"))
+            return remark(.notHere("UNSUBSCRIBE SENDER applies only to stanzas from the server"))
         }
         let from = namesSender ? address(.to).map { String(decoding: $0.bare, as: UTF8.self) } : nil
         let to = String(decoding: sender.bare, as: UTF8.self)
@@ -327,13 +327,13 @@ extension Judgement {
     /// Why an edited element cannot take the place of the one that was.
     private func problem(of edited: Element, was element: Element) -> String? {
         guard edited.name == element.name, edited.isInNamespace(of: element) else {
-            return "<\(edited.name)> in the place of <\(element.name)>"
+            return "an edit must not turn <\(element.name)> into <\(edited.name)>"
         }
         guard item.head.kind != .nonza, item.direction == .send, context.content == .client,
             let from = edited.attribute("from"), let jid = context.jid
         else { return nil }
         let (address, own) = (RuleAddress(from), RuleAddress(jid))
         guard address.full != own.full, address.full != own.bare else { return nil }
-        return "from='\(from)', which the server answers with invalid-from: the session is \(jid)"
+        return "from='\(from)' is not the session's JID (\(jid)); the server would close the stream (invalid-from)"
     }
 }

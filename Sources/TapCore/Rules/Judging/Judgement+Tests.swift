@@ -110,7 +110,9 @@ extension Judgement {
         // A text that is not there is an empty one, as in mod_firewall.
         case .lua(let pattern): return try pattern.firstMatch(in: found ?? []) != nil
         case .luaText(let text):
-            guard let pattern = try? LuaPattern(self.text(text, tree)) else { return false }
+            let source = self.text(text, tree)
+            guard source.count <= RuleTest.mostPatternBytes else { throw PatternTooComplex() }
+            guard let pattern = try? LuaPattern(source) else { return false }
             return try pattern.firstMatch(in: found ?? []) != nil
         case .regular(let expression): return try expression.firstMatch(in: found ?? []) != nil
         }

@@ -19,7 +19,7 @@ public struct RuleSet: Sendable {
     let tables: RuleTables
     /// The rules of each chain that `JUMP CHAIN` names.
     let chains: [[Int]]
-    /// What is allowed and seldom meant.
+    /// Warnings: valid, but probably a mistake.
     public let warnings: [RuleFault]
 
     /// The rules that can hold, by stage, direction, whether the session is open, and kind.

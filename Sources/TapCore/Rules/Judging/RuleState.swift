@@ -46,10 +46,14 @@ final class RuleTables: Sendable {
     static let mostAdded = 100_000
     /// Users with marks.
     static let mostUsers = 10_000
+    /// The longest text that is added to a list, or that has a bucket of its own.
+    static let mostTextBytes = 3072
 
     private struct Contents {
         var single: [Int: TokenBucket] = [:]
         var keyed: [Int: [[UInt8]: TokenBucket]] = [:]
+        /// When full buckets of a rate were last looked for.
+        var swept: [Int: Int64] = [:]
         var added: [Int: AddedTexts] = [:]
         var users: [[UInt8]: [String: Int64]] = [:]
     }
@@ -85,11 +89,15 @@ final class RuleTables: Sendable {
         return contents.withLock { contents in
             let full = TokenBucket(definition, at: now)
             guard let key else { return !contents.single[rate, default: full].take(definition, at: now) }
+            guard key.count <= Self.mostTextBytes else { return !definition.allowsOverflow }
             var buckets = contents.keyed.removeValue(forKey: rate) ?? [:]
             defer { contents.keyed[rate] = buckets }
             if buckets[key] == nil, buckets.count >= definition.entries {
                 // A bucket that is full again says nothing that a new one would not.
-                buckets = buckets.filter { !$0.value.isFull(definition, at: now) }
+                if contents.swept[rate].map({ now.since($0) >= 1_000_000_000 }) ?? true {
+                    contents.swept[rate] = now
+                    buckets = buckets.filter { !$0.value.isFull(definition, at: now) }
+                }
                 if buckets.count >= definition.entries {
                     guard definition.allowsOverflow else { return true }
                     buckets.removeAll()
@@ -109,7 +117,7 @@ final class RuleTables: Sendable {
     func add(_ text: [UInt8], to list: Int) {
         let definition = definitions.lists.values[list]
         let text = definition.filtered(text)
-        guard !definition.items.contains(text) else { return }
+        guard text.count <= Self.mostTextBytes, !definition.items.contains(text) else { return }
         contents.withLock { $0.added[list, default: AddedTexts()].add(text, limit: definition.limit ?? Self.mostAdded) }
     }
 

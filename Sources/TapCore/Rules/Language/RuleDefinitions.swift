@@ -75,7 +75,7 @@ struct RuleDefinitions: Sendable {
     init() { zones.define("$local", Zone(isLocal: true)) }
 }
 
-/// Where a rule set gets the files that its definitions name: whoever has files answers.
+/// The contents of a file that a definition names.
 public enum RuleResource: Sendable {
     /// What the file holds.
     case contents([UInt8])

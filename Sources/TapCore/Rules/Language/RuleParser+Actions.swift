@@ -56,8 +56,8 @@ enum RuleActionName: String, CaseIterable {
 
     /// Actions of mod_firewall that only the server can carry out, and why.
     static let refused: [String: String] = [
-        "EVENT": "events are the server's own; only it can fire them",
-        "JUMP EVENT": "events are the server's own; only it can fire them",
+        "EVENT": "events exist only inside the server",
+        "JUMP EVENT": "events exist only inside the server",
         "REPORT TO": "the server sends reports on its own behalf; FORWARD=JID sends the stanza to a person",
         "RULEDEP": "it names code of the server",
     ]
@@ -165,7 +165,7 @@ extension RuleParser {
         case .throttle:
             let start = reader
             let rate = try reader.size("number of bytes a second")
-            guard rate > 0 else { throw start.fault("0 bytes a second", "use STALL. to let nothing pass") }
+            guard rate > 0 else { throw start.fault("the rate is 0", "use STALL. to stop the stream") }
             return .fault(.throttle(rate))
         case .slice:
             let size = try reader.integer("number of bytes", in: 1...(1 << 30))
@@ -202,7 +202,7 @@ extension RuleParser {
         reader.skipSpaces()
         guard !reader.isAtEnd else { return nil }
         guard reader.rest.hasPrefix("("), reader.rest.hasSuffix(")"), reader.rest.count > 2 else {
-            throw reader.fault("\"\(reader.rest)\"", "expected a text in parentheses, or the end of the line")
+            throw reader.fault("unexpected \"\(reader.rest)\"", "write the text in parentheses: (\(reader.rest))")
         }
         return String(reader.takeRest().dropFirst().dropLast())
     }
@@ -290,7 +290,7 @@ extension RuleParser {
             guard path.steps.count == 1, path.end == .element, let parsed = path.steps.first, parsed.namespace == nil
             else {
                 throw start.fault(
-                    "\"\(name)\" is not a name of an element",
+                    "\"\(name)\" is not an element name",
                     "expected STRIP=NAME or STRIP=NAME NAMESPACE"
                 )
             }
@@ -333,7 +333,7 @@ extension RuleParser {
         let path = try Self.path(source, start, isText: isText)
         if case .attribute(let name, let namespace) = path.end {
             guard namespace.uri.isEmpty else {
-                throw start.fault("\"\(source)\" has a prefix", "only attributes without a prefix can be edited")
+                throw start.fault("\"\(source)\" has a namespace", "only attributes without one can be edited")
             }
             if path.steps.isEmpty { warn(editing: String(decoding: name, as: UTF8.self), start) }
         }
@@ -346,12 +346,12 @@ extension RuleParser {
         case "from":
             editsOfSender.append(
                 reader.fault(
-                    "an edit of the stanza's from",
-                    "a server closes the stream of a client whose from is not its own JID; there the edit is left out"
+                    "this changes the stanza's from",
+                    "for stanzas from the client the edit is skipped unless it is the client's own JID (RFC 6120 §8.1.2.1)"
                 )
             )
         case "id":
-            warn(reader.fault("an edit of the stanza's id", "whoever waits for an answer to the id will not find it"))
+            warn(reader.fault("this changes the stanza's id", "the sender cannot match the answer to its request"))
         default: break
         }
     }
@@ -376,9 +376,11 @@ extension RuleParser {
         if reader.rest.hasPrefix("<") { return .replace(nil, try xml(&reader, isStanza: true)) }
         let start = reader
         let path = try editablePath(&reader, isText: false)
-        guard path.end == .element else { throw start.fault("\"\(path.source)\" leads to a text", "SET changes texts") }
+        guard path.end == .element else {
+            throw start.fault("\"\(path.source)\" is a text, not an element", "use SET to change a text")
+        }
         reader.skipSpaces()
-        guard !reader.isAtEnd else { throw reader.fault("nothing to put there", "expected REPLACE=PATH XML") }
+        guard !reader.isAtEnd else { throw reader.fault("missing XML", "expected REPLACE=PATH XML") }
         return .replace(path, try xml(&reader))
     }
 
@@ -397,8 +399,8 @@ extension RuleParser {
         guard !isAnswer else { return }
         warn(
             RuleReader("", at: rule.place).fault(
-                "DROP. of an iq request",
-                "its sender waits for an answer that never comes; BOUNCE. sends one"
+                "DROP. leaves the iq request unanswered",
+                "use BOUNCE. to answer with an error"
             )
         )
     }

@@ -57,17 +57,17 @@ enum RuleConditionName: String, CaseIterable {
     /// Conditions of mod_firewall that only the server can judge, and why.
     static let refused: [String: String] = [
         "FROM COUNTRY": "countries of IP addresses need a data file, which xmpptap does not have",
-        "FROM GROUP": "groups of users are known to the server alone",
-        "TO GROUP": "groups of users are known to the server alone",
-        "CROSSING GROUPS": "groups of users are known to the server alone",
-        "MAY": "permissions are known to the server alone",
-        "FROM ROLE": "roles are known to the server alone",
-        "TO ROLE": "roles are known to the server alone",
-        "FROM ADMIN": "administrators are known to the server alone",
-        "TO ADMIN": "administrators are known to the server alone",
-        "FROM ADMIN OF": "administrators are known to the server alone",
-        "TO ADMIN OF": "administrators are known to the server alone",
-        "SENT DIRECTED PRESENCE TO SENDER": "directed presence is not followed",
+        "FROM GROUP": "only the server knows user groups",
+        "TO GROUP": "only the server knows user groups",
+        "CROSSING GROUPS": "only the server knows user groups",
+        "MAY": "only the server knows permissions",
+        "FROM ROLE": "only the server knows roles",
+        "TO ROLE": "only the server knows roles",
+        "FROM ADMIN": "only the server knows administrators",
+        "TO ADMIN": "only the server knows administrators",
+        "FROM ADMIN OF": "only the server knows administrators",
+        "TO ADMIN OF": "only the server knows administrators",
+        "SENT DIRECTED PRESENCE TO SENDER": "xmpptap does not track directed presence",
     ]
 }
 
@@ -107,7 +107,10 @@ extension RuleParser {
                 )
                 return RuleCondition(test: .inRoster, isNegated: isNegated == isIn)
             }
-            guard reader.take("?") else { throw reader.fault("\(name) takes no value", "expected \(name)?") }
+            guard reader.take("?") else {
+                let found = reader.isAtEnd ? "no \"?\" after \(name)" : "\(name) takes no value"
+                throw reader.fault(found, "expected \(name)?")
+            }
             try reader.end()
         } else {
             guard reader.take(":") else { throw reader.fault("\(name) without a value", "expected \(name): VALUE") }
@@ -177,7 +180,7 @@ extension RuleParser {
             return .every(try reader.integer("number", in: 1...1_000_000_000), counter: counters - 1)
         case .nth:
             counters += 1
-            let numbers = try reader.list().map { item throws(RuleFault) in
+            let numbers = try reader.filledList().map { item throws(RuleFault) in
                 var reader = RuleReader(item.text, at: item.reader.place)
                 guard let number = Int(item.text), number > 0 else {
                     throw item.reader.fault("\"\(item.text)\" is not a number", "expected a whole number from 1")
@@ -210,7 +213,7 @@ extension RuleParser {
     private func kinds(_ reader: inout RuleReader) throws(RuleFault) -> RuleKinds {
         let names: [(String, RuleKinds)] = [("message", .message), ("presence", .presence), ("iq", .iq)]
         var kinds: RuleKinds = []
-        for (text, start) in reader.list(isSpaced: true) {
+        for (text, start) in try reader.filledList(isSpaced: true) {
             guard let kind = names.first(where: { $0.0 == text })?.1 else {
                 throw start.fault(
                     "\"\(text)\" is not a kind of stanza",
@@ -229,7 +232,7 @@ extension RuleParser {
             "get", "set", "result", "error", "available", "unavailable", "probe", "subscribe", "subscribed",
             "unsubscribe", "unsubscribed", "normal", "chat", "groupchat", "headline",
         ]
-        return try reader.list(isSpaced: true).map { item throws(RuleFault) in
+        return try reader.filledList(isSpaced: true).map { item throws(RuleFault) in
             if !known.contains(item.text), let nearest = Spelling.nearest(to: item.text, among: known) {
                 throw item.reader.fault("\"\(item.text)\" is not a type of a stanza", nearest: nearest)
             }
@@ -282,9 +285,11 @@ extension RuleParser {
         let start = reader
         let source = RuleReader.trimmed(reader.takeRest())
         let path = try Self.path(source, start, isText: false)
-        guard path.steps.count == 1, path.end == .element, var step = path.steps.first else {
+        guard path.steps.count == 1, path.end == .element, var step = path.steps.first,
+            step.name?.contains(UInt8(ascii: ":")) != true
+        else {
             throw start.fault(
-                "\"\(source)\" is not a name of an element",
+                "\"\(source)\" is not an element name",
                 "expected {namespace}name, {namespace}* or name"
             )
         }
@@ -293,7 +298,7 @@ extension RuleParser {
     }
 
     private func networks(_ reader: inout RuleReader, isNetwork: Bool) throws(RuleFault) -> [AddressNetwork] {
-        try reader.list(isSpaced: true).map { item throws(RuleFault) in
+        try reader.filledList(isSpaced: true).map { item throws(RuleFault) in
             guard let network = AddressNetwork(item.text), isNetwork || !item.text.contains("/") else {
                 throw item.reader.fault(
                     "\"\(item.text)\" is not an \(isNetwork ? "IP network" : "IP address")",
@@ -310,7 +315,7 @@ extension RuleParser {
     private func phases(_ reader: inout RuleReader) throws(RuleFault) -> Set<RulePhase> {
         var phases: Set<RulePhase> = []
         let names = RulePhase.allCases.map(\.rawValue) + ["handshake"]
-        for (text, start) in reader.list(isSpaced: true) {
+        for (text, start) in try reader.filledList(isSpaced: true) {
             if text == "handshake" {
                 phases.formUnion(RulePhase.allCases.filter(\.isHandshake))
             } else if let phase = RulePhase(rawValue: text) {
@@ -332,7 +337,7 @@ extension RuleParser {
         }
         return .session(
             Set(
-                try reader.list().map { item throws(RuleFault) in
+                try reader.filledList().map { item throws(RuleFault) in
                     guard let number = UInt64(item.text), number > 0 else {
                         throw item.reader.fault(
                             "\"\(item.text)\" is not a number of a session",
@@ -374,7 +379,7 @@ extension RuleParser {
     // MARK: Time
 
     private func times(_ reader: inout RuleReader) throws(RuleFault) -> [(start: Int, end: Int)] {
-        try reader.list().map { item throws(RuleFault) in
+        try reader.filledList().map { item throws(RuleFault) in
             let parts = item.text.split(separator: "-").map { RuleReader.trimmed(String($0)) }
             guard parts.count == 2, let start = Self.minutes(parts[0]), let end = Self.minutes(parts[1]) else {
                 throw item.reader.fault(
@@ -396,7 +401,8 @@ extension RuleParser {
             while digits.last == " " { digits.removeLast() }
         }
         let parts = digits.split(separator: ":", omittingEmptySubsequences: false)
-        guard (1...2).contains(parts.count), half != nil || parts.count == 2, var hour = Int(parts[0]),
+        guard digits.allSatisfy({ $0.isNumber || $0 == ":" }), (1...2).contains(parts.count),
+            half != nil || parts.count == 2, var hour = Int(parts[0]),
             let minute = parts.count == 2 ? Int(parts[1]) : 0, (0..<60).contains(minute)
         else { return nil }
         if let half {
@@ -411,7 +417,7 @@ extension RuleParser {
         let names = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"]
         func number(_ text: String, _ start: RuleReader) throws(RuleFault) -> Int {
             let word = text.lowercased()
-            guard word.count >= 3, let number = names.firstIndex(where: { $0.hasPrefix(word.prefix(3)) }) else {
+            guard word.count >= 3, let number = names.firstIndex(where: { $0.hasPrefix(word) }) else {
                 throw start.fault(
                     "\"\(text)\" is not a day",
                     "expected days or ranges, as in Mon-Fri, Sunday",
@@ -421,7 +427,7 @@ extension RuleParser {
             return number
         }
         var days: UInt8 = 0
-        for (text, start) in reader.list() {
+        for (text, start) in try reader.filledList() {
             let parts = text.split(separator: "-").map { RuleReader.trimmed(String($0)) }
             guard let first = parts.first, let last = parts.last, parts.count <= 2 else {
                 throw start.fault("\"\(text)\" is not a day", "expected days or ranges, as in Mon-Fri, Sunday")

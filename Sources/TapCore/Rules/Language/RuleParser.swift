@@ -32,6 +32,9 @@ struct RuleParser {
     private let resource: (String) -> RuleResource
     private let defaultChain: RuleChain
 
+    /// Mistakes that are told one by one.
+    static let mostFaults = 200
+
     /// A parser.
     ///
     /// - Parameters:
@@ -57,6 +60,11 @@ struct RuleParser {
             let files = (order[left.place.file] ?? 0, order[right.place.file] ?? 0)
             return (files.0, left.place.line, left.column) < (files.1, right.place.line, right.column)
         }
+        if faults.count > Self.mostFaults {
+            faults[Self.mostFaults].found = "\(faults.count - Self.mostFaults) more mistakes"
+            (faults[Self.mostFaults].expected, faults[Self.mostFaults].nearest) = (nil, nil)
+            faults.removeLast(faults.count - Self.mostFaults - 1)
+        }
     }
 
     private mutating func note(_ body: (inout RuleParser) throws(RuleFault) -> Void) {
@@ -67,7 +75,9 @@ struct RuleParser {
     private static func lines(of file: RuleSource) -> [Line] {
         var lines: [Line] = []
         var held: Line?
-        let texts = file.text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+        let text =
+            file.text.unicodeScalars.first == "\u{FEFF}" ? String(file.text.unicodeScalars.dropFirst()) : file.text
+        let texts = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
         for (number, text) in texts.enumerated() {
             var text = RuleReader.trimmed(String(text))
             let continues = text.hasSuffix("\\")
@@ -118,7 +128,7 @@ struct RuleParser {
                 if rule == nil { rule = Rule(place: line.place, chain: chain, isTraced: isTraced) }
                 if let decisive = rule?.steps.last, decisive.isDecisive {
                     faults.append(
-                        reader.fault("\(name) after an action that ends the rule", "it would never be carried out")
+                        reader.fault("unreachable action \(name)", "the action before it ends the rule")
                     )
                 }
                 state = .actions
@@ -136,7 +146,8 @@ struct RuleParser {
                     rule = nil
                 }
                 if rule == nil { rule = Rule(place: line.place, chain: chain, isTraced: isTraced) }
-                state = .conditions
+                // An action without its full stop is one mistake, not two.
+                state = RuleActionName(rawValue: line.text) == nil ? .conditions : .actions
                 note { parser throws(RuleFault) in rule?.conditions.append(try parser.condition(reader)) }
             }
         }
@@ -328,7 +339,10 @@ struct RuleParser {
         case "ZONE": defineZone(name, &reader)
         case "LIST": try defineList(name, &reader)
         case "RATE": try defineRate(name, &reader)
-        case "SEARCH": definitions.searches.define(name, try path(&reader, isText: true))
+        case "SEARCH":
+            // Known even if it is wrong, as rates are.
+            if let any = try? StanzaPath("#") { definitions.searches.define(name, any) }
+            definitions.searches.define(name, try path(&reader, isText: true))
         default: try definePattern(name, &reader, isRegular)
         }
     }
@@ -358,6 +372,7 @@ struct RuleParser {
 
     private mutating func definePattern(_ name: String, _ reader: inout RuleReader, _ isRegular: Bool) throws(RuleFault)
     {
+        if let empty = try? LuaPattern([]) { definitions.patterns.define(name, .lua(empty)) }
         definitions.patterns.define(name, try pattern(&reader, isRegular: isRegular))
     }
 
@@ -367,7 +382,7 @@ struct RuleParser {
         var rate = RuleDefinitions.Rate()
         let start = reader
         rate.rate = try reader.decimal("rate")
-        guard rate.rate > 0 else { throw start.fault("a rate of 0", "expected events a second, as in 2 or 0.1") }
+        guard rate.rate > 0 else { throw start.fault("the rate is 0", "expected events per second, as in 2 or 0.1") }
         for var option in try reader.options() {
             let start = option
             let word = option.take { $0.isLetter }
@@ -440,9 +455,9 @@ struct RuleParser {
                 list.items.insert(list.filtered(Array(line.utf8)))
             }
         case _ where source.hasPrefix("http:") || source.hasPrefix("https:"):
-            throw start.fault("a list by http", "xmpptap fetches nothing for rules; download it and use file:PATH")
+            throw start.fault("lists over HTTP are not supported", "download the file and use file:PATH")
         case _ where source.hasPrefix("pubsub"):
-            throw start.fault("a list of a pubsub node", "only the server can subscribe to it; use memory or file:PATH")
+            throw start.fault("lists from pubsub are not supported", "use memory or file:PATH")
         default:
             throw start.fault(
                 "unknown kind of list \"\(source)\"",
@@ -472,7 +487,7 @@ struct RuleParser {
             return text
         case .missing:
             guard !ignoresMissing else { return "" }
-            throw reader.fault("no file \(path)", "create it, or write (missing: ignore) behind its name")
+            throw reader.fault("\(path) does not exist", "create it, or append (missing: ignore)")
         case .unreadable(let reason): throw reader.fault("cannot read \(path): \(reason)")
         }
     }
@@ -520,7 +535,7 @@ extension RuleParser {
         }
         guard !isText || path.isText else {
             throw start.fault(
-                "\"\(source)\" leads to no text",
+                "\"\(source)\" is an element, not a text",
                 "append # for the text of the element, or @name for an attribute"
             )
         }

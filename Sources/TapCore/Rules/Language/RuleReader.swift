@@ -65,6 +65,14 @@ struct RuleReader {
         return items
     }
 
+    /// As ``list(isSpaced:)``, with at least one item.
+    mutating func filledList(isSpaced: Bool = false) throws(RuleFault) -> [(text: String, reader: RuleReader)] {
+        let start = self
+        let items = list(isSpaced: isSpaced)
+        guard !items.isEmpty else { throw fault("the list is empty", at: start) }
+        return items
+    }
+
     static func trimmed(_ text: String) -> String {
         var text = text[...].drop(while: \.isWhitespace)
         while text.last?.isWhitespace == true { text.removeLast() }
@@ -76,7 +84,12 @@ struct RuleReader {
     /// Faults unless the line ends here.
     mutating func end() throws(RuleFault) {
         skipSpaces()
-        guard isAtEnd else { throw fault("\"\(rest)\" is too much", "expected the end of the line") }
+        guard isAtEnd else {
+            throw fault(
+                "unexpected \"\(rest)\"",
+                "expected the end of the line" + (rest.hasPrefix("#") ? " (comments need a line of their own)" : "")
+            )
+        }
     }
 
     /// A name of letters, digits and `_` that begins with a letter.
@@ -133,7 +146,7 @@ struct RuleReader {
         let scales: [String: Double] = ["ms": 1e6, "s": 1e9, "min": 6e10, "m": 6e10, "h": 3.6e12]
         guard let scale = scales[unit] else {
             throw fault(
-                unit.isEmpty ? "a duration without a unit" : "\"\(unit)\" is not an unit of time",
+                unit.isEmpty ? "a duration without a unit" : "\"\(unit)\" is not a unit of time",
                 "expected ms, s, min or h, as in 500ms",
                 at: start
             )
@@ -152,7 +165,7 @@ struct RuleReader {
         let unit = take { $0.isLetter }
         let scales = ["": 1, "b": 1, "kb": 1000, "mb": 1_000_000, "kib": 1 << 10, "mib": 1 << 20]
         guard let scale = scales[unit.lowercased()] else {
-            throw fault("\"\(unit)\" is not an unit of size", "expected B, kB, MB, KiB or MiB", at: start)
+            throw fault("\"\(unit)\" is not a unit of size", "expected B, kB, MB, KiB or MiB", at: start)
         }
         return value * scale
     }
@@ -180,7 +193,11 @@ struct RuleReader {
         while !isAtEnd {
             let start = self
             guard take("("), let end = rest.firstIndex(of: ")") else {
-                throw fault("\"\(start.rest)\"", "expected an option in parentheses, or the end of the line", at: start)
+                throw fault(
+                    "unexpected \"\(start.rest)\"",
+                    "expected an option in parentheses, as in (\(start.rest.drop { $0 == "(" })), or the end of the line",
+                    at: start
+                )
             }
             var option = self
             option.rest = rest[..<end]

@@ -10,6 +10,9 @@ struct RuleCondition: Sendable {
 /// What a condition asks. Definitions are named by their index in ``RuleDefinitions``. Indirect, since a rule that is asked is
 /// copied: its payload is then a reference.
 indirect enum RuleTest: Sendable {
+    /// The longest pattern that a text with expressions can become.
+    static let mostPatternBytes = 1024
+
     /// One of the two addresses of a stanza.
     enum Side: Sendable { case from, to }
 

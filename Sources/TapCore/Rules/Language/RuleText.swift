@@ -132,7 +132,7 @@ struct RuleText: Sendable, Hashable {
             return .path(path, [], default: Array("nil".utf8))
         }
         throw reader.fault(
-            "\"$(\(source))\" is Lua code, which only the server can run",
+            "\"$(\(source))\" is Lua code; xmpptap does not run Lua",
             "expected $<…>, $(stanza.attr.NAME) or one of "
                 + Known.allCases.map { "$(\($0.rawValue))" }.joined(separator: ", "),
             at: start

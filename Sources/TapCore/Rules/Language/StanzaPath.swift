@@ -59,7 +59,7 @@ struct StanzaPath: Sendable, Hashable {
             rest = rest[name.endIndex...]
             if !name.isEmpty {
                 guard !name.contains(where: { $0.isWhitespace || "{}<>='\"&".contains($0) }) else {
-                    throw PathFault(message: "\"\(name)\" is not a name of an element")
+                    throw PathFault(message: "\"\(name)\" is not an element name")
                 }
                 step.name = Array(name.utf8)
             }

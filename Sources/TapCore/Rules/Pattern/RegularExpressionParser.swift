@@ -220,6 +220,9 @@ struct RegularExpressionParser {
             guard index < text.count else { throw fault("\"[\" without \"]\"", at: start) }
             if !isFirst, take("]") { break }
             isFirst = false
+            if index + 1 < text.count, text[index] == UInt8(ascii: "["), text[index + 1] == UInt8(ascii: ":") {
+                throw fault("classes such as [:alpha:] are not supported; write their characters")
+            }
             guard let low = try member(&set) else { continue }
             guard index + 1 < text.count, text[index] == UInt8(ascii: "-"), text[index + 1] != UInt8(ascii: "]") else {
                 set.ranges.append(low...low)
