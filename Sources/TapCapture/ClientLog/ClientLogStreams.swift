@@ -9,6 +9,8 @@ struct ClientLogStreams {
     /// A `<success/>` or `<proceed/>` has passed: the client's next header belongs to this session.
     private var isRestartDue = true
     private var isClosed = false
+    /// The log shows the client's own headers, and will show that of its next session too.
+    private var hasHeaders = false
     /// Declarations that wait for their headers.
     private var declarations: [Direction: [UInt8]] = [:]
     /// The domain of the account, as the client's last header named it.
@@ -17,9 +19,11 @@ struct ClientLogStreams {
     /// Whether an item belongs to a session that comes after this one: this one's streams are closed, or the client
     /// opens one unexpectedly.
     func isOver(before text: ArraySlice<UInt8>, _ direction: Direction) -> Bool {
-        // What the server had sent before it heard of the end still belongs to this one.
-        if isClosed { return direction == .send && !Self.isEnd(text) }
-        guard direction == .send, Self.isHeader(text) || Self.isDeclaration(text) else { return false }
+        let opensStream = Self.isHeader(text) || Self.isDeclaration(text)
+        // What the server had sent before it heard of the end still belongs to this one, and so do the acknowledgements
+        // that a client sends behind its own end.
+        if isClosed { return direction == .send && !Self.isEnd(text) && (opensStream || !hasHeaders) }
+        guard direction == .send, opensStream else { return false }
         return !isRestartDue && declarations[.send] == nil
     }
 
@@ -34,6 +38,7 @@ struct ClientLogStreams {
         }
         if Self.isHeader(text) || Self.isDeclaration(text) {
             open(direction)
+            if direction == .send { hasHeaders = true }
             let whole = (declarations.removeValue(forKey: direction) ?? []) + bytes
             let completed = Self.completed(whole)
             if direction == .send { noteDomain(completed ?? whole) }

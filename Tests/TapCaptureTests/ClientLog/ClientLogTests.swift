@@ -198,6 +198,23 @@ struct ClientLogTests {
         #expect(told.compactMap { LoginDiagnosis($0.record)?.cause } == [.notAuthorized, .notAuthorized])
     }
 
+    @Test func `What a client sends behind the end of its stream is no session`() throws {
+        let header =
+            "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='example.org' version='1.0'>"
+        let session = """
+            12:00:00.000 SEND: \(header)
+            12:00:00.100 RECV: \(Self.features)
+            12:00:00.200 SEND: </stream:stream>
+            12:00:00.300 RECV: <r xmlns='urn:xmpp:sm:3'/>
+            12:00:00.400 SEND: <a xmlns='urn:xmpp:sm:3' h='9'/>
+            12:00:00.500 RECV: </stream:stream>
+
+            """
+        let (_, told) = try Self.read(session + session.replacing("12:00", with: "12:01"))
+        #expect(told.filter { $0.record.code == "session-ended" }.map(\.record.session) == [1, 2])
+        #expect(told.filter { $0.record.code == "after-stream-end" }.map(\.record.session) == [1, 2])
+    }
+
     @Test func `A log without any header has them inferred behind each success`() throws {
         let (_, told) = try Self.read(
             """
