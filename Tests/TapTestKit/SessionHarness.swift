@@ -35,6 +35,8 @@ public struct SessionHarness: ~Copyable {
     public private(set) var handshakes: [Leg] = []
     /// What has become of injected stanzas.
     public private(set) var injected: [(number: UInt64, outcome: InjectionOutcome)] = []
+    /// The shapes that legs were given.
+    public private(set) var shapes: [(leg: Leg, shape: LinkShape?)] = []
     /// Legs that may not be read.
     public private(set) var unread: Set<Leg> = []
     /// Legs that were sent a FIN.
@@ -169,6 +171,7 @@ public struct SessionHarness: ~Copyable {
             case .read(let leg, true): unread.remove(leg)
             case .read(let leg, false): unread.insert(leg)
             case .injected(let number, let outcome): injected.append((number, outcome))
+            case .shape(let leg, let shape): shapes.append((leg, shape))
             case .finish(let leg): finished.append(leg)
             case .close(let reset): closed = reset
             }

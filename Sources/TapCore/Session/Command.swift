@@ -17,6 +17,9 @@ public enum Command: Sendable {
     case injected(UInt64, InjectionOutcome)
     /// Whether the leg may be read from now on; told when it changes. At the beginning both may.
     case read(Leg, Bool)
+    /// What is written to the leg from now on goes out in this shape, in order, and so does its end; nil ends that behind
+    /// what waits.
+    case shape(Leg, LinkShape?)
     /// Sends no more on the leg: a FIN, after all that was written before.
     case finish(Leg)
     /// Ends both legs, after all that was written before. `reset` passes a reset on as a reset.

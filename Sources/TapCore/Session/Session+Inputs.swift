@@ -23,6 +23,9 @@ extension Session {
         case .identityFound(let isServersOwn): negotiateTLS(.found(isServersOwn: isServersOwn))
         case .identityNotFound(let failure): negotiateTLS(.notFound(failure))
         case .inject(let injection): inject(injection)
+        case .rules(let set): replaceRules(by: set)
+        case .level(let level): options.recordLevel = level.map { RecordLevel($0) } ?? sharedLevel
+        case .release(let number, let release): releaseHeld(number, release)
         case .tick: tick()
         case .abort(let condition, let text, let code): abort(condition, text, code)
         case .stop: stop(.stopped)

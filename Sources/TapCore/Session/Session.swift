@@ -20,7 +20,9 @@ public struct Session: ~Copyable {
     // What is internal is shared by the extensions of the other files, a subject each.
 
     let run: Run
-    let options: SessionOptions
+    var options: SessionOptions
+    /// The level of the options that it began with.
+    let sharedLevel: RecordLevel
     let tools: SessionTools
     let remote: String?
     var directions: Directions
@@ -46,6 +48,8 @@ public struct Session: ~Copyable {
     var streamManagement: StreamManagement?
     /// Pings the client where it is silent; nil unless that is wanted, and before the session is open.
     var pinger: Pinger?
+    /// Judges items; nil where there are no rules.
+    var rules: SessionRules?
     /// Where it is read from a recording (``SessionOptions/isRecorded``): what that tells.
     var recording: Recording?
 
@@ -93,6 +97,7 @@ public struct Session: ~Copyable {
     ) {
         self.run = run
         self.options = options
+        sharedLevel = options.recordLevel
         self.tools = tools
         self.remote = remote
         self.now = now

@@ -32,6 +32,12 @@ public enum SessionInput: Sendable {
     /// A stanza is to be put into a stream behind the item that is passing: at once, or when that ends. What becomes of it
     /// comes as ``Command/injected(_:_:)``.
     case inject(Injection)
+    /// Other rules are asked from the next item on; nil asks none. Marks stay, and so do items that wait.
+    case rules(RuleSet?)
+    /// The least severe level of the session's records from now on; nil is that of its options again.
+    case level(Level?)
+    /// What becomes of an item that a rule holds: see ``Session/heldItems``. Of a number that is not held a record says so.
+    case release(UInt64, HeldRelease)
     /// Time has passed: ends a session that takes too long, and gives up what is waited for in vain. Due at
     /// ``Session/nextDeadline``, harmless at any other time.
     case tick

@@ -49,6 +49,10 @@ public struct SessionOptions: Sendable {
     /// Bytes of injected stanzas that a session may keep waiting until they can go out. Default 4 MiB.
     public var injectedBytes = 4 << 20
 
+    /// What decides on items: a session asks the rules that are here when it begins, and learns of others by
+    /// ``SessionInput/rules(_:)``. Default none.
+    public var rules: LiveRules?
+
     /// Pings clients that are silent. Default none.
     public var ping: PingOptions?
 

@@ -266,6 +266,7 @@ final class SessionDriver {
         case .compute(let step): compute(step)
         // Nobody injects into a relayed session yet who could be told.
         case .injected: break
+        case .shape: break
         case .read(.client, let isWanted): wantsBytes.client = isWanted
         case .read(.server, let isWanted): wantsBytes.server = isWanted
         case .finish(let leg): handler(leg).finish()

@@ -72,7 +72,7 @@ struct Judgement: ~Escapable {
             }
             current = number
             guard holds(number, tree, &state) else { continue }
-            verdict.hits.append(Verdict.Hit(place: place, isTraced: set.rules[number].isTraced))
+            verdict.hits.append(Verdict.Hit(rule: number, place: place, isTraced: set.rules[number].isTraced))
             for step in set.rules[number].steps {
                 let flow = carryOut(step, tree, &state)
                 current = number

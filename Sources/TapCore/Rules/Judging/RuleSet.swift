@@ -3,7 +3,8 @@ internal import XMPPCore
 
 /// The rules of one or more files, compiled: what is asked about each item.
 ///
-/// Immutable but for ``RuleTables``, which it owns; a change of the files is a new rule set.
+/// Immutable but for ``RuleTables`` and its counts of hits, which all sessions share; a change of the files is a new rule
+/// set.
 public struct RuleSet: Sendable {
     /// What is wrong with the files: all there is.
     public struct LoadError: Error, Sendable {
@@ -17,6 +18,7 @@ public struct RuleSet: Sendable {
     let rules: [Rule]
     let definitions: RuleDefinitions
     let tables: RuleTables
+    private let hitCounts: RuleHits
     /// The rules of each chain that `JUMP CHAIN` names.
     let chains: [[Int]]
     /// Warnings: valid, but probably a mistake.
@@ -48,6 +50,7 @@ public struct RuleSet: Sendable {
         definitions = parser.definitions
         warnings = parser.warnings
         tables = RuleTables(parser.definitions)
+        hitCounts = RuleHits(count: parser.rules.count)
         (entries, altering) = Self.index(parser.rules, chains)
     }
 
@@ -59,6 +62,22 @@ public struct RuleSet: Sendable {
 
     /// Number of rules.
     public var count: Int { rules.count }
+
+    // MARK: Hits
+
+    /// Where each rule stands and how often its conditions held, in all sessions, in the order of the rules.
+    public var rulesWithHits: [(place: RulePlace, hits: UInt64)] {
+        zip(rules, hitCounts.values).map { ($0.place, $1) }
+    }
+
+    /// How often the conditions of a rule held; of a number that no rule has, 0.
+    public func hits(of rule: Int) -> UInt64 {
+        let values = hitCounts.values
+        return values.indices.contains(rule) ? values[rule] : 0
+    }
+
+    /// Counts the rules that an item has hit.
+    func count(_ hits: [Verdict.Hit]) { if !hits.isEmpty { hitCounts.count(hits.lazy.map(\.rule)) } }
 
     // MARK: Index
 

@@ -39,6 +39,22 @@ struct RuleState: ~Copyable {
     }
 }
 
+/// How often each rule was hit, by all sessions.
+final class RuleHits: Sendable {
+    private let counts: Mutex<[UInt64]>
+
+    init(count: Int) { counts = Mutex(Array(repeating: 0, count: count)) }
+
+    var values: [UInt64] { counts.withLock { $0 } }
+
+    /// Counts rules by their numbers.
+    func count(_ rules: some Sequence<Int>) {
+        counts.withLock { counts in
+            for rule in rules where counts.indices.contains(rule) { counts[rule] &+= 1 }
+        }
+    }
+}
+
 /// What rules remember beyond sessions: rates, what was added to lists, marks of users. One lock, taken only by rules that
 /// ask for it.
 final class RuleTables: Sendable {

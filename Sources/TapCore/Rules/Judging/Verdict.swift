@@ -57,6 +57,8 @@ struct Verdict {
 
     /// A rule whose conditions held.
     struct Hit: Equatable {
+        /// Its number in the rule set.
+        var rule: Int
         var place: RulePlace
         var isTraced: Bool
     }

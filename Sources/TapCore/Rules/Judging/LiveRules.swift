@@ -1,0 +1,22 @@
+internal import Synchronization
+public import TapRecord
+
+/// The rules of a run: what its sessions begin with, which may change while they run.
+public final class LiveRules: Sendable {
+    private let rules: Mutex<RuleSet?>
+    let localTime: @Sendable (Timestamp) -> RuleLocalTime
+
+    /// Rules that are asked from the beginning.
+    ///
+    /// - Parameter localTime: The time of day at a time, where the user is: for `TIME` and `DAY`.
+    public init(_ rules: RuleSet?, localTime: @escaping @Sendable (Timestamp) -> RuleLocalTime) {
+        self.rules = Mutex(rules)
+        self.localTime = localTime
+    }
+
+    /// What a session that begins now asks; nil is nothing.
+    public var current: RuleSet? { rules.withLock { $0 } }
+
+    /// Gives sessions that begin from now on other rules. Sessions that run are told by ``SessionInput/rules(_:)``.
+    public func replace(by rules: RuleSet?) { self.rules.withLock { $0 = rules } }
+}
