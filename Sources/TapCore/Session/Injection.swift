@@ -12,6 +12,9 @@ public struct Injection: Sendable {
     public var number: UInt64
     /// One whole stanza as it goes out, with nothing but white space around it, which does not go out.
     public var item: [UInt8]
+    /// The item goes out as it is, whatever it is, checked for nothing but its size: what is wrong in it is meant. Its
+    /// whole stanzas are counted. Default false.
+    public var isRaw: Bool
     /// The leg on which it goes out.
     public var destination: Leg
     /// The answer to this iq request is for the caller: it does not pass. Default false.
@@ -24,11 +27,13 @@ public struct Injection: Sendable {
         _ item: [UInt8],
         to destination: Leg,
         number: UInt64 = 0,
+        isRaw: Bool = false,
         swallowsAnswer: Bool = false,
         timeout: Int64 = 10_000_000_000
     ) {
         self.number = number
         self.item = item
+        self.isRaw = isRaw
         self.destination = destination
         self.swallowsAnswer = swallowsAnswer
         self.timeout = timeout
@@ -59,8 +64,8 @@ public enum InjectionFault: Error, Sendable, Hashable, CustomStringConvertible {
     case malformed(ScanFault)
     /// It is no whole item, or none at all.
     case incomplete
-    /// More follows behind the first item.
-    case severalItems
+    /// More follows behind the first item; the offset is that of the second within the bytes.
+    case severalItems(offset: Int)
     /// It ends the stream.
     case streamEnd
     /// It is no iq, message or presence of the stream's namespace.
@@ -83,7 +88,7 @@ public enum InjectionFault: Error, Sendable, Hashable, CustomStringConvertible {
         case .tooLarge(let limit): "it is larger than \(limit) bytes, the limit of an item"
         case .malformed(let fault): "\(fault.explanation), at offset \(fault.offset)"
         case .incomplete: "it is no whole stanza"
-        case .severalItems: "more than one stanza"
+        case .severalItems(let offset): "more than one stanza; the second begins at offset \(offset)"
         case .streamEnd: "it ends the stream"
         case .notStanza: "it is no iq, message or presence in the stream's namespace"
         case .notRequest: "an answer can come only to an iq request with an id"
@@ -94,16 +99,22 @@ public enum InjectionFault: Error, Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// An injected item that was found to be one stanza of a stream.
+/// An item that waits to be injected, or whose answer is waited for.
 final class InjectedItem {
     let number: UInt64
     let swallowsAnswer: Bool
     /// When it is given up, in nanoseconds of the run.
     let deadline: Int64
+    /// What goes out.
     let bytes: [UInt8]
-    let event: StreamEvent
-    /// Has read the item, and so has the declarations that it stands under.
+    /// The stanza that it is, without white space around it; nil for raw bytes that are something else.
+    let event: StreamEvent?
+    /// The stanza's bytes.
+    let stanza: [UInt8]
+    /// Has read the stanza, and so has the declarations that it stands under.
     let decoder: StreamDecoder
+    /// How many whole stanzas its receiver finds in it: one, unless it is raw.
+    let stanzaCount: Int
     /// It is an iq that is to be answered.
     let isRequest: Bool
 
@@ -115,25 +126,28 @@ final class InjectedItem {
         at now: Int64
     ) throws(InjectionFault) {
         guard injection.item.count <= limits.itemBytes else { throw .tooLarge(limit: limits.itemBytes) }
+        guard !injection.item.isEmpty else { throw .incomplete }
         let header = Self.header(of: stream)
-        let range = try Self.findStanza(in: injection.item, behind: header, limits)
+        let (stanzas, fault) = try Self.findStanzas(in: injection.item, behind: header, limits)
+        if let fault, !injection.isRaw { throw fault }
         var decoder = StreamDecoder(limits: limits)
         decoder.append(header.span)
         _ = decoder.next()
-        let item = Array(injection.item[range])
-        decoder.append(item.span)
-        guard let event = decoder.next() else { throw .incomplete }
-        guard event.head.kind != .nonza else { throw .notStanza }
-        let type = item.span.slice(event.head.type?.range ?? .empty)
-        isRequest = event.head.kind == .iq && (type.equals("get") || type.equals("set"))
-        bytes = item
+        let stanza = fault == nil ? stanzas.first.map { Array(injection.item[$0]) } ?? [] : []
+        decoder.append(stanza.span)
+        let event = decoder.next()
+        let type = stanza.span.slice(event?.head.type?.range ?? .empty)
+        isRequest = event?.head.kind == .iq && (type.equals("get") || type.equals("set"))
+        bytes = injection.isRaw ? injection.item : stanza
+        stanzaCount = stanzas.count
         self.event = event
+        self.stanza = stanza
         self.decoder = decoder
         number = injection.number
         swallowsAnswer = injection.swallowsAnswer
         let (end, isEndless) = now.addingReportingOverflow(injection.timeout)
         deadline = isEndless ? .max : end
-        guard !swallowsAnswer || isRequest && event.head.id != nil else { throw .notRequest }
+        guard !swallowsAnswer || isRequest && event?.head.id != nil else { throw .notRequest }
     }
 
     /// A header with the declarations of the stream's own.
@@ -148,35 +162,37 @@ final class InjectedItem {
         return Array("<".utf8) + name + Array("stream".utf8) + stream.declarations + Array(">".utf8)
     }
 
-    /// Where the only item stands. All is read before any of it is believed.
-    private static func findStanza(
+    /// Where the whole stanzas of an item stand, and what first keeps it from being one stanza. All is read before any of
+    /// it is believed.
+    private static func findStanzas(
         in item: [UInt8],
         behind header: [UInt8],
         _ limits: StreamLimits
-    ) throws(InjectionFault) -> Range<Int> {
+    ) throws(InjectionFault) -> (stanzas: [Range<Int>], fault: InjectionFault?) {
         var decoder = StreamDecoder(limits: limits)
         decoder.append(header.span)
         guard case .item(.header)? = decoder.next()?.kind else { throw .notDecoded }
         let start = decoder.position
         decoder.append(item.span)
-        var stanza: Range<Int>?
+        var stanzas: [Range<Int>] = []
+        var fault: InjectionFault?
         while let event = next(&decoder) {
             let begin = Int(event.position - start)
             switch event.kind {
             case .item(.whitespace): continue
-            case .item(.element) where stanza == nil: stanza = begin..<begin + Int(event.length)
-            case .item(.element): throw .severalItems
-            case .item(.end): throw .streamEnd
-            case .item(.declaration), .item(.header): throw .notStanza
-            case .fragment, .torn: throw .incomplete
-            case .fault(var fault):
+            case .item(.element) where event.head.kind != .nonza:
+                if !stanzas.isEmpty { fault = fault ?? .severalItems(offset: begin) }
+                stanzas.append(begin..<begin + Int(event.length))
+            case .item(.element), .item(.declaration), .item(.header): fault = fault ?? .notStanza
+            case .item(.end): fault = fault ?? .streamEnd
+            case .fragment, .torn: fault = fault ?? .incomplete
+            case .fault(var found):
                 // The stream's offset becomes the item's.
-                fault.offset -= min(fault.offset, UInt64(header.count))
-                throw .malformed(fault)
+                found.offset -= min(found.offset, UInt64(header.count))
+                fault = fault ?? .malformed(found)
             }
         }
-        guard let stanza else { throw .incomplete }
-        return stanza
+        return (stanzas, stanzas.isEmpty ? fault ?? .incomplete : fault)
     }
 
     private static func next(_ decoder: inout StreamDecoder) -> StreamEvent? {
@@ -208,7 +224,7 @@ final class Injections {
 
     func append(_ item: InjectedItem, _ direction: Direction, byteLimit: Int) throws(InjectionFault) {
         guard waiting.count + awaited.count < Self.capacity else { throw .tooManyWaiting(limit: Self.capacity) }
-        let bytes = waiting.reduce(item.event.length) { $0 + $1.item.event.length }
+        let bytes = waiting.reduce(item.bytes.count) { $0 + $1.item.bytes.count }
         guard bytes <= byteLimit else { throw .tooManyWaiting(limit: byteLimit) }
         waiting.append((item, direction))
     }

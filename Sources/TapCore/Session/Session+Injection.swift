@@ -83,39 +83,66 @@ extension Session {
         guard let item else { return }
         enqueue(.send(direction.destination, item.bytes))
         if let streamManagement { inject(item, direction, streamManagement) }
-        var record = makeRecord(.stanza, .info, part: .inject)
+        var record = makeRecord(item.event == nil ? .bytes : .stanza, .info, part: .inject)
         record.origin = .tap
         record.direction = direction
         record.leg = direction.destination
-        record.length = item.event.length
-        record.xml = ByteRange(0, item.bytes.count)
-        _ = Self.compose(item.event, of: item.decoder, tools.redactor, always: true, into: &composed, &record)
-        contentSource = .composed
-        if options.level >= .info { summarise(item.event, direction, in: &record, answering: nil) }
-        if item.isRequest {
-            if item.swallowsAnswer {
-                store(direction.opposite, injections)
-                injections.await(item, record.sequence, by: direction.opposite)
-                Self.note(item, record, direction, hasManyUsers: hasManyUsers, in: &injections.requests)
-            } else if requests.expectsAnswers(on: info.kind) {
-                let hasManyUsers = hasManyUsers
-                Self.note(item, record, direction, hasManyUsers: hasManyUsers, in: &requests)
-            }
+        record.length = UInt64(item.bytes.count)
+        if let event = item.event {
+            record.length = event.length
+            describe(event, of: item, direction, injections, in: &record)
+        } else {
+            describe(raw: item.bytes, in: &record)
         }
         emit(record)
         report(.sent, of: item.number)
     }
 
+    private mutating func describe(
+        _ event: StreamEvent,
+        of item: InjectedItem,
+        _ direction: Direction,
+        _ injections: Injections,
+        in record: inout Record
+    ) {
+        record.xml = ByteRange(0, Int(event.length))
+        _ = Self.compose(event, of: item.decoder, tools.redactor, always: true, into: &composed, &record)
+        contentSource = .composed
+        if options.level >= .info { summarise(event, direction, in: &record, answering: nil) }
+        guard item.isRequest else { return }
+        if item.swallowsAnswer {
+            store(direction.opposite, injections)
+            injections.await(item, record.sequence, by: direction.opposite)
+            Self.note(event, of: item, record, direction, hasManyUsers: hasManyUsers, in: &injections.requests)
+        } else if requests.expectsAnswers(on: info.kind) {
+            let hasManyUsers = hasManyUsers
+            Self.note(event, of: item, record, direction, hasManyUsers: hasManyUsers, in: &requests)
+        }
+    }
+
+    /// Bytes that are not one stanza cannot be redacted: they are told as a digest, as all that is not decoded.
+    private mutating func describe(raw bytes: [UInt8], in record: inout Record) {
+        record.code = "raw"
+        record.message = "\(bytes.count) bytes injected as given"
+        if options.redaction.showsRawBytes {
+            record.bytes = bytes
+        } else if let digest = run.makeByteDigest() {
+            digest.update(bytes.span)
+            record.digest = Self.hexadecimal(digest)
+        }
+    }
+
     private static func note(
-        _ item: InjectedItem,
+        _ event: StreamEvent,
+        of item: InjectedItem,
         _ record: borrowing Record,
         _ direction: Direction,
         hasManyUsers: Bool,
         in requests: inout IQTracker
     ) {
-        let head = item.event.head
-        let item = item.bytes
-        let bytes = item.span
+        let head = event.head
+        let stanza = item.stanza
+        let bytes = stanza.span
         requests.note(
             direction,
             id: bytes.slice(head.id?.range ?? .empty),

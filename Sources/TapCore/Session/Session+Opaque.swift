@@ -111,7 +111,12 @@ extension Session {
     /// The digest of the bytes since it was begun, in hexadecimal; nil where none was.
     mutating func takeDigest(_ direction: Direction) -> String? {
         defer { directions[direction].digest = nil }
-        guard let bytes = try? directions[direction].digest?.finalize() else { return nil }
+        return directions[direction].digest.flatMap { Self.hexadecimal($0) }
+    }
+
+    /// A digest's value in hexadecimal; nil where it cannot be computed.
+    static func hexadecimal(_ digest: any Digest) -> String? {
+        guard let bytes = try? digest.finalize() else { return nil }
         let digits = Array("0123456789abcdef".utf8)
         return String(decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
     }

@@ -51,11 +51,11 @@ extension Session {
         return StreamManagementLedger.Mark(fingerprint: StreamManagementLedger.fingerprint(event.head, bytes))
     }
 
-    /// Counts a stanza that is injected into a direction.
+    /// Counts what is injected into a direction: a stanza, or as many as there are in raw bytes.
     mutating func inject(_ item: InjectedItem, _ direction: Direction, _ streamManagement: StreamManagement) {
         // A ping that is lost would come too late.
-        let isKept = item.event.head.kind == .message
-        streamManagement.translator.ledgers[direction].inject(keeping: isKept ? item.bytes : nil)
+        let kept = item.event?.head.kind == .message ? item.bytes : nil
+        for _ in 0..<item.stanzaCount { streamManagement.translator.ledgers[direction].inject(keeping: kept) }
         followDivergence(streamManagement)
     }
 

@@ -19,9 +19,10 @@ import XMPPCore
         _ item: String,
         to destination: Leg = .server,
         number: UInt64 = 1,
+        isRaw: Bool = false,
         swallowsAnswer: Bool = false
     ) -> Injection {
-        Injection(Array(item.utf8), to: destination, number: number, swallowsAnswer: swallowsAnswer)
+        Injection(Array(item.utf8), to: destination, number: number, isRaw: isRaw, swallowsAnswer: swallowsAnswer)
     }
 
     // MARK: Whatever comes in between
@@ -177,7 +178,7 @@ import XMPPCore
 
     @Test(arguments: [
         ("", InjectionFault.incomplete), (" \n", .incomplete), ("<message>", .incomplete), ("<message", .incomplete),
-        ("<message/><presence/>", .severalItems), ("<message/></stream:stream>", .streamEnd),
+        ("<message/><presence/>", .severalItems(offset: 10)), ("<message/></stream:stream>", .streamEnd),
         ("</stream:stream>", .streamEnd), ("<?xml version='1.0'?><message/>", .notStanza), ("<x/>", .notStanza),
         ("<message xmlns='urn:example:x'/>", .notStanza), ("<r xmlns='urn:xmpp:sm:3'/>", .notStanza),
         ("<stream:error/>", .notStanza),
@@ -306,6 +307,62 @@ import XMPPCore
         harness.send("</message>")
         harness.inject(Self.injection("<presence/>"))
         #expect(harness.injected.map(\.outcome) == [.failed(.notDecoded), .failed(.notDecoded)])
+    }
+
+    // MARK: What is wrong on purpose
+
+    @Test(arguments: [
+        "<message><unclosed", "</stream:stream>", "<a xmlns='urn:xmpp:sm:3' h='9'/>", " \n", "a",
+        "<presence/><message/>",
+        "<message></body>", "\u{1}",
+    ])
+    func `raw bytes go out as they are between two items, and the log has their digest`(bytes: String) throws {
+        for leg in Leg.allCases {
+            var harness = Self.harness()
+            let before = leg == .server ? harness.toServer.count : harness.toClient.count
+            let (partial, rest) = ("<message><bo", "dy/></message>")
+            leg == .server ? harness.send(partial) : harness.recv(partial)
+            harness.inject(Self.injection(bytes, to: leg, isRaw: true))
+            #expect(harness.injected.isEmpty)
+            leg == .server ? harness.send(rest) : harness.recv(rest)
+            let out = leg == .server ? harness.toServer : harness.toClient
+            #expect(String(decoding: out[before...], as: UTF8.self) == partial + rest + bytes)
+            #expect(harness.injected.map(\.outcome) == [.sent])
+            let record = try #require(harness.told.last { $0.record.origin == .tap }).record
+            #expect(record.kind == .bytes && record.code == "raw" && record.part == .inject && record.leg == leg)
+            #expect(record.length == UInt64(bytes.utf8.count) && record.bytes == nil && record.xml == nil)
+            #expect(harness.closed == nil)
+        }
+    }
+
+    @Test func `one whole stanza among raw bytes is told as such, and can be answered`() throws {
+        var harness = Self.harness()
+        let before = harness.toServer.count
+        harness.inject(Self.injection(" \(Self.ping)\n", isRaw: true, swallowsAnswer: true))
+        #expect(String(decoding: harness.toServer[before...], as: UTF8.self) == " \(Self.ping)\n")
+        let record = try #require(harness.told.last { $0.record.origin == .tap })
+        #expect(record.record.kind == .stanza && record.xml == Self.ping)
+        harness.recv("<iq type='result' id='xt-1'/>")
+        guard case .answered(_, _)? = harness.injected.last?.outcome else {
+            Issue.record("no answer: \(harness.injected)")
+            return
+        }
+    }
+
+    @Test func `raw bytes have the limits of an item and of the session`() {
+        var options = SessionOptions(level: .trace)
+        options.limits.itemBytes = 400
+        var harness = Self.harness(options)
+        harness.inject(Self.injection(String(repeating: "x", count: 401), isRaw: true))
+        harness.inject(Self.injection("", isRaw: true))
+        harness.inject(Self.injection("<message/><message/>", isRaw: true, swallowsAnswer: true))
+        #expect(
+            harness.injected.map(\.outcome)
+                == [.failed(.tooLarge(limit: 400)), .failed(.incomplete), .failed(.notRequest)]
+        )
+        var early = SessionHarness()
+        early.inject(Self.injection("<message/>", isRaw: true))
+        #expect(early.injected.map(\.outcome) == [.failed(.notOpen)])
     }
 
     @Test func `secrets in it are not told`() {

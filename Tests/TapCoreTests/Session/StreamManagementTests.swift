@@ -45,8 +45,8 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
             harness.inject(Injection(Array(item.utf8), to: leg, number: 1, swallowsAnswer: true))
         }
 
-        mutating func inject(_ item: String, to leg: Leg) {
-            harness.inject(Injection(Array(item.utf8), to: leg, number: 2))
+        mutating func inject(_ item: String, to leg: Leg, isRaw: Bool = false) {
+            harness.inject(Injection(Array(item.utf8), to: leg, number: 2, isRaw: isRaw))
         }
 
         func isCutThrough() -> Bool {
@@ -123,6 +123,18 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         _ = scene.recv(Self.message(1))
         #expect(scene.send("<a \(sm) h='1'/>") == "<a \(sm) h='0'/>")
         #expect(scene.send("<a \(sm) h='2'/>") == "<a \(sm) h='1'/>")
+    }
+
+    @Test(arguments: [
+        ("<message/>", 1), (" <message/><presence/> ", 2), ("<message/><x/>", 1), ("<x/>", 0), ("<message>", 0),
+        ("</stream:stream>", 0), ("<message/></stream:stream><message/>", 1),
+    ])
+    func `of raw bytes the whole stanzas are counted`(bytes: String, count: Int) {
+        var scene = Scene()
+        scene.inject(bytes, to: .client, isRaw: true)
+        _ = scene.recv(Self.message(1))
+        #expect(scene.send("<a \(sm) h='\(count + 1)'/>") == "<a \(sm) h='1'/>")
+        #expect(scene.harness.told(code: "wrong-acknowledgement").isEmpty)
     }
 
     @Test func `an item that is passing when one is injected counts before it`() {
