@@ -62,7 +62,7 @@ extension Session {
         negotiation.closeStream()
     }
 
-    mutating func handleStreamElement(_ event: StreamEvent, _ direction: Direction) {
+    private mutating func handleStreamElement(_ event: StreamEvent, _ direction: Direction) {
         guard let element = parse(direction) else { return recordItem(event, direction, .element, level: .info) }
         guard element.isNamed("error") else { return recordItem(event, direction, .element, level: .info) }
         let condition =
@@ -82,5 +82,87 @@ extension Session {
         emit(record)
         noteHandledCount(element, direction)
         failStep(condition: condition, words)
+    }
+
+    // MARK: Elements that are no stanzas: which of them mean something to the session
+
+    mutating func handleElement(_ event: StreamEvent, _ direction: Direction) {
+        guard event.head.kind == .nonza else { return handleStanza(event, direction) }
+        guard !event.isTruncated else { return recordItem(event, direction, .element, level: .info) }
+        switch event.head.namespace.namespace {
+        case .streams: handleStreamElement(event, direction)
+        case .tls: handleTLS(event, direction)
+        case .sasl, .sasl2, .sasl2Legacy: handleSASL(event, direction)
+        case .compression: handleCompression(event, direction)
+        case .streamManagement, .streamManagement2: handleStreamManagement(event, direction)
+        case .dialback: handleDialback(event, direction)
+        case .componentAccept where isNamed("handshake", event, direction),
+            .componentConnect where isNamed("handshake", event, direction):
+            handleHandshake(event, direction)
+        case .bidirectional:
+            if direction == .send { requests.observeBidirectional() }
+            recordItem(event, direction, .element, level: .info)
+        case .clientState where direction == .send:
+            let isInactive = isNamed("inactive", event, .send)
+            pinger?.setInactive(isInactive, at: now.monotonic)
+            recordItem(event, direction, .element, level: .info)
+        default: recordItem(event, direction, .element, level: .info)
+        }
+    }
+
+    private mutating func handleCompression(_ event: StreamEvent, _ direction: Direction) {
+        recordItem(event, direction, .element, level: .info)
+        if direction == .send, isNamed("compress", event, direction) { begin(.compression, awaits: .server) }
+        if direction == .recv, isNamed("failure", event, direction) { finish(.compression, .failed()) }
+        guard direction == .recv, isNamed("compressed", event, direction) else { return }
+        finish(.compression, .ok)
+        note(
+            .note,
+            .warn,
+            code: "compression",
+            "the streams are compressed from here on and cannot be decoded",
+            direction: direction
+        )
+        turnOpaque(.send, .compression)
+        turnOpaque(.recv, .compression)
+    }
+
+    private mutating func handleStreamManagement(_ event: StreamEvent, _ direction: Direction) {
+        recordItem(event, direction, .element, level: .info)
+        if isNamed("r", event, direction) { return liveness.observe(.asked(direction), at: now.monotonic) }
+        if isNamed("a", event, direction) {
+            if direction == .send { pinger?.acknowledged(at: now.monotonic) }
+            return liveness.observe(.acknowledged(direction), at: now.monotonic)
+        }
+        if direction == .send, isNamed("resume", event, direction) { return begin(.resume, awaits: .server) }
+        guard direction == .recv else { return }
+        if isNamed("failed", event, direction), timeline.isUnderWay(.resume) {
+            let condition = parse(direction)?.firstChild { $0.namespace == .stanzaErrors }?.name
+            return finish(.resume, .failed(condition: condition))
+        }
+        if isNamed("enabled", event, direction), let enabled = parse(direction) {
+            noteResumable(enabled)
+            noteOtherPlace(enabled)
+        }
+        guard isNamed("resumed", event, direction), info.opened == nil else { return }
+        finish(.resume, .ok)
+        resume(parse(direction), event)
+    }
+
+    /// Stanzas flow: bytes pass as they come from now on, under the limits of a session that has authenticated.
+    ///
+    /// - Parameter earlier: The session that this one continues.
+    mutating func becomeOpen(_ event: StreamEvent, _ words: String, resumes earlier: UInt64? = nil) {
+        guard negotiation.open() else { return }
+        info.opened = now
+        identifyClient()
+        login = nil
+        for direction in Direction.allCases {
+            directions[direction].limits = options.limits
+            cutThrough(direction)
+        }
+        beginPinging()
+        becameReady()
+        noteReady(words, resumes: earlier)
     }
 }

@@ -11,6 +11,18 @@ public enum UnparsablePolicy: String, Sendable, Hashable, CaseIterable {
     case close
 }
 
+/// How TLS begins on a leg where this program ends it.
+public enum LegTLS: String, Sendable, Hashable, CaseIterable {
+    /// As on the other leg: by STARTTLS, from the first byte, or not at all, as the client begins and the server offers.
+    case auto
+    /// As with ``auto``, and a session that goes on without is refused.
+    case required
+    /// From the first byte on (XEP-0368), whatever the other leg does.
+    case direct
+    /// Never: the leg stays in clear, whatever the other does.
+    case off
+}
+
 /// How sessions are watched: the same for all sessions of a listener.
 public struct SessionOptions: Sendable {
     /// The least severe level any sink wants, which may change while sessions run; records beyond it are not made.

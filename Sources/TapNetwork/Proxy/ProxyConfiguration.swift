@@ -1,5 +1,6 @@
 public import NIOCore
 public import TapCore
+internal import TapSecurity
 
 /// What a proxy listens on, what it relays to, and how.
 public struct ProxyConfiguration: Sendable {
@@ -50,5 +51,22 @@ public struct ProxyConfiguration: Sendable {
         self.allowRemote = allowRemote
         self.grace = grace
         self.connectTimeout = connectTimeout
+    }
+}
+
+/// How many clients a proxy serves. What concerns a session itself, and how long that may take, is in
+/// ``TapCore/SessionOptions``.
+public struct ProxyLimits: Sendable, Hashable {
+    /// Connections at once. Default none; two descriptors are needed for each.
+    public var connections: Int?
+    /// Connections at once from one address. Default none.
+    public var connectionsPerAddress: Int?
+    /// Certificate authorities in the folder from which on none is made on demand. Default 64.
+    public var authorities = AuthorityProvider.usualLimit
+
+    /// Limits with the default of each.
+    public init(connections: Int? = nil, connectionsPerAddress: Int? = nil) {
+        self.connections = connections
+        self.connectionsPerAddress = connectionsPerAddress
     }
 }

@@ -76,3 +76,36 @@ public final class RecordDispatcher: Sendable {
         sinks.withLock { (generation.load(ordering: .relaxed), $0.map { ($0.level, $0) }) }
     }
 }
+
+/// The level up to which records are made, shared by a ``RecordDispatcher`` and all that make records for it.
+///
+/// Reading it is one relaxed atomic load; another thread's change is seen soon after.
+public final class RecordLevel: Sendable {
+    private let value: Atomic<UInt8>
+
+    /// A level that holds until it is set.
+    public init(_ level: Level) { value = Atomic(level.rawValue) }
+
+    /// The least severe level of records that are made.
+    public var current: Level { Level(rawValue: value.load(ordering: .relaxed)) ?? .off }
+
+    /// Sets the level; sessions follow from their next item on.
+    public func set(_ level: Level) { value.store(level.rawValue, ordering: .relaxed) }
+}
+
+/// Something that takes every record of a run: a log, a capture, a store, a live view.
+///
+/// A sink cannot tell which source a record came from. It is called from any event loop, often from several at once,
+/// and must not block: what is slow happens elsewhere, and when there is no room left the sink says so by
+/// ``isCongested``, upon which the sources stop reading until it is false again.
+public protocol Sink: AnyObject, Sendable {
+    /// The least severe level of records this sink wants; records beyond it need not be offered. After a change
+    /// ``RecordDispatcher/updateLevels()`` is to be called.
+    var level: Level { get }
+
+    /// Takes one record. `content` holds the record's texts and is gone after the call.
+    func write(_ record: borrowing RedactedRecord, content: Span<UInt8>)
+
+    /// Whether the sink has no room for more at the moment.
+    var isCongested: Bool { get }
+}

@@ -126,7 +126,7 @@ public struct TextForm: Sendable {
     private static let keptEnd = 600
 
     /// A text of the wire: escaped, and cut where that is asked for and it is long.
-    func appendWire(_ text: Span<UInt8>, to line: inout LineBuffer) {
+    private func appendWire(_ text: Span<UInt8>, to line: inout LineBuffer) {
         guard style.cutsLongTexts, text.count > Self.longest else { return line.appendEscaped(text.bytes) }
         let start = text.characterBoundary(notAfter: Self.keptStart)
         let end = text.characterBoundary(notAfter: text.count - Self.keptEnd)
@@ -176,6 +176,258 @@ extension Level {
         case .warn: "\u{1B}[33m"
         case .trace: "\u{1B}[2m"
         case .off, .info, .verbose: nil
+        }
+    }
+}
+
+// What a line tells: items by their heads, and remarks.
+extension TextForm {
+    private func appendXML(_ xml: Span<UInt8>, to line: inout LineBuffer) {
+        guard style.indentsXML else { return appendWire(xml, to: &line) }
+        PrettyForm.append(xml, to: &line) { appendWire($0, to: &$1) }
+    }
+
+    /// ` iq result 192.168.1.1 → iOS_V1.0 id=7 roster: 1 contact: a@b; 1.2 kB 38 ms`
+    package func appendHead(
+        _ record: borrowing Record,
+        _ content: Span<UInt8>,
+        _ direction: Direction,
+        to line: inout LineBuffer
+    ) {
+        line.append(0x20)
+        switch record.kind {
+        case .stanza, .element: appendWire(content.slice(record.name ?? .empty), to: &line)
+        case .streamOpen: line.append("stream")
+        case .streamClose: line.append("end of stream")
+        case .declaration: line.append("XML declaration")
+        default: line.append(record.kind.literal)
+        }
+        if let type = record.type {
+            line.append(0x20)
+            appendWire(content.slice(type), to: &line)
+        }
+        appendAddresses(record, content, direction, to: &line)
+        if let id = record.id, !id.isEmpty {
+            line.append(" id=")
+            appendWire(content.slice(id), to: &line)
+        }
+        // Set apart: what is told may end with a size of its own.
+        line.append(appendContent(record, content, to: &line) ? "; " : " ")
+        line.append(size: record.length)
+        if record.kind == .chunk || record.kind == .bytes {
+            line.append(" at ")
+            line.append(decimal: record.offset)
+        }
+        if record.isTruncated { line.append(" truncated") }
+        if let digest = record.digest {
+            line.append(" digest=")
+            line.appendEscaped(digest)
+        }
+        if let roundTrip = record.roundTrip {
+            line.append(0x20)
+            line.append(duration: roundTrip)
+        }
+        if let condition = record.condition {
+            line.append(0x20)
+            line.appendEscaped(condition)
+        }
+        if record.condition != nil, let message = record.message {
+            line.append(": ")
+            appendWire(message.text.utf8.span, to: &line)
+        }
+    }
+
+    /// ` roster: 1 contact: a@b`, ` SCRAM-SHA-1, client nonce bytes 16`: the summary, the facts, and what is remarked;
+    /// of an error the remark is its text, which stands behind its condition.
+    ///
+    /// - Returns: whether there was something to say.
+    private func appendContent(_ record: borrowing Record, _ content: Span<UInt8>, to line: inout LineBuffer) -> Bool {
+        var isTold = appendSummary(record, content, to: &line)
+        guard !record.isPlain else { return isTold }
+        let name = content.slice(record.name ?? .empty)
+        append(record.sasl, of: name, &isTold, to: &line)
+        append(record.tls, of: name, &isTold, to: &line)
+        append(record.sm, of: name, &isTold, to: &line)
+        // Details are told in words where there are words for them.
+        guard let message = record.message else {
+            append(record.details, of: name, &isTold, to: &line)
+            return isTold
+        }
+        guard record.condition == nil else { return isTold }
+        line.append(isTold ? ", " : " ")
+        appendWire(message.text.utf8.span, to: &line)
+        return true
+    }
+
+    private func append(_ details: Attributes?, of name: Span<UInt8>, _ isTold: inout Bool, to line: inout LineBuffer) {
+        for entry in details?.entries ?? [] where entry != Self.beginning {
+            // Their value says what they are.
+            let isNameless = entry.name == "mechanism" || entry.name == "step"
+            let value = entry.value.text
+            // A step is often what the element is called.
+            if isNameless, name.equals(value.utf8.span) { continue }
+            line.append(isTold ? ", " : " ")
+            isTold = true
+            if !isNameless {
+                appendName(entry.name, to: &line)
+                line.append(0x20)
+            }
+            appendWire(value.utf8.span, to: &line)
+        }
+    }
+
+    /// What `<auth/>` and its like do anyway.
+    private static let beginning = Attributes.Entry(name: "step", value: "begin")
+
+    /// ` FROM → TO`, the session's own full JID by its resource. A stanza's missing address is the one it stands for
+    /// (RFC 6120 §8.1); a presence to nobody goes to all who are subscribed and has no arrow.
+    private func appendAddresses(
+        _ record: borrowing Record,
+        _ content: Span<UInt8>,
+        _ direction: Direction,
+        to line: inout LineBuffer
+    ) {
+        let jid = record.kind == .stanza ? record.jid : nil
+        let isBroadcast =
+            direction == .send && record.to == nil && content.slice(record.name ?? .empty).equals("presence")
+        let from = record.from != nil || jid != nil
+        let to = record.to != nil || jid != nil && !isBroadcast
+        if from {
+            line.append(0x20)
+            appendAddress(record.from, content, jid, isOwn: direction == .send, to: &line)
+        }
+        if to {
+            line.append(" → ")
+            appendAddress(record.to, content, jid, isOwn: direction == .recv, to: &line)
+        }
+    }
+
+    /// - Parameter isOwn: Whether a missing address is the session's full JID, else its account's bare one.
+    private func appendAddress(
+        _ range: ByteRange?,
+        _ content: Span<UInt8>,
+        _ jid: String?,
+        isOwn: Bool,
+        to line: inout LineBuffer
+    ) {
+        if let range {
+            let address = content.slice(range)
+            if let jid, address.equals(jid.utf8.span) { return appendResource(jid, to: &line) }
+            appendWire(address, to: &line)
+        } else if let jid {
+            if isOwn { appendResource(jid, to: &line) } else { appendWire(jid.utf8.span.untilSlash, to: &line) }
+        }
+    }
+
+    private func appendResource(_ text: String, to line: inout LineBuffer) {
+        let jid = text.utf8.span
+        let bare = jid.untilSlash.count
+        appendWire(bare < jid.count ? jid.extracting((bare + 1)...) : jid, to: &line)
+    }
+
+    /// What the item says; of a record that holds no summary, as those of older captures, what its payload is.
+    ///
+    /// - Returns: whether there was something to say.
+    private func appendSummary(_ record: borrowing Record, _ content: Span<UInt8>, to line: inout LineBuffer) -> Bool {
+        guard let words = record.summary?.text ?? payload(record, content) else { return false }
+        line.append(0x20)
+        appendWire(words.utf8.span, to: &line)
+        return true
+    }
+
+    private func payload(_ record: borrowing Record, _ content: Span<UInt8>) -> String? {
+        guard record.kind == .stanza, let name = record.payloadName else { return nil }
+        return Summary.words(
+            name: content.slice(name),
+            namespace: record.payloadNamespace,
+            uri: content.slice(record.payloadURI ?? .empty)
+        )
+    }
+
+    /// A detail's name as words: `sent_stanzas` is `sent stanzas`.
+    private func appendName(_ name: String, to line: inout LineBuffer) {
+        let start = line.count
+        line.appendEscaped(name)
+        line.replace(0x5F, by: 0x20, from: start)
+    }
+
+    /// ` MESSAGE (2.3 s; sent stanzas 4, received stanzas 5)`, the direction it is about, and from warn on the code and
+    /// condition.
+    private func appendRemark(_ record: borrowing Record, to line: inout LineBuffer) {
+        line.append(0x20)
+        let start = line.count
+        if let message = record.message {
+            appendWire(message.text.utf8.span, to: &line)
+        } else {
+            line.appendEscaped(record.code ?? record.kind.rawValue)
+        }
+        let words = start..<line.count
+        var separator: StaticString = " ("
+        var isOpen = false
+        if let roundTrip = record.roundTrip {
+            line.append(separator)
+            line.append(duration: roundTrip)
+            separator = "; "
+            isOpen = true
+        }
+        if let direction = record.direction {
+            line.append(separator)
+            line.append(direction.word)
+            separator = ", "
+            isOpen = true
+        }
+        for details in [record.sasl, record.tls, record.sm, record.details] {
+            for entry in details?.entries ?? [] where !record.tellsInWords(entry) {
+                line.append(separator)
+                appendName(entry.name, to: &line)
+                line.append(0x20)
+                appendWire(entry.value.text.utf8.span, to: &line)
+                separator = ", "
+                isOpen = true
+            }
+        }
+        if record.level <= .warn {
+            for word in record.code == record.condition ? [record.code] : [record.code, record.condition] {
+                guard let word, record.message != nil else { continue }
+                guard record.details?.entries.contains(where: { $0.value == .string(word) }) != true else { continue }
+                // What stands in the line already is not written twice.
+                guard !line.bytes.span.extracting(words).contains(word.utf8.span) else { continue }
+                line.append(separator)
+                line.appendEscaped(word)
+                separator = ", "
+                isOpen = true
+            }
+        }
+        if isOpen { line.append(0x29) }
+        if let bytes = record.bytes, !bytes.isEmpty {
+            line.append(": ")
+            appendWire(bytes.span, to: &line)
+        }
+    }
+}
+
+extension Record {
+    /// Whether a detail is there for machines only, because the message says it.
+    fileprivate func tellsInWords(_ entry: Attributes.Entry) -> Bool {
+        let detail = entry.name
+        return switch code {
+        case Code.sessionBegan: detail == Detail.source
+        case LoginStep.code: LoginStep.toldDetails.contains(detail)
+        case Code.subscription: detail == Detail.contact || detail == Detail.before || detail == Detail.after
+        case Code.sessionEnded: !Self.tellsInFigures(entry)
+        case Code.tlsOpened: true
+        // Its message is made of them, but for the word of the cause.
+        case Code.loginFailed: detail != Detail.cause
+        default: false
+        }
+    }
+
+    /// Whether the text log shows that detail of a session's end: what neither its words nor the lines before have said.
+    private static func tellsInFigures(_ entry: Attributes.Entry) -> Bool {
+        switch entry.name {
+        case "kind": entry.value != "client"
+        case "sent_stanzas", "received_stanzas", "sent_bytes", "received_bytes", "unanswered", "unverified": true
+        default: false
         }
     }
 }

@@ -67,3 +67,123 @@ enum AdviceTable {
             + "or --tls passthrough"
     }
 }
+
+// What helps against each cause of a failed login, wherever it is met.
+extension AdviceTable {
+    static func words(for cause: LoginCause) -> String {
+        switch cause {
+        case .nameNotFound:
+            "check the spelling of the domain and its DNS records (xmpptap doctor --upstream-domain), or name "
+                + "the server with --upstream HOST:PORT"
+        case .serviceNotOffered:
+            "ask the operator of the domain: its SRV record says that it has no service for clients"
+        case .lookupFailed: "check the DNS servers of this machine, or use another with --resolver"
+        case .connectionRefused:
+            "check that the server runs and listens at this address and port; a firewall can also reject the "
+                + "connection"
+        case .connectionTimeout: "check the address, and firewalls that drop packets"
+        case .serverUnreachable: "check the address and the route to it from this machine"
+        case .tlsRequired:
+            "enable TLS in the client, or, for a test on this machine, allow plain connections on the server "
+                + "(Prosody: c2s_require_encryption = false; ejabberd: starttls_required: false)"
+        case .tlsNotOffered:
+            "enable TLS with a certificate on the server, or, for a test on this machine, disable it in the client"
+        case .legWithoutTLS:
+            "enable TLS in the client or the server, or allow plain connections (--client-tls auto, --server-tls "
+                + "auto)"
+        case .legWithTLS: "disable TLS in the client, or allow it (--client-tls auto)"
+        case .tlsDeclined:
+            "check the certificate and key in the server's configuration, and its log: it offers TLS and cannot "
+                + "start it"
+        case .tlsAlertByClient: "check the client's log for the TLS error"
+        case .tlsAlertByServer: "check the server's log for the TLS error"
+        case .certificateExpired: "renew the server's certificate"
+        case .clockSkew: "set the clocks of both machines; for one of them the certificate is not valid yet"
+        case .certificateWrongName:
+            "use a certificate for the domain of the JIDs, not for the server's host name, or check the domain "
+                + "in the client's configuration"
+        case .certificateUnknownIssuer:
+            "install the complete certificate chain on the server, or trust its issuer with --upstream-ca FILE"
+        case .authorityNotTrusted: "trust xmpptap's certificate authority on the client: 'xmpptap ca export' prints it"
+        case .certificateNotAccepted:
+            "trust xmpptap's certificate authority on the client: 'xmpptap ca export' prints it; compare the "
+                + "names in the certificate with the domain that the client expects"
+        case .certificateRefused:
+            "check the server's certificate and its chain, or, for tests only, use --upstream-insecure"
+        case .alpnMismatch: "configure the client to offer xmpp-client, or nothing, in ALPN"
+        case .tlsIncompatible: "update the older side, or lower the minimum version with --tls-min"
+        case .startTLSInjection:
+            "check for an attacker between the two; otherwise fix this side: it must wait for the TLS handshake"
+        case .tlsExpected:
+            "use direct TLS in the client, use the server's port for STARTTLS (usually 5222), or let xmpptap use "
+                + "direct TLS to the server (--server-tls direct)"
+        case .tlsUnexpected: "use STARTTLS in the client, or use the server's port for direct TLS (usually 5223)"
+        case .tlsFailed: "check the port, and the logs of both sides"
+        case .notXMPP: "check which program connects, and to which port"
+        case .malformedStream: "fix the software that sends this stream; see the error above"
+        case .namespaceMismatch:
+            "check the port: clients speak jabber:client, servers jabber:server, components "
+                + "jabber:component:accept, each on its own port"
+        case .versionMismatch: "send version='1.0' in the stream header, or use software that supports XMPP 1.0"
+        case .hostUnknown:
+            "compare the domain of the JID with the hosts in the server's configuration, and check that this is "
+                + "the right server"
+        case .seeOtherHost: "connect to the named host, or start xmpptap with that host as --upstream"
+        case .resourceConstraint: "try again later, or check the server's limits on sessions and connections"
+        case .policyViolation:
+            "check the server's log and configuration for the policy; it may be about TLS, rates or sizes"
+        case .systemShutdown: "try again when the server is back"
+        case .streamError: "look up the condition, and check the server's log"
+        case .serverSilent:
+            "check the server's log; a server that hangs does not answer, nor does a port for direct TLS"
+        case .serverGone: "check the server's log; it closed the stream without a stream error"
+        case .clientGaveUp: "check the client's log for the reason"
+        case .noCommonMechanism:
+            "compare the offered mechanisms with those that the client supports and allows; many clients send no "
+                + "password without TLS"
+        case .mechanismTooWeak: "use TLS, or a mechanism that does not reveal the password (SCRAM)"
+        case .wrongPassword: "check the password"
+        case .unknownUser: "check the user name and the domain, and whether the account exists on this server"
+        case .notAuthorized: "check user name, domain and password; the server's log may say which is wrong"
+        case .ownLoginRefused:
+            "compare the password in --accounts with the server's; the client's password is the one in the file"
+        case .serverNotProven:
+            "do not trust this server until the reason is known: check its certificate, its SCRAM "
+                + "implementation, and whether there is an intermediary"
+        case .accountDisabled: "ask the server's operator to enable the account"
+        case .credentialsExpired: "set a new password, or get a new token"
+        case .temporaryFailure: "try again; if it fails again, check the server's log for its account database"
+        case .malformedRequest: "check the client's SASL messages; servers report wrong channel binding in the same way"
+        case .invalidAuthorization: "leave the authorization identity empty, unless the account may act for others"
+        case .clientAborted: "check the client's log: it does not trust the server, or has no password"
+        case .plainDowngrade:
+            "find out why the first mechanism failed, and disable PLAIN in the client: it has revealed its "
+                + "password; change it if the connection was not encrypted"
+        case .handshakeRefused: "compare the component's secret and name with those in the server (component_secret)"
+        case .dialbackFailed: "check that the domain's server can be reached and verifies its dialback keys"
+        case .bindingDenied:
+            "let the client see and use the server's -PLUS mechanisms, or let it send the gs2 flag n; through a "
+                + "proxy that removes them this login works only if the proxy has the account's password (--accounts)"
+        case .bindingMismatch:
+            "give xmpptap the account's password (--accounts), or for tls-server-end-point the server's "
+                + "certificate and key (--certificate, --key), pass TLS through (--tls passthrough), or disable "
+                + "channel binding in the client"
+        case .mechanismsAltered:
+            "relay the server's mechanisms unchanged, give xmpptap the account's password (--accounts), or pass "
+                + "TLS through (--tls passthrough)"
+        case .tlsVersionAltered:
+            "use the same TLS version in client and server, give xmpptap the account's password (--accounts), or "
+                + "pass TLS through (--tls passthrough)"
+        case .accountExists: "choose another user name, or log in"
+        case .registrationNotAllowed:
+            "ask the server's operator for an account (Prosody: allow_registration; ejabberd: mod_register)"
+        case .registrationRefused: "check the condition, and the server's log"
+        case .missingBind: "bind a resource after authentication, before anything else"
+        case .conflict: "configure a different resource for each client, or let the server choose it"
+        case .bindRefused: "check the condition; the server may limit the sessions per account"
+        case .domainNotServed:
+            "add the domain with --upstream-domain or --listen, or check the domain in the client's configuration"
+        case .endedByTap: "see the error above; limits are set with --limit"
+        }
+    }
+}

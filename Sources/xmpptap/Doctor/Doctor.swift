@@ -1,4 +1,5 @@
 internal import Glibc
+internal import NIOCore
 internal import TapCore
 internal import TapNetwork
 internal import TapRecord
@@ -190,4 +191,80 @@ enum Doctor {
     }
 
     private static func reason(_ error: Int32) -> String { String(cString: strerror(error)) }
+}
+
+/// The result of one check of this machine.
+struct CheckResult: Hashable {
+    /// How severe the result is.
+    enum Outcome: String, Hashable {
+        case ok
+        /// It works with a restriction.
+        case note
+        /// It stops the program from working.
+        case stop
+    }
+
+    /// What was checked, in one word.
+    let subject: String
+    /// How severe it is.
+    let outcome: Outcome
+    /// What was found, and what to do.
+    let text: String
+
+    static func ok(_ subject: String, _ text: String) -> CheckResult {
+        CheckResult(subject: subject, outcome: .ok, text: text)
+    }
+
+    static func note(_ subject: String, _ text: String) -> CheckResult {
+        CheckResult(subject: subject, outcome: .note, text: text)
+    }
+
+    static func stop(_ subject: String, _ text: String) -> CheckResult {
+        CheckResult(subject: subject, outcome: .stop, text: text)
+    }
+
+    /// The line for people.
+    var line: String {
+        "\(outcome.rawValue.padded(to: 5)) \(subject.padded(to: 12)) \(text)"
+    }
+
+    /// The line for programs.
+    var json: String {
+        LineBuffer.object {
+            $0.field("check", subject)
+            $0.field("outcome", outcome.rawValue)
+            $0.field("text", text)
+        }
+    }
+}
+
+/// A TCP port of the loopback interface.
+enum LoopbackPort {
+    enum Family: CaseIterable {
+        case v4, v6
+
+        var address: String { self == .v4 ? "127.0.0.1" : "[::1]" }
+    }
+
+    /// Tries to listen on the port, then closes it.
+    ///
+    /// - Returns: 0 on success, otherwise the error number.
+    static func listen(_ port: UInt16, _ family: Family) -> Int32 {
+        let descriptor = socket(
+            family == .v4 ? AF_INET : AF_INET6,
+            Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue),
+            0
+        )
+        guard descriptor >= 0 else { return errno }
+        defer { close(descriptor) }
+        var yes: Int32 = 1
+        setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
+        let host = family == .v4 ? "127.0.0.1" : "::1"
+        let address = try? SocketAddress(ipAddress: host, port: Int(port))
+        guard address?.withSockAddr({ bind(descriptor, $0, socklen_t($1)) }) == 0, Glibc.listen(descriptor, 1) == 0
+        else {
+            return errno
+        }
+        return 0
+    }
 }

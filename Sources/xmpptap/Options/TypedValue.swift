@@ -45,3 +45,39 @@ extension RawRepresentable where Self: CaseIterable, RawValue == String {
         return value
     }
 }
+
+/// A size as typed: `100MB`, `64KiB`, `5000`.
+struct ByteSize: Hashable {
+    let bytes: UInt64
+
+    /// Powers of 1000 as `kB MB GB TB`, of 1024 as `KiB MiB GiB TiB`; small and capital letters are the same, and a `B`
+    /// may be left out behind the decimal ones.
+    private static let units: [(names: [String], bytes: UInt64)] = [
+        (["", "b"], 1), (["kb", "k"], 1000), (["mb", "m"], 1_000_000), (["gb", "g"], 1_000_000_000),
+        (["tb", "t"], 1_000_000_000_000), (["kib"], 1 << 10), (["mib"], 1 << 20), (["gib"], 1 << 30),
+        (["tib"], 1 << 40),
+    ]
+
+    /// A size known beforehand.
+    init(bytes: UInt64) { self.bytes = bytes }
+
+    init(_ text: String) throws(Failure) {
+        let digits = text.prefix { $0.isASCII && $0.isNumber }
+        let name = text[digits.endIndex...].drop { $0 == " " }.lowercased()
+        guard let number = UInt64(digits), let unit = Self.units.first(where: { $0.names.contains(name) }) else {
+            throw .usage("write a whole number with a unit, as in 100MB, 64KiB or 2GB")
+        }
+        let (bytes, isTooLarge) = number.multipliedReportingOverflow(by: unit.bytes)
+        guard !isTooLarge else { throw .usage("the size is too large; write a smaller number") }
+        self.bytes = bytes
+    }
+}
+
+extension ByteSize: CustomStringConvertible {
+    /// As it could have been typed, with the largest decimal unit that keeps it whole.
+    var description: String {
+        let decimal = Self.units.prefix(5).last { bytes >= $0.bytes && bytes.isMultiple(of: $0.bytes) }
+        guard let decimal, let name = decimal.names.first, decimal.bytes > 1 else { return "\(bytes)B" }
+        return "\(bytes / decimal.bytes)\(name == "kb" ? "kB" : name.uppercased())"
+    }
+}

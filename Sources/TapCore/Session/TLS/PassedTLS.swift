@@ -36,3 +36,109 @@ final class PassedTLS {
         direction == .send ? send.endsWithAlert : recv.endsWithAlert
     }
 }
+
+/// Follows the records of TLS that is passed through (RFC 8446 §5.1) by their headers, so far as to tell whether a direction
+/// ends with an alert. Of what one side says there that is nearly always close_notify: its orderly end (§6.1).
+///
+/// Keeps no bytes; each record costs the same, however long it is.
+private struct TLSRecordReader {
+    /// What has come ends with a whole record that is an alert, or in TLS 1.3 as long as one.
+    private(set) var endsWithAlert = false
+
+    /// Bytes of the current record's header that have come.
+    private var headerCount = 0
+    private var type: UInt8 = 0
+    private var length = 0
+    /// Bytes of the current record's content that have not come.
+    private var left = 0
+    private var isTLS = true
+
+    /// Takes the bytes of one read.
+    mutating func append(_ bytes: Span<UInt8>) {
+        var index = 0
+        while index < bytes.count, isTLS {
+            if left > 0 {
+                let count = min(left, bytes.count - index)
+                left -= count
+                index += count
+                endsWithAlert = left == 0 && isAlert
+            } else {
+                endsWithAlert = false
+                readHeader(bytes[index])
+                index += 1
+            }
+        }
+    }
+
+    private mutating func readHeader(_ byte: UInt8) {
+        switch headerCount {
+        case 0:
+            type = byte
+            isTLS = 20...24 ~= byte
+        case 1: isTLS = byte == 3
+        case 3: length = Int(byte) << 8
+        case 4:
+            length |= Int(byte)
+            left = length
+        default: break
+        }
+        headerCount = headerCount == 4 ? 0 : headerCount + 1
+    }
+
+    /// TLS 1.3 has all types but one look alike: an alert has two bytes, one that names the type, and a tag of 16, or of 8
+    /// (RFC 8446 §5.2).
+    private var isAlert: Bool { type == 21 || type == 23 && (length == 19 || length == 11) }
+}
+
+/// Tells whether a server answers a ClientHello with a ServerHello (RFC 8446 §4.1.3; a HelloRetryRequest is one, too): read
+/// from the first bytes of its direction, as they come, whatever reads they are cut into.
+///
+/// Keeps no bytes. Alerts of level warning may come before it (RFC 6066 §3).
+private struct ServerHelloReader {
+    enum Result {
+        /// The answer is a ServerHello.
+        case hello
+        /// It is something else: a fatal alert, or no TLS.
+        case other
+    }
+
+    /// Warnings that may come before the answer.
+    private static let mostWarnings = 8
+
+    /// Bytes of the current record that have come, header and all.
+    private var count = 0
+    private var isAlert = false
+    /// Length of the current record's content.
+    private var length = 0
+    private var warnings = 0
+
+    /// Takes the bytes of one read; gives the answer once it is known, and is not to be asked again then.
+    mutating func append(_ bytes: Span<UInt8>) -> Result? {
+        for index in bytes.indices {
+            if let result = read(bytes[index]) { return result }
+        }
+        return nil
+    }
+
+    private mutating func read(_ byte: UInt8) -> Result? {
+        count += 1
+        switch count {
+        case 1:
+            isAlert = byte == 0x15
+            return isAlert || byte == 0x16 ? nil : .other
+        case 2: return byte == 3 ? nil : .other
+        case 3: return nil
+        case 4: length = Int(byte) << 8
+        case 5:
+            length |= Int(byte)
+            return length > 0 ? nil : .other
+        case 6 where !isAlert: return byte == 2 ? .hello : .other
+        case 6:
+            warnings += 1
+            guard byte == 1, length == 2, warnings <= Self.mostWarnings else { return .other }
+        default: break
+        }
+        if count > 5, count == 5 + length { count = 0 }
+        return nil
+    }
+}

@@ -1,6 +1,41 @@
 internal import TapRecord
 import XMPPCore
 
+/// TLS of a session whose legs do not begin it together, until it has begun. Where they do, the client's request goes to
+/// the server and the server's consent to the client.
+struct AsymmetricTLS {
+    enum Way {
+        /// The client's request for TLS is answered here; until then the server hears nothing.
+        case answering
+        /// The server is asked for TLS from here; the client hears nothing of the stream in which that happens.
+        case asking
+        /// TLS with the server begins from here, before the first byte of the client's stream.
+        case preceding
+    }
+
+    var way: Way
+    /// What the client has opened its stream with: said again, or only then, when the server's TLS is up.
+    var opening: [UInt8] = []
+    /// That is whole.
+    var isOpen = false
+    /// The client has been given a stream by this program.
+    var hasAnswered = false
+    /// The server has been asked for TLS.
+    var hasAsked = false
+
+    /// Nil where both legs begin together.
+    init?(_ options: SessionOptions) {
+        guard options.holdsProceed else { return nil }
+        switch (options.clientTLS, options.serverTLS) {
+        case (.off, .auto), (.off, .required): way = .asking
+        case (.off, .direct): way = .preceding
+        case (.off, .off): return nil
+        case (_, .direct), (_, .off): way = .answering
+        default: return nil
+        }
+    }
+}
+
 // TLS that this program asks for, answers or begins by itself, because it is to begin on one leg alone or in another way
 // than on the other.
 extension Session {

@@ -1,0 +1,283 @@
+package import XMPPCore
+
+// SASL (RFC 6120 §6), SASL2 (XEP-0388) with what it carries inline, and the ways of logging in before them.
+//
+// Whatever an authentication element holds that no rule shows is hidden: a new mechanism or extension must not leak
+// before somebody has written a rule for it.
+extension SecretRules {
+    static let authentication: [SecretRule] =
+        sasl + sasl2 + inline + [
+            // Component handshake (XEP-0114), dialback keys (XEP-0220).
+            SecretRule("handshake", nil, .secret(.handshake)),
+            SecretRule("result", .dialback, .secret(.dialbackKey)),
+            SecretRule("verify", .dialback, .secret(.dialbackKey)),
+            SecretRule(nil, .dialback, .inherited),
+            // Authentication before SASL (XEP-0078).
+            SecretRule("query", .iqAuth, .guarded(.password)),
+            SecretRule("username", .iqAuth, .shown),
+            SecretRule("resource", .iqAuth, .shown),
+            SecretRule("password", .iqAuth, .secret(.password)),
+            SecretRule("digest", .iqAuth, .secret(.passwordDigest)),
+            SecretRule(nil, .iqAuth, .secret(.password)),
+        ]
+
+    private static let sasl: [SecretRule] = [
+        // A client whose author forgot the namespace, or misspelt it, sends its password all the same.
+        SecretRule("auth", nil, .sasl(.initial), shown: ["mechanism"]),
+        SecretRule("initial-response", nil, .sasl(.initial)),
+        SecretRule("response", nil, .sasl(.response)),
+        SecretRule("auth", .sasl, .sasl(.initial), shown: ["mechanism"]),
+        SecretRule("challenge", .sasl, .sasl(.challenge)),
+        SecretRule("response", .sasl, .sasl(.response)),
+        SecretRule("success", .sasl, .sasl(.success)),
+        SecretRule("mechanisms", .sasl, .shown),
+        SecretRule("mechanism", .sasl, .shown),
+        SecretRule("hostname", .sasl, .shown),
+        SecretRule("failure", .sasl, .shown),
+        SecretRule("text", .sasl, .shown),
+        SecretRule("abort", .sasl, .guarded(.saslOther)),
+        // A condition of a failure, or something unheard of.
+        SecretRule(nil, .sasl, .guarded(.saslOther)),
+    ]
+
+    private static let sasl2: [SecretRule] = [Namespace.sasl2, .sasl2Legacy].flatMap { namespace in
+        [
+            SecretRule("authentication", namespace, .shown),
+            SecretRule("mechanism", namespace, .shown),
+            SecretRule("inline", namespace, .shown),
+            SecretRule("authenticate", namespace, .guarded(.saslOther), shown: ["mechanism"]),
+            SecretRule("initial-response", namespace, .sasl(.initial)),
+            SecretRule("challenge", namespace, .sasl(.challenge)),
+            SecretRule("response", namespace, .sasl(.response)),
+            SecretRule("success", namespace, .guarded(.saslOther)),
+            SecretRule("continue", namespace, .guarded(.saslOther)),
+            SecretRule("additional-data", namespace, .sasl(.success)),
+            SecretRule("authorization-identifier", namespace, .shown),
+            SecretRule("failure", namespace, .shown),
+            SecretRule("text", namespace, .shown),
+            SecretRule("abort", namespace, .guarded(.saslOther)),
+            SecretRule("tasks", namespace, .shown),
+            SecretRule("task", namespace, .shown),
+            SecretRule("next", namespace, .secret(.saslTask), shown: ["task"]),
+            SecretRule("task-data", namespace, .secret(.saslTask)),
+            SecretRule(
+                "user-agent",
+                namespace,
+                .guarded(.saslOther),
+                attributes: [.init("id", .deviceID)]
+            ),
+            SecretRule("software", namespace, .shown),
+            SecretRule("device", namespace, .secret(.deviceName)),
+            SecretRule(nil, namespace, .guarded(.saslOther)),
+        ]
+    }
+
+    /// What stands in an `<authenticate/>` or its `<success/>`, and is known to hold no secret but by its own rules.
+    private static let inline: [SecretRule] = [
+        SecretRule(nil, .bind2, .shown),
+        SecretRule(nil, .bind2Legacy, .shown),
+        SecretRule(nil, .bind, .shown),
+        SecretRule(nil, .carbons, .shown),
+        SecretRule(nil, .clientState, .shown),
+        SecretRule(nil, .archive, .shown),
+        SecretRule(nil, .saslChannelBinding, .shown),
+        SecretRule(nil, .saslUpgrade, .shown),
+        SecretRule(nil, .stanzaErrors, .shown),
+        // FAST (XEP-0484) and instant resumption (XEP-0397).
+        SecretRule("mechanism", .fast, .shown),
+        SecretRule("fast", .fast, .shown),
+        SecretRule("request-token", .fast, .shown),
+        SecretRule(
+            "token",
+            .fast,
+            .secret(.token),
+            attributes: [.init("token", .token)],
+            shown: ["expiry"]
+        ),
+        SecretRule(nil, .fast, .guarded(.token)),
+        SecretRule("isr", .isr, .shown),
+        SecretRule("mechanism", .isr, .shown),
+        SecretRule("isr-enable", .isr, .shown),
+        SecretRule(
+            nil,
+            .isr,
+            .guarded(.token),
+            attributes: [.init("previd", .smID), .init("location", .smLocation), .init("token", .token)],
+            shown: ["h", "mechanism"]
+        ),
+        // The upgrade of stored SCRAM secrets (XEP-0480): the hash is as good as the password.
+        SecretRule("upgrade", .scramUpgrade, .shown),
+        SecretRule(nil, .scramUpgrade, .secret(.scramSecret)),
+    ]
+
+    // MARK: Handles of a session: whoever has one may take the session over
+
+    static let session: [SecretRule] =
+        [Namespace.streamManagement, .streamManagement2].flatMap { namespace in
+            [
+                // Stream management (XEP-0198).
+                SecretRule(
+                    "enabled",
+                    namespace,
+                    .shown,
+                    attributes: [.init("id", .smID), .init("location", .smLocation)]
+                ),
+                SecretRule("resume", namespace, .shown, attributes: [.init("previd", .smID)]),
+                SecretRule(
+                    "resumed",
+                    namespace,
+                    .shown,
+                    attributes: [.init("previd", .smID), .init("location", .smLocation)]
+                ),
+                SecretRule(nil, namespace, .shown),
+            ]
+        } + [
+            // BOSH (XEP-0124).
+            SecretRule(
+                nil,
+                .httpBind,
+                .inherited,
+                attributes: [.init("sid", .boshID), .init("key", .boshKey), .init("newkey", .boshKey)]
+            )
+        ]
+
+    // MARK: Passwords, keys and tokens of accounts, rooms and services, by name and in whatever namespace: registration (XEP-0077), rooms (XEP-0045, XEP-0249), bookmarks (XEP-0048, XEP-0402), provisioning (XEP-0227), OAuth (XEP-0235)
+
+    static let accounts: [SecretRule] = passwords + registration + forms
+
+    private static let passwords: [SecretRule] = [
+        SecretRule("password", nil, .secret(.password)),
+        SecretRule("passwd", nil, .secret(.password)),
+        SecretRule("passphrase", nil, .secret(.password)),
+        SecretRule("passcode", nil, .secret(.password)),
+        SecretRule("pass", nil, .secret(.password)),
+        SecretRule("pwd", nil, .secret(.password)),
+        SecretRule("credential", nil, .secret(.key)),
+        SecretRule("secret", nil, .secret(.key)),
+        SecretRule("shared-secret", nil, .secret(.key)),
+        SecretRule("key", nil, .secret(.key)),
+        // A vCard has its names in capitals (XEP-0054 §2).
+        SecretRule("KEY", nil, .guarded(.key)),
+        SecretRule("TYPE", .vCard, .shown),
+        SecretRule("token", nil, .secret(.token)),
+        SecretRule("secretkey", nil, .secret(.secretKey)),
+        SecretRule("private-key", nil, .secret(.secretKey)),
+        SecretRule("private_key", nil, .secret(.secretKey)),
+        SecretRule("server-key", nil, .secret(.scramSecret)),
+        SecretRule("stored-key", nil, .secret(.scramSecret)),
+
+        SecretRule("oauth_version", .oauth, .shown),
+        SecretRule("oauth_timestamp", .oauth, .shown),
+        SecretRule("oauth_signature_method", .oauth, .shown),
+        SecretRule("oauth", nil, .guarded(.oauth)),
+        SecretRule(nil, .oauth, .secret(.oauth)),
+
+        // A key that a server owner hands out in advance (XEP-0379, XEP-0401, XEP-0445).
+        SecretRule(nil, .preauth, .guarded(.preauthToken), attributes: [.init("token", .preauthToken)]),
+    ]
+
+    /// What servers and gateways ask for is up to them (XEP-0077 §4): besides the fields that everybody knows there may be
+    /// a password by any name.
+    private static let registration: [SecretRule] =
+        [SecretRule("query", .register, .registration), SecretRule(nil, .register, .guarded(.formSecret))]
+        + [
+            "instructions", "registered", "remove", "username", "nick", "name", "first", "last", "email", "address",
+            "city", "state", "zip", "phone", "url", "date", "misc", "text",
+        ].map { SecretRule($0, .register, .shown) }
+
+    /// What has its name beside it: the fields of data forms (XEP-0004), by `var` and `type`; properties, parameters and
+    /// members of structures (XEP-0009), by `name`.
+    private static let forms: [SecretRule] = [
+        SecretRule("field", nil, .field),
+        SecretRule("value", nil, .value),
+        SecretRule("option", nil, .value),
+        SecretRule("desc", .dataForms, .shown),
+        SecretRule("required", .dataForms, .shown),
+        SecretRule("property", nil, .pair, shown: ["name", "type"]),
+        SecretRule("param", nil, .pair, shown: ["name", "type"]),
+        SecretRule("parameter", nil, .pair, shown: ["name", "type"]),
+        SecretRule("member", nil, .pair, shown: ["name", "type"]),
+        SecretRule("setting", nil, .pair, shown: ["name", "type"]),
+    ]
+
+    // MARK: Files, calls, push, end-to-end encryption
+
+    static let content: [SecretRule] =
+        [
+            // Push (XEP-0357): whoever knows node and secret can wake the device.
+            SecretRule("notification", .push, .notification),
+            // How a push service says that a node is gone.
+            SecretRule("affiliation", .pubsub, .notification),
+            SecretRule(nil, .push, .inherited, attributes: [.init("node", .pushNode)]),
+
+            // Upload slots (XEP-0363), and headers of HTTP wherever they stand (XEP-0131, XEP-0332).
+            SecretRule("put", nil, .url, attributes: [.init(queryOf: "url")]),
+            SecretRule("get", nil, .url, attributes: [.init(queryOf: "url")]),
+            SecretRule("header", nil, .header),
+
+            // Services (XEP-0215), answers to a web site's question (XEP-0070).
+            SecretRule("confirm", .httpAuth, .inherited, attributes: [.init("id", .confirmID)]),
+
+            // OMEMO (XEP-0384) and encrypted files (XEP-0448).
+            SecretRule("key", .encryptedFiles, .secret(.fileKey)),
+            SecretRule("iv", .encryptedFiles, .secret(.fileKey)),
+            SecretRule(nil, .encryptedFiles, .inherited),
+        ]
+        + [Namespace.serviceDiscoveryExternal, .serviceDiscoveryExternal1].map { namespace in
+            SecretRule(
+                "service",
+                namespace,
+                .inherited,
+                attributes: [
+                    .init("password", .password), .init("username", .serviceUser), .init("expires", .serviceExpiry),
+                ]
+            )
+        }
+        + [Namespace.omemo, .omemo1, .omemoLegacy].flatMap { namespace in
+            [
+                SecretRule("key", namespace, .sized(.omemoKey)),
+                SecretRule("payload", namespace, .sized(.omemoPayload)),
+                SecretRule("iv", namespace, .sized(.omemoIV)),
+                SecretRule(nil, namespace, .inherited),
+            ]
+        }
+}
+
+/// A name for which a rule fires.
+package struct SecretTrigger: Sendable, CustomStringConvertible {
+    /// Local name of the element; nil is any.
+    package var element: String?
+    /// Namespace of the element; nil is any.
+    package var namespace: Namespace?
+    /// The attribute that makes it fire; nil is the element by itself.
+    package var attribute: String?
+
+    /// As `{namespace}element@attribute`.
+    package var description: String {
+        "{\(namespace.map { "\($0)" } ?? "*")}\(element ?? "*")\(attribute.map { "@\($0)" } ?? "")"
+    }
+}
+
+extension Redactor {
+    /// Every name for which a rule hides something. The scanner's sieve must let each pass, or the rule is never asked.
+    package static var triggers: [SecretTrigger] {
+        SecretRules.all.filter(\.hides).map { rule in
+            SecretTrigger(element: rule.name.map(\.description), namespace: rule.namespace, attribute: nil)
+        }
+            + SecretRules.attributes.map { attribute in
+                SecretTrigger(element: nil, namespace: nil, attribute: attribute.name.description)
+            }
+    }
+}
+
+extension SecretRule {
+    /// Whether the rule hides anything by itself.
+    fileprivate var hides: Bool {
+        switch content {
+        case .inherited, .shown: !attributes.isEmpty
+        // Of a field that is no secret nothing is hidden, and a field passes the sieve itself.
+        case .value: false
+        case .secret, .sized, .guarded, .sasl, .url, .header, .field, .notification, .pair, .registration: true
+        }
+    }
+}
