@@ -31,6 +31,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+        .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
     ],
     targets: [
         // System libraries: a module map and inline wrappers for macros, nothing else.
@@ -67,12 +68,23 @@ let package = Package(
             ],
             swiftSettings: settings
         ),
+        .target(
+            name: "TapControl",
+            dependencies: [
+                "TapCore", "TapDiagnosis", "TapNetwork", "TapRecord", "XMPPCore", nioCore, nioPosix, logging, lifecycle,
+                .product(name: "Hummingbird", package: "hummingbird"),
+                .product(name: "HummingbirdCore", package: "hummingbird"),
+            ],
+            resources: [.embedInCode("openapi.json")],
+            swiftSettings: settings
+        ),
 
         // Wiring only.
         .executableTarget(
             name: "xmpptap",
             dependencies: [
-                "TapCapture", "TapCore", "TapDiagnosis", "TapNetwork", "TapRecord", "TapSecurity", "XMPPCore",
+                "TapCapture", "TapControl", "TapCore", "TapDiagnosis", "TapNetwork", "TapRecord", "TapSecurity",
+                "XMPPCore",
                 "CLibXML2",
                 nioCore, nioPosix, logging, lifecycle,
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
@@ -124,6 +136,13 @@ let package = Package(
             dependencies: [
                 "TapNetwork", "TapCore", "TapDiagnosis", "TapRecord", "TapSecurity", "XMPPCore", "TapTestKit", nioCore,
                 nioPosix, logging, lifecycle,
+            ],
+            swiftSettings: settings
+        ),
+        .testTarget(
+            name: "TapControlTests",
+            dependencies: [
+                "TapControl", "TapCore", "TapNetwork", "TapRecord", "XMPPCore", "TapTestKit", nioCore, nioPosix,
             ],
             swiftSettings: settings
         ),

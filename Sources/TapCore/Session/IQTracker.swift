@@ -91,6 +91,24 @@ struct IQTracker {
         }
     }
 
+    /// The unanswered requests of a direction, oldest first.
+    func pending(_ direction: Direction, limit: Int, _ now: Int64, _ redactor: Redactor) -> [PendingRequest] {
+        var pending: [PendingRequest] = []
+        (direction == .send ? send : recv).forEach(limit: limit) { request, id, to in
+            pending.append(
+                PendingRequest(
+                    direction: direction,
+                    sequence: request.sequence,
+                    id: id.string(),
+                    to: to.isEmpty ? nil : redactor.disclose(address: to.string()),
+                    summary: request.summary.map { "\($0)" },
+                    age: now - request.monotonic
+                )
+            )
+        }
+        return pending
+    }
+
     /// Whether a request of this direction has no answer yet.
     func isPending(_ direction: Direction) -> Bool { (direction == .send ? send.count : recv.count) > 0 }
 

@@ -94,6 +94,16 @@ struct PendingRequests {
     /// When the oldest unanswered ping passed, in nanoseconds of the run.
     var oldestPing: Int64? { pings.count > 0 ? slots[Int(pings.oldest)].request.monotonic : nil }
 
+    /// Calls `body` with the oldest requests, each with its id and its `to`.
+    func forEach(limit: Int, _ body: (IQTracker.Request, _ id: Span<UInt8>, _ to: Span<UInt8>) -> Void) {
+        var place = ages.oldest
+        for _ in 0..<limit where place != Self.none {
+            let slot = slots[Int(place)]
+            body(slot.request, slot.id, slot.to)
+            place = slot.links[Order.age.rawValue].newer
+        }
+    }
+
     // MARK: Requests
 
     /// Adds a request, and returns how many were evicted for it.

@@ -95,6 +95,7 @@ extension Session {
             describe(raw: item.bytes, in: &record)
         }
         emit(record)
+        injected += 1
         report(.sent, of: item.number)
     }
 

@@ -1,5 +1,5 @@
-internal import TapRecord
-import XMPPCore
+public import TapRecord
+public import XMPPCore
 
 /// How a session looks whether a silent client is still there.
 public struct PingOptions: Sendable, Hashable {
@@ -138,13 +138,37 @@ extension Session {
 
     private mutating func sendPing() {
         guard let id = pinger?.ping(), let timeout = pinger?.options.timeout else { return }
-        let ping = XMLWriter.bytes {
-            $0.element("iq", ["type": "get", "id": id, "from": info.domain, "to": info.jid]) {
-                $0.element("ping", .ping)
-            }
-        }
+        let ping = ping(.client, id: id)
         inject(Injection(ping, to: .client, number: Injection.pingNumber, swallowsAnswer: true, timeout: timeout))
     }
+
+    /// A ping (XEP-0199): of the client as its server would send it, of the server as the client would.
+    public func ping(_ leg: Leg, id: String) -> [UInt8] {
+        let (from, to) = leg == .client ? (info.domain, info.jid) : (nil, info.domain)
+        return XMLWriter.bytes {
+            $0.element("iq", ["type": "get", "id": id, "from": from, "to": to]) { $0.element("ping", .ping) }
+        }
+    }
+
+    /// A message to inject: with an origin-id (XEP-0359), and the hint that no server is to store it (XEP-0334).
+    ///
+    /// - Parameters:
+    ///   - peer: The sender of what goes to the client, the addressee of what goes to the server.
+    ///   - from: The sender, instead of the peer or the client.
+    public func message(_ body: String, to leg: Leg, peer: JID, from: JID? = nil, id: String) -> [UInt8] {
+        let sender = leg == .client ? from ?? peer : from
+        let addressee = leg == .client ? info.jid : peer.description
+        return XMLWriter.bytes {
+            $0.element("message", ["type": "chat", "id": id, "from": sender?.description, "to": addressee]) {
+                $0.element("body", text: body)
+                $0.element("origin-id", .stanzaID, ["id": id])
+                $0.element("no-store", .hints)
+            }
+        }
+    }
+
+    /// The id of a stanza to inject, which no peer chooses: `number` is that of the injection.
+    public func injectedID(_ number: UInt64) -> String { "\(run.idPrefix)-\(self.number)-i\(number)" }
 
     /// What has become of a ping.
     mutating func endPing(_ outcome: InjectionOutcome) {

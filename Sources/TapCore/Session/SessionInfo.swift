@@ -84,6 +84,9 @@ public struct SessionInfo: Sendable {
     public var user: String?
     /// The bound full JID.
     public var jid: String?
+    /// The versions of TLS that this program terminates on the legs, as in the protocol (0x0304 is TLS 1.3); nil where a leg
+    /// has none.
+    public var clientTLS, serverTLS: UInt16?
     /// The server's certificate was refused, and the session goes on because it was told to.
     public var isUnverified = false
     /// Features of the last `<features/>`, by name.
@@ -169,7 +172,7 @@ extension SessionInfo {
     var endingWords: String { reason.map { "\(plainEndingWords); \($0)" } ?? plainEndingWords }
 
     /// Why it ended, as a code.
-    var effectiveCloseReason: CloseReason? {
+    public var effectiveCloseReason: CloseReason? {
         if let closeReason { return closeReason }
         return switch ending {
         case .clean: .closed

@@ -68,6 +68,8 @@ final class LegHandler: ChannelInboundHandler {
 
     /// Whether there is a connection.
     var isOpen: Bool { context != nil }
+    /// The peer's address; nil without a connection.
+    var address: SocketAddress? { context?.remoteAddress }
     /// Whether more may be written without waiting; true without a connection.
     private(set) var isWritable = true
 

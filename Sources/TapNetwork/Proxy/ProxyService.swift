@@ -16,6 +16,8 @@ public final class ProxyService: Service {
     public let configuration: ProxyConfiguration
     /// Counters, readable at any time.
     public let metrics = ProxyMetrics()
+    /// The sessions that have not ended, for those who look at them and act on them.
+    public let sessions = SessionDirectory()
 
     private let context: RelayContext
     private let group: any EventLoopGroup
@@ -55,7 +57,8 @@ public final class ProxyService: Service {
             interception: configuration.interception,
             admission: Admission(configuration.limits),
             dispatcher: dispatcher,
-            metrics: metrics
+            metrics: metrics,
+            sessions: sessions
         )
         group = eventLoopGroup
         self.logger = logger

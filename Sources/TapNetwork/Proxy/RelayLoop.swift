@@ -13,6 +13,7 @@ struct RelayContext: Sendable {
     let admission: Admission
     let dispatcher: RecordDispatcher
     let metrics: ProxyMetrics
+    let sessions: SessionDirectory
     let slowSteps = SlowSteps()
 }
 
@@ -59,6 +60,7 @@ final class RelayLoop {
     func add(_ driver: SessionDriver) {
         drivers[ObjectIdentifier(driver)] = driver
         context.metrics.sessionBegan()
+        context.sessions.add(driver)
         freedMemory.rose(to: drivers.count)
         if drivers.count == 1 { watch() }
     }
@@ -86,6 +88,7 @@ final class RelayLoop {
     func remove(_ driver: SessionDriver) {
         guard drivers.removeValue(forKey: ObjectIdentifier(driver)) != nil else { return }
         context.metrics.sessionEnded()
+        context.sessions.remove(driver)
         giveBackMemory(in: freedMemory.fell(to: drivers.count))
         guard drivers.isEmpty, let promise = whenEmpty else { return }
         whenEmpty = nil

@@ -264,9 +264,8 @@ final class SessionDriver {
         case .send(let leg, let bytes): handler(leg).write(bytes.span)
         case .tls(let command): run(command)
         case .compute(let step): compute(step)
-        // Nobody injects into a relayed session yet who could be told.
-        case .injected: break
         case .shape: break
+        case .injected(let number, let outcome): loop.context.sessions.report(outcome, of: number, in: session.number)
         case .read(.client, let isWanted): wantsBytes.client = isWanted
         case .read(.server, let isWanted): wantsBytes.server = isWanted
         case .finish(let leg): handler(leg).finish()

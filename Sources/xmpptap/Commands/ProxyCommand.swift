@@ -1,5 +1,7 @@
 internal import ArgumentParser
 internal import NIOCore
+internal import ServiceLifecycle
+internal import TapControl
 internal import TapCore
 internal import TapNetwork
 internal import TapSecurity
@@ -87,8 +89,16 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
                 }
             }
         }
+        let controls = try await tap.finishing {
+            do throws(Failure) {
+                return try control(of: service, session, tap)
+            } catch {
+                await server?.stop()
+                throw error
+            }
+        }
         let run = ServiceRun(
-            service: service,
+            services: controls + [service],
             grace: .seconds(proxy.grace),
             onHangUp: { tap.logs.reopen() },
             finish: { time in
@@ -102,6 +112,26 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
             await server?.stop()
             throw Failure(error)
         }
+    }
+
+    /// What the proxy is controlled by, which ends behind it.
+    private func control(
+        of service: ProxyService,
+        _ session: SessionOptions,
+        _ tap: TapRun
+    ) throws(Failure) -> [any Service] {
+        guard let socket = try proxy.control.open() else { return [] }
+        let context = ControlContext(
+            sessions: service.sessions,
+            metrics: service.metrics,
+            dispatcher: tap.logs.dispatcher,
+            clock: tap.clock,
+            run: tap.word,
+            version: "xmpptap \(Version.program)",
+            itemLimit: session.limits.itemBytes,
+            log: nil
+        )
+        return [ControlService(socket, context, logger: DiagnosticHandler.logger())]
     }
 
     private func service(

@@ -9,7 +9,7 @@ enum ValueFlags {
     static let single: Set = [
         "--accounts", "--by", "--ca", "--ca-dir", "--capture", "--certificate", "--chain", "--channel-binding",
         "--client-tls",
-        "--config",
+        "--config", "--control",
         "--domain",
         "--format", "--grace", "--key", "--keylog",
         "--log", "--on-unparsable", "--password-file", "--ping", "--ping-timeout", "--port", "--redact", "--resolver",

@@ -153,6 +153,19 @@ struct ProxyOptions: ParsableArguments {
         return options
     }
 
+    @Option(
+        help: ArgumentHelp(
+            "Socket to control the running proxy by (default: one per process).",
+            discussion: """
+                A Unix socket that only you can open, with HTTP and JSON; by default control-PID.sock in \
+                $XDG_RUNTIME_DIR/xmpptap. none: no control socket.
+                """,
+            valueName: "path|none"
+        ),
+        transform: ControlFlag.init
+    )
+    var control = ControlFlag.usual
+
     @Flag(help: "Allow listeners that other machines can reach.")
     var allowRemote = false
 

@@ -11,6 +11,8 @@ struct TapRun {
     let run: Run
     let logs: OpenLogs
     let options: SessionOptions
+    /// The word that all files of the run share.
+    let word: String
 
     /// Begins a run and opens its logs.
     init(_ plan: LogPlan) throws(Failure) {
@@ -26,9 +28,10 @@ struct TapRun {
         guard let word = try? cryptography.randomBytes(count: 8) else {
             throw Failure(status: .checkFailed, message: "OpenSSL cannot generate random numbers; see 'xmpptap doctor'")
         }
+        self.word = word.hexadecimal
         let logged = LoggedRun(
             tool: "xmpptap \(Version.program)",
-            word: word.hexadecimal,
+            word: self.word,
             redaction: plan.redaction,
             run: run,
             now: { clock.now() }

@@ -4,9 +4,10 @@ internal import ServiceLifecycle
 internal import Synchronization
 internal import UnixSignals
 
-/// Runs a service until a signal ends the program, then finishes.
+/// Runs services until a signal ends the program, then finishes.
 struct ServiceRun: Sendable {
-    let service: any Service
+    /// The last ends first.
+    let services: [any Service]
     /// Time limit of the graceful shutdown.
     let grace: Duration
     /// Called for SIGHUP, after the log files were renamed.
@@ -39,14 +40,14 @@ struct ServiceRun: Sendable {
         case interrupted
     }
 
-    /// Runs the service until it ends, then `finish`.
+    /// Runs the services until they end, then `finish`.
     ///
-    /// The first SIGINT or SIGTERM shuts the service down gracefully; the second ends the process at once.
+    /// The first SIGINT or SIGTERM shuts them down gracefully; the second ends the process at once.
     ///
     /// - Returns: What `finish` returns.
-    /// - Throws: What the service throws.
+    /// - Throws: What a service throws.
     func run() async throws -> Bool {
-        let group = ServiceGroup(services: [service], logger: DiagnosticHandler.logger())
+        let group = ServiceGroup(services: services, logger: DiagnosticHandler.logger())
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm, .sighup)
         let asked = Asked()
         return try await withThrowingTaskGroup(of: Outcome.self) { tasks in

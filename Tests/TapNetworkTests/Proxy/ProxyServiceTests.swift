@@ -289,7 +289,8 @@ struct ProxyServiceTests {
             interception: nil,
             admission: Admission(ProxyLimits()),
             dispatcher: RecordDispatcher([]),
-            metrics: ProxyMetrics()
+            metrics: ProxyMetrics(),
+            sessions: SessionDirectory()
         )
         let loop = try await eventLoop.submit {
             NIOLoopBound(RelayLoop(eventLoop: eventLoop, context: context), eventLoop: eventLoop)

@@ -19,7 +19,7 @@ struct Roster {
         var after: SubscriptionState?
     }
 
-    private var contacts: [String: SubscriptionState] = [:]
+    private(set) var contacts: [String: SubscriptionState] = [:]
     /// The whole roster has been shown: who is not in ``contacts`` is no contact. A versioned roster that the client has
     /// already is not shown (RFC 6121 §2.6).
     private var isComplete = false

@@ -71,6 +71,7 @@ extension Session {
             )
         case .perform(let command): enqueue(.tls(command))
         case .release(let server, let client):
+            (info.serverTLS, info.clientTLS) = (server?.version, client?.version)
             noteVersions(server?.version, client?.version)
             endNegotiation()
         case .abandon: endNegotiation()

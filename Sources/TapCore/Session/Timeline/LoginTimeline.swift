@@ -3,8 +3,8 @@ import XMPPCore
 
 /// How far a login has come: its finished steps, and the pending ones.
 ///
-/// It has no clock: times are nanoseconds of the run, given with each call. It keeps its steps until the session is
-/// ready; afterwards they are not needed.
+/// It has no clock: times are nanoseconds of the run, given with each call. Once the session is ready it keeps of each step
+/// no details, which are the most of it.
 public struct LoginTimeline: Sendable {
     /// The largest number of finished steps. A login has a dozen; endless retries are not stored.
     static let capacity = 64
@@ -103,8 +103,10 @@ public struct LoginTimeline: Sendable {
         }
     }
 
-    /// The session is ready; the steps are no longer needed.
-    mutating func forget() { steps = [] }
+    /// The session is ready: the details of its steps are no longer needed.
+    mutating func forgetDetails() {
+        for index in steps.indices { steps[index].details = [:] }
+    }
 
     private mutating func add(
         _ name: LoginStep.Name,
@@ -291,6 +293,6 @@ extension Session {
         // Inline requests that this granted are finished too.
         for name in [LoginStep.Name.bind, .mechanism] { timeline.cancel(name) }
         finish(.ready, .ok, since: info.began.monotonic)
-        timeline.forget()
+        timeline.forgetDetails()
     }
 }

@@ -1,0 +1,132 @@
+internal import Hummingbird
+internal import NIOCore
+internal import TapCore
+internal import TapRecord
+internal import XMPPCore
+
+/// A request as the routes take it.
+struct ControlRequest {
+    /// Time in which a body must have come.
+    private static let bodyTime = Duration.seconds(30)
+
+    let request: Request
+    let parameters: Parameters
+
+    /// The number in the path that has this name.
+    func number(_ name: String) throws(Problem) -> UInt64 {
+        guard let text = parameters.get(name), let number = UInt64(text), text.utf8.allSatisfy({ $0 != 0x2B }) else {
+            throw .bad("{\(name)} in the path must be a number")
+        }
+        return number
+    }
+
+    /// A parameter of the query; nil where it is not there.
+    func query(_ name: String) -> String? { request.uri.queryParameters[Substring(name)].map(String.init) }
+
+    /// Refuses parameters of the query that have other names.
+    func allowQuery(_ names: [String]) throws(Problem) {
+        for (name, _) in request.uri.queryParameters where !names.contains(String(name)) {
+            let known = names.isEmpty ? "there is none" : "known are \(names.joined(separator: ", "))"
+            throw .bad("unknown query parameter \"\(name)\"; \(known)")
+        }
+    }
+
+    /// The body as a JSON object.
+    func body(limit: Int = 64 << 10) async throws -> JSONObject {
+        let bytes = try await withThrowingTaskGroup(of: [UInt8].self) { tasks in
+            tasks.addTask {
+                do {
+                    let buffer = try await request.body.collect(upTo: limit)
+                    return Array(buffer.readableBytesView)
+                } catch is NIOTooManyBytesError {
+                    throw Problem(status: .contentTooLarge, detail: "the body is larger than \(limit) bytes")
+                }
+            }
+            tasks.addTask {
+                try await Task.sleep(for: Self.bodyTime)
+                throw Problem(status: .requestTimeout, detail: "the body did not come within \(Self.bodyTime)")
+            }
+            defer { tasks.cancelAll() }
+            return try await tasks.next() ?? []
+        }
+        return try JSONObject(bytes)
+    }
+}
+
+extension Problem {
+    /// Reads a JID of a request.
+    static func jid(_ text: String, _ name: String) throws(Problem) -> JID {
+        do throws(JIDError) {
+            return try JID(parsing: text)
+        } catch {
+            throw .refused("\"\(name)\": \(error)")
+        }
+    }
+
+    /// Reads a level of a request.
+    static func level(_ text: String) throws(Problem) -> Level {
+        guard let level = Level(name: text) else {
+            throw .refused("\"level\" must be one of \(Level.allCases.map(\.name).joined(separator: ", "))")
+        }
+        return level
+    }
+}
+
+extension JSONObject {
+    /// The leg that `to` names.
+    func leg() throws(Problem) -> Leg {
+        switch try required("to") {
+        case "client": .client
+        case "server": .server
+        default: throw .refused("\"to\" must be \"client\" or \"server\"")
+        }
+    }
+}
+
+extension Response {
+    /// A JSON object.
+    static func json(_ body: (inout LineBuffer) -> Void) -> Response {
+        var line = LineBuffer()
+        line.openObject()
+        body(&line)
+        line.closeObject()
+        line.endLine()
+        return Response(
+            status: .ok,
+            headers: [.contentType: "application/json"],
+            body: ResponseBody(byteBuffer: ByteBuffer(bytes: line.bytes))
+        )
+    }
+}
+
+extension LineBuffer {
+    /// Writes a field with a text, or null.
+    mutating func field(_ name: StaticString, orNull value: String?) {
+        field(name)
+        if let value { appendJSONString(value) } else { append("null") }
+    }
+
+    /// Writes a field with an array of objects.
+    mutating func field<Item>(
+        _ name: StaticString,
+        _ items: some Sequence<Item>,
+        _ body: (inout LineBuffer, Item) -> Void
+    ) {
+        field(name)
+        openArray()
+        for item in items {
+            openObject()
+            body(&self, item)
+            closeObject()
+        }
+        closeArray()
+    }
+
+    /// Writes a field with an object.
+    mutating func field(_ name: StaticString, _ body: (inout LineBuffer) -> Void) {
+        field(name)
+        openObject()
+        body(&self)
+        closeObject()
+    }
+}

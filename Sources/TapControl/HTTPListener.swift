@@ -1,0 +1,111 @@
+internal import Glibc
+internal import Hummingbird
+internal import HummingbirdCore
+internal import Logging
+internal import NIOCore
+internal import NIOPosix
+internal import Synchronization
+
+/// Answers HTTP/1.1 on a listening socket, on a thread of its own: what its clients do delays no relayed session.
+struct HTTPListener: Sendable {
+    /// Connections at once; more are answered with 503.
+    static let mostConnections = 64
+    /// After this long without a byte of a request a connection is closed.
+    private static let idleTimeout = TimeAmount.seconds(60)
+
+    /// The listening socket, which is closed at the end.
+    let descriptor: Int32
+    /// Whether only processes of this user and of root are answered: for Unix sockets.
+    let checksUser: Bool
+    let responder: RouterResponder<BasicRequestContext>
+    let logger: Logger
+
+    private final class OpenConnections: Sendable {
+        let count = Atomic(0)
+    }
+
+    private typealias Connection = HTTP1Channel.Value
+
+    /// Answers until the task is cancelled, which closes all connections.
+    func run(on group: any EventLoopGroup) async throws {
+        let http = HTTP1Channel(
+            responder: { request, writer, channel in
+                let context = BasicRequestContext(
+                    source: ApplicationRequestContextSource(channel: channel, logger: logger)
+                )
+                let response = await Problem.answering {
+                    let response = try await responder.respond(to: request, context: context)
+                    // The router's own, which says nothing.
+                    if response.status == .notFound, response.headers[.contentType] == nil {
+                        throw HTTPError(.notFound)
+                    }
+                    return response
+                }
+                try await writer.write(response: response.head, body: response.body)
+            },
+            configuration: HTTP1Channel.Configuration(
+                idleTimeout: Self.idleTimeout,
+                httpDecoderConfiguration: .init(
+                    maxHeaderFieldSize: 8 << 10,
+                    maxHeaderListSize: 32 << 10,
+                    maxHeaderFieldCount: 64
+                )
+            )
+        )
+        let listener = try await ServerBootstrap(group: group)
+            .childChannelOption(.allowRemoteHalfClosure, value: true)
+            .bind(descriptor) { channel in
+                http.setup(channel: channel, logger: logger)
+            }
+        let open = OpenConnections()
+        try await withThrowingDiscardingTaskGroup { tasks in
+            try await listener.executeThenClose { connections in
+                for try await connection in connections {
+                    let isAdmitted = open.count.add(1, ordering: .relaxed).newValue <= Self.mostConnections
+                    tasks.addTask {
+                        await withTaskCancellationHandler {
+                            if checksUser, await !Self.isOfUser(connection.channel) {
+                                try? await connection.channel.close()
+                            } else if isAdmitted {
+                                await http.handle(value: connection, logger: logger)
+                            } else {
+                                await Self.refuse(connection)
+                            }
+                        } onCancel: {
+                            // At once: a client that does not read would keep the program from its end.
+                            connection.channel.close(promise: nil)
+                        }
+                        open.count.subtract(1, ordering: .relaxed)
+                    }
+                }
+            }
+        }
+    }
+
+    private static func refuse(_ connection: Connection) async {
+        let response = Problem.tooManyConnections.response
+        try? await connection.executeThenClose { _, outbound in
+            var head = response.head
+            head.headerFields[.connection] = "close"
+            try await ResponseWriter(outbound: outbound).write(response: head, body: response.body)
+        }
+    }
+
+    /// `struct ucred`, which Glibc's module leaves out.
+    private struct Credentials {
+        var process: Int32 = 0
+        var user: UInt32 = 0
+        var group: UInt32 = 0
+    }
+
+    /// Whether a process of this user, or of root, is at the other end (SO_PEERCRED of unix(7)).
+    private static func isOfUser(_ channel: any Channel) async -> Bool {
+        guard let options = channel as? any SocketOptionProvider else { return false }
+        let peer: EventLoopFuture<Credentials> = options.unsafeGetSocketOption(
+            level: .socket,
+            name: NIOBSDSocket.Option(rawValue: SO_PEERCRED)
+        )
+        guard let user = try? await peer.get().user else { return false }
+        return user == 0 || user == geteuid()
+    }
+}

@@ -1,0 +1,112 @@
+internal import TapRecord
+
+/// The fields of a JSON object in a request: none twice, and none that nobody asks for.
+struct JSONObject {
+    enum Value {
+        case null
+        case bool(Bool)
+        case integer(Int64)
+        case text(String)
+        case object(JSONObject)
+        /// An array, or a number that is no 64-bit integer.
+        case other
+    }
+
+    private var fields: [String: Value] = [:]
+
+    /// Reads the body of a request; an empty one is an object without fields.
+    init(_ bytes: [UInt8]) throws(Problem) {
+        guard !bytes.isEmpty else { return }
+        var reader = JSONReader(bytes.span.bytes)
+        let problem: Problem
+        do {
+            guard case .objectStart = try reader.next() else { throw Problem.bad("the body is no JSON object") }
+            self = try JSONObject(&reader)
+            _ = try reader.next()
+            return
+        } catch let error as JSONError {
+            problem = .bad("the body is no JSON: \(error.code) at byte \(error.offset)")
+        } catch {
+            problem = error as? Problem ?? .bad("the body is no JSON object")
+        }
+        throw problem
+    }
+
+    private init(_ reader: inout JSONReader) throws {
+        while case .name(let slice) = try reader.next() {
+            let name = reader.string(slice)
+            let value: Value =
+                switch try reader.next() {
+                case .null: .null
+                case .bool(let value): .bool(value)
+                case .number(let number): reader.integer(number).map { .integer($0) } ?? .other
+                case .text(let text): .text(reader.string(text))
+                case .objectStart: .object(try JSONObject(&reader))
+                case .arrayStart: try Self.skip(&reader)
+                case .objectEnd, .arrayEnd, .name, .end: .other
+                }
+            guard fields.updateValue(value, forKey: name) == nil else {
+                throw Problem.bad("the field \"\(name)\" is there twice")
+            }
+        }
+    }
+
+    private static func skip(_ reader: inout JSONReader) throws -> Value {
+        try reader.skipRest()
+        return .other
+    }
+
+    /// Refuses fields of other names.
+    func allow(_ names: String...) throws(Problem) {
+        guard let unknown = fields.keys.filter({ !names.contains($0) }).min() else { return }
+        throw .refused("unknown field \"\(unknown)\"; known are \(names.joined(separator: ", "))")
+    }
+
+    /// Whether the field is there, also with null.
+    func has(_ name: String) -> Bool { fields[name] != nil }
+
+    /// Whether the field is there with null.
+    func isNull(_ name: String) -> Bool { if case .null = fields[name] { true } else { false } }
+
+    /// A text; nil where there is no such field, or null.
+    func text(_ name: String) throws(Problem) -> String? {
+        switch fields[name] {
+        case .text(let text): return text
+        case nil, .null: return nil
+        default: throw .refused("\"\(name)\" must be a string")
+        }
+    }
+
+    /// A truth value; nil where there is no such field, or null.
+    func bool(_ name: String) throws(Problem) -> Bool? {
+        switch fields[name] {
+        case .bool(let value): return value
+        case nil, .null: return nil
+        default: throw .refused("\"\(name)\" must be true or false")
+        }
+    }
+
+    /// An integer within bounds; nil where there is no such field, or null.
+    func integer(_ name: String, in bounds: ClosedRange<Int64>) throws(Problem) -> Int64? {
+        switch fields[name] {
+        case .integer(let value) where bounds.contains(value): return value
+        case nil, .null: return nil
+        default: throw .refused("\"\(name)\" must be an integer from \(bounds.lowerBound) to \(bounds.upperBound)")
+        }
+    }
+
+    /// An object; nil where there is no such field, or null.
+    func object(_ name: String) throws(Problem) -> JSONObject? {
+        switch fields[name] {
+        case .object(let object): return object
+        case nil, .null: return nil
+        default: throw .refused("\"\(name)\" must be an object")
+        }
+    }
+
+    /// The text of a field that must be there.
+    func required(_ name: String) throws(Problem) -> String {
+        guard let text = try text(name) else { throw .refused("\"\(name)\" is missing") }
+        return text
+    }
+}

@@ -1,0 +1,186 @@
+internal import Hummingbird
+internal import NIOCore
+internal import TapCore
+internal import TapNetwork
+internal import TapRecord
+internal import XMPPCore
+
+// What is done to a session.
+extension Route {
+    /// The longest time for which an injected stanza and its answer are waited for: five minutes.
+    private static let longestWait: Int64 = 300_000_000_000
+    private static let usualWait: Int64 = 10_000_000_000
+
+    static func commands(_ context: ControlContext) -> [Route] {
+        let sessions = context.sessions
+        return [
+            Route(method: .post, path: "/sessions/{id}/inject") { request in
+                let number = try request.number("id")
+                // A quotation mark takes two bytes in JSON.
+                let body = try await request.body(limit: 2 * context.itemLimit + 64 << 10)
+                return try await inject(try InjectCommand(body), into: number, sessions)
+            },
+            Route(method: .post, path: "/sessions/{id}/ping") { request in
+                let number = try request.number("id")
+                let body = try await request.body()
+                try body.allow("to", "timeout_ns")
+                let leg = try body.leg()
+                let timeout = try body.integer("timeout_ns", in: 1...longestWait) ?? usualWait
+                let (injection, outcomes) = try await sessions.inject(into: number) { session, place in
+                    let ping = session.ping(leg, id: session.injectedID(place))
+                    return Injection(ping, to: leg, number: place, swallowsAnswer: true, timeout: timeout)
+                }
+                let result = try await result(of: injection, outcomes)
+                guard case .answered(let answer, let roundTrip) = result.outcome else { throw Problem.over }
+                return .json { line in
+                    line.field("round_trip_ns", Int(roundTrip))
+                    line.field("type", orNull: StanzaFacts(answer)?.type)
+                }
+            },
+            Route(method: .delete, path: "/sessions/{id}") { request in
+                try await sessions.close(
+                    request.number("id"),
+                    .undefinedCondition,
+                    "The session was closed by the operator of xmpptap."
+                )
+                return Response(status: .noContent)
+            },
+        ]
+    }
+
+    private static func inject(
+        _ command: InjectCommand,
+        into number: UInt64,
+        _ sessions: SessionDirectory
+    ) async throws -> Response {
+        let began = ContinuousClock.now
+        let (injection, outcomes) = try await sessions.inject(into: number) { session, place in
+            try command.injection(session, place)
+        }
+        let result = try await result(of: injection, outcomes)
+        let id = StanzaFacts(injection.item)?.id
+        return .json { line in
+            switch result.outcome {
+            case .answered(let answer, let roundTrip):
+                line.field("outcome", literal: "answered")
+                line.field("id", orNull: id)
+                line.field("answer", answer.span.string())
+                line.field("type", orNull: StanzaFacts(answer)?.type)
+                line.field("round_trip_ns", Int(roundTrip))
+            case .sent, .failed:
+                line.field("outcome", literal: "sent")
+                line.field("id", orNull: id)
+                line.field("delay_ns", Int(began.duration(to: result.sent) / .nanoseconds(1)))
+            }
+        }
+    }
+
+    /// Waits for the last outcome of an injection.
+    private static func result(
+        of injection: Injection,
+        _ outcomes: SessionDirectory.Outcomes
+    ) async throws -> (outcome: InjectionOutcome, sent: ContinuousClock.Instant) {
+        var sent = ContinuousClock.now
+        for await outcome in outcomes {
+            switch outcome {
+            case .sent:
+                sent = .now
+                if !injection.swallowsAnswer { return (outcome, sent) }
+            case .answered: return (outcome, sent)
+            case .failed(let fault): throw Problem(fault)
+            }
+        }
+        try Task.checkCancellation()
+        throw Problem.over
+    }
+}
+
+/// What `POST /sessions/{id}/inject` asks for.
+private struct InjectCommand: Sendable {
+    private enum Item: Sendable {
+        case stanza([UInt8])
+        case message(String, peer: JID, from: JID?)
+    }
+
+    private let leg: Leg
+    private let item: Item
+    private let awaitsAnswer: Bool?
+    private let timeout: Int64
+
+    init(_ body: JSONObject) throws(Problem) {
+        try body.allow("to", "stanza", "message", "await_answer", "timeout_ns")
+        leg = try body.leg()
+        awaitsAnswer = try body.bool("await_answer")
+        timeout = try body.integer("timeout_ns", in: 1...300_000_000_000) ?? 10_000_000_000
+        switch (try body.text("stanza"), try body.object("message")) {
+        case (let stanza?, nil): item = .stanza(Array(stanza.utf8))
+        case (nil, let message?):
+            try message.allow("body", "peer", "from")
+            item = .message(
+                try message.required("body"),
+                peer: try Problem.jid(try message.required("peer"), "peer"),
+                from: try message.text("from").map { text throws(Problem) in try Problem.jid(text, "from") }
+            )
+        default: throw .refused("either \"stanza\" or \"message\" is needed")
+        }
+    }
+
+    func injection(_ session: borrowing Session, _ number: UInt64) throws -> Injection {
+        let bytes =
+            switch item {
+            case .stanza(let bytes): bytes
+            case .message(let body, let peer, let from):
+                session.message(body, to: leg, peer: peer, from: from, id: session.injectedID(number))
+            }
+        let awaits = awaitsAnswer ?? (StanzaFacts(bytes)?.isRequest == true)
+        return Injection(bytes, to: leg, number: number, swallowsAnswer: awaits, timeout: timeout)
+    }
+}
+
+/// What the head of a stanza says.
+private struct StanzaFacts {
+    let id: String?
+    let type: String?
+    /// It is an iq that asks for an answer.
+    let isRequest: Bool
+
+    /// Nil where it is no stanza.
+    init?(_ stanza: [UInt8]) {
+        var decoder = StreamDecoder(limits: .authenticated)
+        decoder.append(Self.header.span)
+        _ = decoder.next()
+        decoder.append(stanza.span)
+        while let event = decoder.next() {
+            guard case .item(.element) = event.kind else { continue }
+            let bytes = decoder.bytes
+            func text(_ attribute: StanzaHead.Attribute?) -> String? {
+                attribute.map { bytes.slice($0.range).string() }
+            }
+            (id, type) = (text(event.head.id), text(event.head.type))
+            isRequest = event.head.kind == .iq && (type == "get" || type == "set")
+            return
+        }
+        return nil
+    }
+
+    private static let header = Array(
+        "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>".utf8
+    )
+}
+
+extension Problem {
+    fileprivate static let over = conflict("the session ended before the answer came")
+
+    fileprivate init(_ fault: InjectionFault) {
+        let (status, advice): (HTTPResponse.Status, String) =
+            switch fault {
+            case .notOpen: (.conflict, "; wait until its phase is ready")
+            case .ended, .notDecoded: (.conflict, "")
+            case .noBoundary, .noAnswer: (.gatewayTimeout, "; a longer \"timeout_ns\" waits longer")
+            case .tooManyWaiting: (.serviceUnavailable, "; try again later")
+            case .notRequest: (.unprocessableContent, "; set \"await_answer\" to false")
+            case .tooLarge, .malformed, .incomplete, .severalItems, .streamEnd, .notStanza: (.unprocessableContent, "")
+            }
+        self.init(status: status, detail: "not injected: \(fault)\(advice)")
+    }
+}

@@ -1,0 +1,131 @@
+internal import Hummingbird
+internal import TapCore
+internal import TapNetwork
+internal import TapDiagnosis
+internal import TapRecord
+internal import XMPPCore
+
+// What sessions are, and what they have shown.
+extension Route {
+    /// Contacts that are shown of a roster.
+    private static let mostContacts = 1000
+    /// Requests that are shown of each direction.
+    private static let mostRequests = 250
+
+    static func sessions(_ context: ControlContext) -> [Route] {
+        let sessions = context.sessions
+        return [
+            Route(method: .get, path: "/sessions", query: ["jid"]) { request in
+                let jid = try request.query("jid").map { try Problem.jid($0, "jid") }
+                let snapshots = await sessions.snapshots(of: jid)
+                return .json { line in
+                    line.field("sessions", snapshots) { line, snapshot in snapshot.append(to: &line) }
+                }
+            },
+            Route(method: .get, path: "/sessions/{id}") { request in
+                let snapshot = try await sessions.snapshot(of: request.number("id"))
+                return .json { snapshot.appendAll(to: &$0) }
+            },
+            Route(method: .get, path: "/sessions/{id}/timeline") { request in
+                let steps = try await sessions.look(at: request.number("id")) { session, _ in session.timeline.steps }
+                return .json { line in
+                    line.field("timeline", steps) { line, step in step.append(to: &line) }
+                }
+            },
+            Route(method: .get, path: "/sessions/{id}/roster") { request in
+                let contacts = try await sessions.look(at: request.number("id")) { session, _ in
+                    session.contacts(limit: mostContacts)
+                }
+                return .json { line in
+                    line.field("roster", contacts.sorted { $0.contact < $1.contact }) { line, entry in
+                        line.field("jid", entry.contact)
+                        line.field("subscription", entry.state.subscription)
+                        line.field("state", "\(entry.state)")
+                    }
+                }
+            },
+            Route(method: .get, path: "/sessions/{id}/requests") { request in
+                let requests = try await sessions.look(at: request.number("id")) { session, now in
+                    session.pendingRequests(limit: mostRequests, at: now)
+                }
+                return .json { line in
+                    line.field("requests", requests) { line, request in
+                        line.field("direction", literal: request.direction.name)
+                        line.field("sequence", request.sequence)
+                        line.field("id", request.id)
+                        line.field("to", orNull: request.to)
+                        line.field("summary", orNull: request.summary)
+                        line.field("age_ns", Int(request.age))
+                    }
+                }
+            },
+        ]
+    }
+}
+
+extension SessionSnapshot {
+    /// What a list shows.
+    fileprivate func append(to line: inout LineBuffer) {
+        line.field("session", number)
+        line.field("jid", orNull: info.jid)
+        line.field("client", orNull: client)
+        line.field("server", orNull: server)
+        line.field("domain", orNull: info.domain)
+        line.field("began", info.began.time.text)
+        line.field("age_ns", Int(age))
+        line.field("phase", phase.rawValue)
+        line.field("tls") { line in
+            line.field("client", orNull: info.clientTLS.map(Self.name))
+            line.field("server", orNull: info.serverTLS.map(Self.name))
+        }
+        for (isSent, counts) in [(true, info.sent), (false, info.received)] {
+            line.field(isSent ? "sent" : "received") { line in
+                line.field("bytes", counts.bytes)
+                line.field("stanzas", counts.stanzas)
+            }
+        }
+        line.field("pending_requests", pendingRequests)
+        line.field("held", 0)
+        line.field("rewrites", rewrites)
+        line.field("injected", injected)
+    }
+
+    /// The same and the counters.
+    fileprivate func appendAll(to line: inout LineBuffer) {
+        append(to: &line)
+        line.field("kind", info.kind.rawValue)
+        line.field("user", orNull: info.user)
+        line.field("mechanism", orNull: info.mechanism)
+        line.field("counters") { line in
+            for (isSent, counts) in [(true, info.sent), (false, info.received)] {
+                line.field(isSent ? "sent" : "received") { line in
+                    line.field("bytes", counts.bytes)
+                    line.field("iq", counts.iq)
+                    line.field("message", counts.message)
+                    line.field("presence", counts.presence)
+                }
+            }
+        }
+    }
+
+    /// `TLSv1.3`, as OpenSSL has it.
+    private static func name(_ version: UInt16) -> String {
+        ClientHello.name(ofVersion: version).replacing(" ", with: "v")
+    }
+}
+
+extension LoginStep {
+    fileprivate func append(to line: inout LineBuffer) {
+        line.field("step", name.rawValue)
+        line.field("began_ns", Int(began))
+        line.field("duration_ns", Int(duration))
+        line.field("outcome", outcome.name)
+        switch outcome {
+        case .ok: break
+        case .failed(let condition, let reason):
+            line.field("condition", orNull: condition)
+            line.field("reason", orNull: reason)
+        case .skipped(let reason): line.field("reason", reason)
+        }
+    }
+}

@@ -1,0 +1,72 @@
+internal import Hummingbird
+internal import NIOCore
+internal import TapCore
+internal import TapNetwork
+internal import TapRecord
+
+/// One route: what the OpenAPI file describes as an operation.
+struct Route {
+    let method: HTTPRequest.Method
+    /// With parameters in braces, `/sessions/{id}`.
+    let path: String
+    /// Parameters of the query that it takes.
+    var query: [String] = []
+    let handle: @Sendable (ControlRequest) async throws -> Response
+}
+
+extension Route {
+    /// All routes of the control service, a subject a file.
+    static func all(_ context: ControlContext) -> [Route] {
+        sessions(context) + commands(context) + [health(context), document]
+    }
+
+    private static func health(_ context: ControlContext) -> Route {
+        let began = context.clock.now().monotonic
+        return Route(method: .get, path: "/health") { _ in
+            .json { line in
+                line.field("status", literal: "ok")
+                line.field("pid", Int(ProcessFigures.number))
+                line.field("version", context.version)
+                line.field("uptime_ns", Int(context.clock.now().monotonic - began))
+                line.field("sessions", context.metrics.sessionsOpen)
+            }
+        }
+    }
+
+    /// The description of the routes.
+    private static let document = Route(method: .get, path: "/openapi.json") { _ in
+        Response(
+            status: .ok,
+            headers: [.contentType: "application/json"],
+            body: ResponseBody(byteBuffer: ByteBuffer(bytes: PackageResources.openapi_json))
+        )
+    }
+
+    /// Answers for these routes; other methods on their paths are told which are allowed.
+    static func responder(_ routes: [Route]) -> RouterResponder<BasicRequestContext> {
+        let router = Router()
+        for (path, routes) in Dictionary(grouping: routes, by: \.path) {
+            let place = RouterPath(path.replacing("{", with: ":").replacing("}", with: ""))
+            for route in routes {
+                router.on(place, method: route.method) { request, context in
+                    let request = ControlRequest(request: request, parameters: context.parameters)
+                    try request.allowQuery(route.query)
+                    return try await route.handle(request)
+                }
+            }
+            let allowed = routes.map(\.method.rawValue).sorted()
+            for method: HTTPRequest.Method in [.get, .head, .post, .put, .patch, .delete, .options, .trace]
+            where !allowed.contains(method.rawValue) {
+                router.on(place, method: method) { _, _ -> Response in
+                    let names = allowed.joined(separator: ", ")
+                    throw Problem(
+                        status: .methodNotAllowed,
+                        detail: "\(method.rawValue) is not allowed here; allowed is \(names)",
+                        allowed: names
+                    )
+                }
+            }
+        }
+        return router.buildResponder()
+    }
+}

@@ -1,0 +1,179 @@
+public import NIOCore
+internal import Synchronization
+public import TapCore
+public import XMPPCore
+
+/// The sessions of a running proxy, for those who look at them and act on them from other threads.
+///
+/// Whatever is asked of a session is done on its event loop, between its reads. The directory costs a session a lock at its
+/// beginning and its end.
+public final class SessionDirectory: Sendable {
+    /// Why nothing could be asked of a session.
+    public struct NoSuchSession: Error, Hashable {
+        /// The number that no session has, or none any more.
+        public let number: UInt64
+    }
+
+    /// What becomes of an injected stanza, in order: it is over behind an answer or a fault, or when the session ends.
+    public typealias Outcomes = AsyncStream<InjectionOutcome>
+
+    private struct Entry {
+        let driver: NIOLoopBound<SessionDriver>
+        var waiting: [UInt64: Outcomes.Continuation] = [:]
+    }
+
+    private struct State {
+        var entries: [UInt64: Entry] = [:]
+        var injections: UInt64 = 0
+        var ended = SessionTotals()
+    }
+
+    /// Sessions that one event loop shows before it goes on with its work.
+    private static let batch = 64
+
+    private let state = Mutex(State())
+
+    init() {}
+
+    func add(_ driver: SessionDriver) {
+        let entry = Entry(driver: NIOLoopBound(driver, eventLoop: driver.loop.eventLoop))
+        state.withLock { $0.entries[driver.session.number] = entry }
+    }
+
+    func remove(_ driver: SessionDriver) {
+        let waiting = state.withLock { state in
+            state.ended.add(driver.session.info, injected: driver.session.injected)
+            return state.entries.removeValue(forKey: driver.session.number)?.waiting
+        }
+        for outcomes in (waiting ?? [:]).values { outcomes.finish() }
+    }
+
+    /// Tells who waits for it what has become of an injected stanza.
+    func report(_ outcome: InjectionOutcome, of number: UInt64, in session: UInt64) {
+        let outcomes = state.withLock { $0.entries[session]?.waiting[number] }
+        outcomes?.yield(outcome)
+        if outcome != .sent { outcomes?.finish() }
+    }
+
+    // MARK: Looking
+
+    /// The numbers of all sessions, in ascending order.
+    public var numbers: [UInt64] { state.withLock { $0.entries.keys.sorted() } }
+
+    /// Calls `body` with a session, on its event loop.
+    public func look<Answer: Sendable>(
+        at number: UInt64,
+        _ body: @escaping @Sendable (borrowing Session, Run.Instant) throws -> Answer
+    ) async throws -> Answer {
+        try await perform(on: number) { try body($0.session, $0.now) }
+    }
+
+    /// What a session is at this moment.
+    public func snapshot(of number: UInt64) async throws -> SessionSnapshot {
+        try await perform(on: number) { $0.snapshot }
+    }
+
+    /// What all sessions are at this moment, or those of a JID, in the order of their numbers. Sessions that begin or end
+    /// meanwhile may be missing.
+    public func snapshots(of jid: JID? = nil) async -> [SessionSnapshot] {
+        var snapshots: [SessionSnapshot] = []
+        await forEachBatch { drivers in
+            drivers.compactMap { driver in
+                if let jid, !driver.session.isOf(jid) { return nil }
+                return driver.snapshot
+            }
+        } then: {
+            snapshots += $0
+        }
+        return snapshots.sorted { $0.number < $1.number }
+    }
+
+    /// What all sessions have counted so far, also those that have ended.
+    public func totals() async -> SessionTotals {
+        var totals = state.withLock { $0.ended }
+        await forEachBatch { drivers in
+            var totals = SessionTotals()
+            for driver in drivers { totals.add(open: driver.session.info, injected: driver.session.injected) }
+            return totals
+        } then: {
+            totals.add($0)
+        }
+        return totals
+    }
+
+    /// Calls `body` with the sessions of a loop, some at a time, so that none of them waits for long.
+    private func forEachBatch<Answer: Sendable>(
+        _ body: @escaping @Sendable ([SessionDriver]) -> Answer,
+        then take: (Answer) -> Void
+    ) async {
+        let drivers = state.withLock { $0.entries.values.map(\.driver) }
+        for drivers in Dictionary(grouping: drivers, by: { ObjectIdentifier($0.eventLoop) }).values {
+            for start in stride(from: 0, to: drivers.count, by: Self.batch) {
+                let batch = drivers[start..<min(start + Self.batch, drivers.count)]
+                let answer = try? await batch[start].eventLoop.submit { body(batch.map(\.value)) }.get()
+                if let answer { take(answer) }
+            }
+        }
+    }
+
+    // MARK: Acting
+
+    /// Tells a session something to happen.
+    public func tell(_ input: SessionInput, to number: UInt64) async throws {
+        try await perform(on: number) { $0.handle(input) }
+    }
+
+    /// Ends a session with a stream error.
+    public func close(_ number: UInt64, _ condition: StreamErrorCondition, _ text: String) async throws {
+        try await perform(on: number) { $0.refuse(RelayLoop.Refusal(condition: condition, text: text)) }
+    }
+
+    /// Has a stanza injected.
+    ///
+    /// - Parameter make: Makes the injection that has a number, on the session's event loop.
+    /// - Returns: The injection as it was made, and what becomes of it.
+    public func inject(
+        into number: UInt64,
+        _ make: @escaping @Sendable (borrowing Session, _ number: UInt64) throws -> Injection
+    ) async throws -> (injection: Injection, outcomes: Outcomes) {
+        try await perform(on: number) { [self] driver in
+            let number = driver.session.number
+            let place = state.withLock { state in
+                state.injections += 1
+                return state.injections
+            }
+            let injection = try make(driver.session, place)
+            let (outcomes, tell) = Outcomes.makeStream()
+            state.withLock { $0.entries[number]?.waiting[place] = tell }
+            tell.onTermination = { [weak self] _ in self?.forget(place, in: number) }
+            driver.handle(.inject(injection))
+            return (injection, outcomes)
+        }
+    }
+
+    private func forget(_ injection: UInt64, in session: UInt64) {
+        let outcomes = state.withLock { $0.entries[session]?.waiting.removeValue(forKey: injection) }
+        // Released behind the lock: its end may call back.
+        _ = outcomes
+    }
+
+    private func perform<Answer: Sendable>(
+        on number: UInt64,
+        _ body: @escaping @Sendable (SessionDriver) throws -> Answer
+    ) async throws -> Answer {
+        guard let driver = state.withLock({ $0.entries[number]?.driver }) else { throw NoSuchSession(number: number) }
+        return try await driver.eventLoop.submit {
+            guard driver.value.isLive else { throw NoSuchSession(number: number) }
+            return try body(driver.value)
+        }.get()
+    }
+}
+
+extension SessionDriver {
+    /// What the session is at this moment.
+    fileprivate var snapshot: SessionSnapshot {
+        var snapshot = session.snapshot(at: now)
+        snapshot.server = server.address?.endpoint?.description
+        return snapshot
+    }
+}

@@ -1,0 +1,29 @@
+internal import TapControl
+
+/// The control socket as `--control` asks for it.
+enum ControlFlag: Equatable {
+    /// A socket for each process, in this user's folder.
+    case usual
+    case none
+    case path(String)
+
+    init(_ text: String) throws(Failure) {
+        guard !text.isEmpty else { throw .usage("write the path of a socket, or none") }
+        self = text == "none" ? .none : .path(text)
+    }
+
+    /// Listens; nil where there is to be no socket, or the usual place cannot be used.
+    func open() throws(Failure) -> ControlSocket? {
+        do throws(ControlError) {
+            switch self {
+            case .none: return nil
+            case .usual: return try ControlSocket(ControlPath.own, isOwnFolder: true)
+            case .path(let path): return try ControlSocket(path, isOwnFolder: false)
+            }
+        } catch {
+            if self != .usual { throw error.code == .inUse ? .network("\(error)") : .file("\(error)") }
+            Console.complain("warning: no control socket: \(error)")
+            return nil
+        }
+    }
+}
