@@ -1,0 +1,121 @@
+/// A whole JSON value in memory, for short texts: requests and answers of the control interface.
+public enum JSONValue: Sendable, Hashable {
+    /// `null`
+    case null
+    /// `true` or `false`
+    case bool(Bool)
+    /// A number, as it was written.
+    case number(String)
+    /// A text.
+    case text(String)
+    /// An array.
+    case array([JSONValue])
+    /// An object: its fields in their order.
+    case object([Field])
+
+    /// A field of an object.
+    public struct Field: Sendable, Hashable {
+        /// Its name.
+        public let name: String
+        /// Its value.
+        public let value: JSONValue
+
+        /// Puts the parts together.
+        public init(_ name: String, _ value: JSONValue) {
+            self.name = name
+            self.value = value
+        }
+    }
+
+    /// Reads one JSON text, nested at most ``JSONReader/maximumDepth`` deep.
+    public init(_ json: RawSpan) throws(JSONError) {
+        var reader = JSONReader(json)
+        self = try Self.read(reader.next(), &reader)
+        // Nothing may follow.
+        _ = try reader.next()
+    }
+
+    private static func read(_ token: JSONReader.Token, _ reader: inout JSONReader) throws(JSONError) -> JSONValue {
+        switch token {
+        case .bool(let flag): return .bool(flag)
+        case .number(let slice): return .number(reader.string(slice))
+        case .text(let slice): return .text(reader.string(slice))
+        case .arrayStart:
+            var values: [JSONValue] = []
+            while true {
+                let next = try reader.next()
+                if next == .arrayEnd { return .array(values) }
+                values.append(try read(next, &reader))
+            }
+        case .objectStart:
+            var fields: [Field] = []
+            while case .name(let slice) = try reader.next() {
+                fields.append(Field(reader.string(slice), try read(reader.next(), &reader)))
+            }
+            return .object(fields)
+        // The reader gives the others only inside an array or object.
+        case .null, .arrayEnd, .objectEnd, .name, .end: return .null
+        }
+    }
+
+    /// The value of a field; nil where this is no object or has no such field, or it is `null`.
+    public subscript(_ name: String) -> JSONValue? {
+        guard let value = fields.first(where: { $0.name == name })?.value, value != .null else { return nil }
+        return value
+    }
+
+    /// The fields of an object; none of anything else.
+    public var fields: [Field] {
+        if case .object(let fields) = self { fields } else { [] }
+    }
+
+    /// The values of an array; none of anything else.
+    public var values: [JSONValue] {
+        if case .array(let values) = self { values } else { [] }
+    }
+
+    /// The text, if it is one.
+    public var text: String? {
+        if case .text(let text) = self { text } else { nil }
+    }
+
+    /// The truth value, if it is one.
+    public var bool: Bool? {
+        if case .bool(let flag) = self { flag } else { nil }
+    }
+
+    /// The number, if it is one without fraction and exponent that 64 bits can hold.
+    public var integer: Int64? {
+        if case .number(let digits) = self { Int64(digits) } else { nil }
+    }
+
+    /// The value as JSON, in one line.
+    public var json: String { LineBuffer.text { append(to: &$0) } }
+
+    private func append(to line: inout LineBuffer) {
+        switch self {
+        case .null: append("null", to: &line)
+        case .bool(let flag): append(flag ? "true" : "false", to: &line)
+        case .number(let digits): append(digits, to: &line)
+        case .text(let text):
+            line.separate()
+            line.appendJSONString(text)
+        case .array(let values):
+            line.openArray()
+            for value in values { value.append(to: &line) }
+            line.closeArray()
+        case .object(let fields):
+            line.openObject()
+            for field in fields {
+                line.field(named: field.name)
+                field.value.append(to: &line)
+            }
+            line.closeObject()
+        }
+    }
+
+    private func append(_ word: String, to line: inout LineBuffer) {
+        line.separate()
+        line.append(string: word)
+    }
+}
