@@ -16,6 +16,7 @@ let settings: [SwiftSetting] =
 
 let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
 let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
+let nioHTTP = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 
@@ -64,7 +65,7 @@ let package = Package(
             name: "TapNetwork",
             dependencies: [
                 "CResolv", "TapCore", "TapDiagnosis", "TapRecord", "TapSecurity", "XMPPCore", nioCore, nioPosix,
-                logging, lifecycle,
+                nioHTTP, logging, lifecycle,
             ],
             swiftSettings: settings
         ),
@@ -135,7 +136,7 @@ let package = Package(
             name: "TapNetworkTests",
             dependencies: [
                 "TapNetwork", "TapCore", "TapDiagnosis", "TapRecord", "TapSecurity", "XMPPCore", "TapTestKit", nioCore,
-                nioPosix, logging, lifecycle,
+                nioPosix, nioHTTP, logging, lifecycle,
             ],
             swiftSettings: settings
         ),

@@ -1,0 +1,214 @@
+internal import NIOCore
+internal import NIOHTTP1
+internal import NIOPosix
+public import TapRecord
+
+/// Speaks to a running proxy: HTTP/1.1 with JSON over its control socket, a connection for each request.
+public struct ControlClient: Sendable {
+    /// What is asked: a method and a path, with what belongs to it.
+    public struct Request: Sendable {
+        /// `GET`, `POST`, `PUT` or `DELETE`.
+        public var method: String
+        /// The path, percent-encoded where it needs it.
+        public var path: String
+        /// Names and values behind the path; those without a value are left out.
+        public var query: [(name: String, value: String?)] = []
+        /// The JSON text that goes with it.
+        public var body: String?
+
+        /// Puts the parts together.
+        public init(_ method: String, _ path: String, query: [(String, String?)] = [], body: String? = nil) {
+            self.method = method
+            self.path = path
+            self.query = query
+            self.body = body
+        }
+
+        /// The path and the query as HTTP has them.
+        var target: String {
+            let pairs = query.compactMap { name, value in value.map { "\(name)=\(Self.encoded($0))" } }
+            return pairs.isEmpty ? path : "\(path)?\(pairs.joined(separator: "&"))"
+        }
+
+        /// Percent-encoded, but for what is unreserved (RFC 3986 §2.3).
+        private static func encoded(_ text: String) -> String {
+            let digits = Array("0123456789ABCDEF".utf8)
+            let bytes = text.utf8.flatMap { byte -> [UInt8] in
+                switch byte {
+                case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F, 0x7E: [byte]
+                default: [0x25, digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+                }
+            }
+            return String(decoding: bytes, as: UTF8.self)
+        }
+    }
+
+    private typealias Connection = NIOAsyncChannel<HTTPClientResponsePart, HTTPClientRequestPart>
+
+    /// The socket.
+    public let path: String
+
+    /// Bytes of an answer beyond which it is not kept.
+    private static let longestAnswer = 64 << 20
+
+    /// A client of the proxy at a socket; nothing is connected yet.
+    public init(path: String) { self.path = path }
+
+    /// A client of the only proxy that has its socket in a folder.
+    public init(onlyIn folder: String) throws(ControlClientError) {
+        let proxies = RunningProxy.all(in: folder)
+        guard let proxy = proxies.first else { throw .noProxy(folder) }
+        guard proxies.count == 1 else { throw .severalProxies(proxies) }
+        path = proxy.path
+    }
+
+    // MARK: Asking
+
+    /// Asks, and gives the answer; `null` where that has no body.
+    ///
+    /// - Parameter timeout: Time for the whole of it. Default 30 s.
+    public func ask(_ request: Request, timeout: Duration = .seconds(30)) async throws(ControlClientError) -> JSONValue
+    {
+        try await perform { () async throws -> JSONValue in
+            try await withThrowingTaskGroup(of: JSONValue.self) { tasks in
+                tasks.addTask { try await answer(to: request) }
+                tasks.addTask {
+                    try await Task.sleep(for: timeout)
+                    throw ControlClientError.timeout(timeout)
+                }
+                defer { tasks.cancelAll() }
+                return try await tasks.next() ?? .null
+            }
+        }
+    }
+
+    private func answer(to request: Request) async throws -> JSONValue {
+        try await connect().executeThenClose { inbound, outbound in
+            try? await send(request, outbound)
+            var parts = inbound.makeAsyncIterator()
+            let head = try await Self.head(&parts)
+            return try await Self.body(of: head, &parts)
+        }
+    }
+
+    /// Asks for events, and hands them over as they come until the proxy ends them, the task is cancelled or `body` wants
+    /// no more.
+    ///
+    /// While `body` takes its time no more are read, so that a slow reader holds nothing up but itself.
+    ///
+    /// - Parameter body: Takes an event, and says whether it wants more.
+    public func follow(
+        _ request: Request,
+        _ body: (ServerSentEvent) throws(ControlClientError) -> Bool
+    ) async throws(ControlClientError) {
+        try await perform { () async throws in
+            try await connect().executeThenClose { inbound, outbound in
+                try? await send(request, outbound)
+                var parts = inbound.makeAsyncIterator()
+                let head = try await Self.head(&parts)
+                guard head.status == .ok else {
+                    _ = try await Self.body(of: head, &parts)
+                    return
+                }
+                var reader = ServerSentEvents()
+                while case .body(let buffer)? = try await parts.next() {
+                    var events: [ServerSentEvent] = []
+                    try reader.read(buffer.readableBytesView) { events.append($0) }
+                    for event in events { guard try body(event) else { return } }
+                }
+            }
+        }
+    }
+
+    // MARK: A connection
+
+    private func connect() async throws -> Connection {
+        do {
+            return try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+                .connect(unixDomainSocketPath: path) { channel in
+                    channel.eventLoop.makeCompletedFuture {
+                        try channel.pipeline.syncOperations.addHTTPClientHandlers()
+                        return try Connection(wrappingChannelSynchronously: channel)
+                    }
+                }
+        } catch let error as IOError {
+            throw ControlClientError.unreachable(path, error.words)
+        } catch is SocketAddressError {
+            throw ControlClientError.unreachable(path, "the path is too long for a socket")
+        }
+    }
+
+    /// Sends a request. A proxy may answer before it has read all of it.
+    private func send(
+        _ request: Request,
+        _ outbound: NIOAsyncChannelOutboundWriter<HTTPClientRequestPart>
+    ) async throws {
+        let body = request.body.map { ByteBuffer(string: $0) }
+        var head = HTTPRequestHead(version: .http1_1, method: HTTPMethod(rawValue: request.method), uri: request.target)
+        head.headers = ["Host": "localhost", "Connection": "close"]
+        if let body {
+            head.headers.add(name: "Content-Type", value: "application/json")
+            head.headers.add(name: "Content-Length", value: "\(body.readableBytes)")
+        }
+        try await outbound.write(
+            contentsOf: [.head(head)] + (body.map { [.body(.byteBuffer($0))] } ?? []) + [.end(nil)]
+        )
+    }
+
+    private static func head(
+        _ parts: inout NIOAsyncChannelInboundStream<HTTPClientResponsePart>.AsyncIterator
+    ) async throws -> HTTPResponseHead {
+        guard case .head(let head)? = try await parts.next() else { throw ControlClientError.ended(nil) }
+        return head
+    }
+
+    /// The rest of an answer.
+    ///
+    /// - Throws: ``ControlClientError/refused(status:_:_:)`` where the status is none of success.
+    private static func body(
+        of head: HTTPResponseHead,
+        _ parts: inout NIOAsyncChannelInboundStream<HTTPClientResponsePart>.AsyncIterator
+    ) async throws -> JSONValue {
+        var bytes: [UInt8] = []
+        while case .body(let buffer)? = try await parts.next() {
+            guard bytes.count + buffer.readableBytes <= longestAnswer else {
+                throw ControlClientError.unexpected("it is larger than \(longestAnswer) bytes")
+            }
+            bytes += buffer.readableBytesView
+        }
+        let isWell = (200..<300).contains(head.status.code)
+        let value: JSONValue
+        do throws(JSONError) {
+            value = bytes.isEmpty ? .null : try JSONValue(bytes.span.bytes)
+        } catch {
+            guard isWell else {
+                throw ControlClientError.refused(status: Int(head.status.code), "\(head.status)", .null)
+            }
+            throw ControlClientError.unexpected("\(error)")
+        }
+        guard isWell else {
+            let detail = value["detail"]?.text ?? value["title"]?.text ?? "\(head.status)"
+            throw ControlClientError.refused(status: Int(head.status.code), detail, value)
+        }
+        return value
+    }
+
+    /// Gives errors of the connection the words of this one.
+    private func perform<Value>(_ body: () async throws -> Value) async throws(ControlClientError) -> Value {
+        do {
+            return try await body()
+        } catch let error as ControlClientError {
+            throw error
+        } catch let error as IOError {
+            throw .ended(error.words)
+        } catch is CancellationError {
+            throw .ended("it was given up")
+        } catch HTTPParserError.invalidEOFState {
+            throw .ended(nil)
+        } catch let error as HTTPParserError {
+            throw .unexpected("no HTTP: \(error)")
+        } catch {
+            throw .ended("\(error)")
+        }
+    }
+}

@@ -1,0 +1,70 @@
+internal import Glibc
+
+/// A proxy that runs, found by its control socket: `control-PID.sock` in a folder of its user's own.
+public struct RunningProxy: Sendable, Hashable {
+    /// The process.
+    public let pid: Int32
+    /// Its socket.
+    public let path: String
+
+    /// The folder of this user's control sockets: `xmpptap` under `$XDG_RUNTIME_DIR` or `/run/user/UID`, else `xmpptap-UID`
+    /// under `$TMPDIR` or `/tmp`.
+    public static func folder(_ environment: (String) -> String?) -> String {
+        if let runtime = environment("XDG_RUNTIME_DIR") { return "\(runtime)/xmpptap" }
+        let runtime = "/run/user/\(geteuid())"
+        if access(runtime, W_OK) == 0 { return "\(runtime)/xmpptap" }
+        return "\(environment("TMPDIR") ?? "/tmp")/xmpptap-\(geteuid())"
+    }
+
+    /// The proxies that run, by their sockets in a folder. Sockets that nobody listens at do not count, nor does a folder of
+    /// another user.
+    public static func all(in folder: String) -> [RunningProxy] {
+        let proxies = names(in: folder).compactMap { name -> RunningProxy? in
+            guard name.hasPrefix("control-"), name.hasSuffix(".sock"),
+                let pid = Int32(name.dropFirst("control-".count).dropLast(".sock".count)), pid > 0,
+                isLive("\(folder)/\(name)")
+            else { return nil }
+            return RunningProxy(pid: pid, path: "\(folder)/\(name)")
+        }
+        return proxies.sorted { $0.pid < $1.pid }
+    }
+
+    /// Whether something listens at a socket.
+    private static func isLive(_ path: String) -> Bool {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let isWhole = withUnsafeMutableBytes(of: &address.sun_path) { target in
+            // The last byte stays zero.
+            guard path.utf8.count < target.count else { return false }
+            target.copyBytes(from: path.utf8)
+            return true
+        }
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_NONBLOCK.rawValue), 0)
+        guard isWhole, descriptor >= 0 else { return false }
+        defer { close(descriptor) }
+        let length = socklen_t(MemoryLayout<sockaddr_un>.size)
+        let result = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(descriptor, $0, length) }
+        }
+        // So many connect that it cannot be accepted at once.
+        return result == 0 || errno == EAGAIN
+    }
+
+    /// What is in a folder that belongs to this user and that nobody else can write to.
+    private static func names(in folder: String) -> [String] {
+        var status = stat()
+        guard lstat(folder, &status) == 0, status.st_mode & S_IFMT == S_IFDIR, status.st_uid == getuid(),
+            status.st_mode & 0o022 == 0, let listing = opendir(folder)
+        else { return [] }
+        defer { closedir(listing) }
+        var names: [String] = []
+        while let entry = readdir(listing) {
+            names.append(
+                withUnsafeBytes(of: &entry.pointee.d_name) { name in
+                    String(decoding: name.prefix { $0 != 0 }, as: UTF8.self)
+                }
+            )
+        }
+        return names
+    }
+}
