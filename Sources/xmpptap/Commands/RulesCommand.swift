@@ -1,11 +1,13 @@
 internal import ArgumentParser
 internal import TapCore
+internal import TapNetwork
+internal import TapRecord
 
 /// `xmpptap rules`.
 struct RulesCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rules",
-        abstract: "Check rule files and dry-run them over recordings.",
+        abstract: "Check rule files, dry-run them, and follow them in a running proxy.",
         discussion: """
             Rule files are written in the language of Prosody's mod_firewall, with additional terms for proxies. \
             filters/README.md is the reference.
@@ -14,8 +16,9 @@ struct RulesCommand: ParsableCommand {
 
               xmpptap rules check filters/no-typing.pfw
               xmpptap rules run filters/no-typing.pfw yesterday.xtap
+              xmpptap rules reload
             """,
-        subcommands: [Check.self, Run.self]
+        subcommands: [Check.self, Run.self, Reload.self, Hits.self, Trace.self]
     )
 
     /// `xmpptap rules check`.
@@ -93,6 +96,148 @@ struct RulesCommand: ParsableCommand {
             }
             let rules = try RuleFiles.load(Array(files.dropLast()), defaultChain: chain.chain)
             try RuleReport(rules, isJSON: json).run(recording, sessions: Set(session))
+        }
+    }
+}
+
+// The rules of a running proxy.
+extension RulesCommand {
+    /// `xmpptap rules reload`.
+    struct Reload: AsyncParsableCommand, Configurable {
+        static let configuration = CommandConfiguration(
+            commandName: "reload",
+            abstract: "Have a running proxy read its rule files again.",
+            discussion: """
+                If a file has a mistake, all mistakes are reported as by "rules check", the rules in force stay, and the \
+                exit code is 1.
+
+                Example:
+
+                  xmpptap rules reload
+                """
+        )
+
+        @Flag(help: "Print the rules as JSON.")
+        var json = false
+
+        @OptionGroup var control: ControlOption
+        @OptionGroup var config: ConfigOption
+
+        func run() async throws {
+            let client = try control.client()
+            let answer: JSONValue
+            do throws(ControlClientError) {
+                answer = try await client.ask(.init("POST", "/rules/reload"))
+            } catch {
+                throw Self.failure(error)
+            }
+            if json { return Console.print(answer.json) }
+            let count = (answer["rules"]?.values.count ?? 0, answer["files"]?.values.count ?? 0)
+            Console.print("\(Plural.of(count.0, "rule")) in \(Plural.of(count.1, "file")) in force")
+        }
+
+        /// Prints the mistakes in the files, a line each.
+        private static func failure(_ error: ControlClientError) -> Failure {
+            guard case .refused(_, _, let answer) = error, let faults = answer["faults"]?.values else {
+                return Failure(error)
+            }
+            for fault in faults {
+                let numbers = ["line", "column"].compactMap { fault[$0]?.integer }.map { "\($0):" }.joined()
+                Console.tell("\(fault["file"]?.text ?? ""):\(numbers) \(fault["message"]?.text ?? "")")
+            }
+            return Failure(status: .checkFailed, message: "rules not reloaded; the rules in force stay")
+        }
+    }
+
+    /// `xmpptap rules hits`.
+    struct Hits: AsyncParsableCommand, Configurable {
+        static let configuration = CommandConfiguration(
+            commandName: "hits",
+            abstract: "Show how often each rule of a running proxy has hit.",
+            discussion: """
+                Counts since the rules were loaded, in all sessions.
+
+                Example:
+
+                  xmpptap rules hits
+                """
+        )
+
+        @Flag(help: "Print JSON, one rule per line.")
+        var json = false
+
+        @OptionGroup var control: ControlOption
+        @OptionGroup var config: ConfigOption
+
+        func run() async throws {
+            let rules = try await control.client().ask(.init("GET", "/rules"))["rules"]?.values ?? []
+            if json {
+                for rule in rules { Console.print(rule.json) }
+                return
+            }
+            let rows = rules.map { rule in
+                let line = rule["line"]?.integer.map { ":\($0)" } ?? ""
+                return [rule["hits"]?.integer.map { "\($0)" } ?? "-", "\(rule["file"]?.text ?? "")\(line)"]
+            }
+            guard !rows.isEmpty else { return Console.complain("the proxy has no rules; start it with --rules") }
+            for line in TextTable(header: ["HITS", "RULE"], rows: rows, numeric: [0]).lines(width: Console.width) {
+                Console.print(line)
+            }
+        }
+    }
+
+    /// `xmpptap rules trace`.
+    struct Trace: AsyncParsableCommand, Configurable {
+        static let configuration = CommandConfiguration(
+            commandName: "trace",
+            abstract: "Show live which rules of a running proxy hit which stanzas.",
+            discussion: """
+                Runs until Ctrl-C or the end of the proxy.
+
+                Examples:
+
+                  xmpptap rules trace
+                  xmpptap rules trace --session 3 --json
+                """
+        )
+
+        @Option(
+            help: ArgumentHelp("Show only hits in this session.", valueName: "number"),
+            transform: SessionNumber.parse
+        )
+        var session: [UInt64] = []
+
+        @Flag(help: "Print JSON, one hit per line.")
+        var json = false
+
+        @OptionGroup var control: ControlOption
+        @OptionGroup var config: ConfigOption
+
+        func validate() throws {
+            guard session.count <= 1 else { throw ValidationError("--session given more than once") }
+        }
+
+        func run() async throws {
+            let client = try control.client()
+            let query = [("session", session.first.map { "\($0)" })]
+            let request = ControlClient.Request("GET", "/rules/trace", query: query)
+            try await Interruption.cancels { [json] in
+                try await client.follow(request) { event throws(ControlClientError) in
+                    if event.name == "hit" { try show(event.data, json) }
+                    return Console.fault == nil
+                }
+                if !Task.isCancelled, Console.fault == nil { Console.complain("the proxy has ended") }
+            }
+        }
+
+        private func show(_ data: [UInt8], _ isJSON: Bool) throws(ControlClientError) {
+            if isJSON { return Console.write(data + [0x0A]) }
+            let hit: JSONValue
+            do throws(JSONError) { hit = try JSONValue(data.span.bytes) } catch { throw .unexpected("\(error)") }
+            let session = hit["session"]?.integer.map { "[\($0)] " } ?? ""
+            let place = "\(hit["file"]?.text ?? ""):\(hit["line"]?.integer ?? 0)"
+            let words = [hit["direction"]?.text, place, hit["action"]?.text].compactMap { $0 }.joined(separator: " ")
+            Console.show("\(session)\(words): \(hit["stanza"]?.text ?? "")")
         }
     }
 }

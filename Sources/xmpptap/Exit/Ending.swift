@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import TapNetwork
 
 /// The last output and the exit code of a command.
 struct Ending: Equatable {
@@ -10,7 +11,7 @@ struct Ending: Equatable {
 
     /// The ending for an error of the parser or of a command.
     init(_ error: any Error, arguments: [String]) {
-        if let failure = error as? Failure {
+        if let failure = error as? Failure ?? (error as? ControlClientError).map({ Failure($0) }) {
             status = failure.status
             complaint = failure.message
         } else if XMPPTap.exitCode(for: error).isSuccess {

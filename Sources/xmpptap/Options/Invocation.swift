@@ -52,6 +52,8 @@ enum Invocation {
             let names = names(below: command)
             guard !names.isEmpty, !word.hasPrefix("-") else { return }
             if path.isEmpty, word == "help", word == arguments.first { continue }
+            // Only arguments of a default subcommand are numbers.
+            if command.configuration.defaultSubcommand != nil, Number.isWhole(word) { return }
             let next = command.configuration.subcommands.first { $0.configuration.commandName == word }
             guard let next else {
                 let program = path.isEmpty ? "" : " for 'xmpptap\(path)'"

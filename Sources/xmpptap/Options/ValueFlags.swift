@@ -1,6 +1,6 @@
 /// The flags that take a value, with checks that the parser lacks.
 enum ValueFlags {
-    /// Flags that can be repeated.
+    /// Flags that can be repeated, with some command.
     static let repeatable: Set = [
         "--limit", "--listen", "--log-to", "--proxy-protocol", "--proxy-protocol-from", "--session",
         "--upstream-domain",
@@ -8,13 +8,10 @@ enum ValueFlags {
     /// Flags that can be given once.
     static let single: Set = [
         "--accounts", "--by", "--ca", "--ca-dir", "--capture", "--certificate", "--chain", "--channel-binding",
-        "--client-tls",
-        "--config", "--control",
-        "--domain",
-        "--format", "--grace", "--key", "--keylog",
-        "--log", "--on-unparsable", "--password-file", "--ping", "--ping-timeout", "--port", "--redact", "--resolver",
-        "--rotate-keep",
-        "--rotate-size", "--server-tls", "--subscriptions", "--timeout", "--tls", "--tls-min", "--upstream",
+        "--client-tls", "--config", "--control", "--count", "--domain", "--filter", "--format", "--from", "--grace",
+        "--interval", "--jid", "--key", "--keylog", "--level", "--log", "--message", "--on-unparsable", "--part",
+        "--password-file", "--peer", "--ping", "--ping-timeout", "--port", "--redact", "--resolver", "--rotate-keep",
+        "--rotate-size", "--server-tls", "--subscriptions", "--timeout", "--tls", "--tls-min", "--to", "--upstream",
         "--upstream-ca", "--upstream-certificate", "--upstream-key", "--via", "--with",
     ]
 

@@ -1,0 +1,148 @@
+internal import ArgumentParser
+internal import Glibc
+internal import TapNetwork
+internal import TapRecord
+internal import XMPPCore
+
+/// `xmpptap inject`.
+struct InjectCommand: AsyncParsableCommand, Configurable {
+    static let configuration = CommandConfiguration(
+        commandName: "inject",
+        abstract: "Send a stanza into a session of a running proxy.",
+        discussion: """
+            The stanza goes out between two others, to the client as if from the server, or to the server as if from \
+            the client. The other side sees nothing of it: an answer to an injected iq request does not pass, it is \
+            printed here, and stream management is adjusted. Logs mark the stanza as xmpptap's own. The exit code is 1 \
+            if the stanza is refused, or its answer does not come.
+
+            Examples:
+
+              xmpptap inject --session 3 --to client --message 'Ay me!' --peer romeo@example.org
+              echo '<presence/>' | xmpptap inject --jid juliet@example.org --to server
+              xmpptap inject --session 3 --to server version.xml
+            """
+    )
+
+    @Argument(
+        help: ArgumentHelp("File with one stanza; - is standard input (default).", valueName: "file"),
+        completion: .file()
+    )
+    var file: String?
+
+    @OptionGroup var session: SessionOption
+
+    @Option(help: ArgumentHelp("Who gets the stanza.", valueName: "client|server"), transform: Side.typed)
+    var to: Side
+
+    @Option(help: ArgumentHelp("Send a chat message with this text instead of a file.", valueName: "body"))
+    var message: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "JID at the other end of the message.",
+            discussion: "The sender with --to client, the addressee with --to server.",
+            valueName: "jid"
+        ),
+        transform: JID.typed
+    )
+    var peer: JID?
+
+    @Option(
+        help: ArgumentHelp("Sender of the message, instead of the usual one.", valueName: "jid"),
+        transform: JID.typed
+    )
+    var from: JID?
+
+    @Flag(help: "Send the bytes of the file as they are, for tests with malformed streams.")
+    var raw = false
+
+    @Flag(
+        inversion: .prefixedNo,
+        help: "Wait for the answer to an iq request, and print it (default: yes, except with --raw)."
+    )
+    var wait: Bool?
+
+    @Option(
+        help: ArgumentHelp("Time to wait for a stanza boundary or the answer (default: 10s).", valueName: "time"),
+        transform: TimeSpan.parse
+    )
+    var timeout: Int64 = 10_000_000_000
+
+    @Flag(help: "Print the result as JSON.")
+    var json = false
+
+    @OptionGroup var control: ControlOption
+    @OptionGroup var config: ConfigOption
+
+    func validate() throws {
+        guard message == nil || file == nil else {
+            throw ValidationError("--message and a file are both a stanza; leave one out")
+        }
+        guard message == nil || !raw else {
+            throw ValidationError("--raw sends a file; --message is always well-formed")
+        }
+        guard (message == nil) == (peer == nil) else {
+            throw ValidationError(
+                message == nil
+                    ? "--peer has no effect without --message" : "--message needs --peer, the JID at its other end"
+            )
+        }
+        guard message != nil || from == nil else {
+            throw ValidationError("--from is for --message; write the sender into the stanza")
+        }
+    }
+
+    func run() async throws {
+        let client = try control.client()
+        let chosen = try await session.choose(client)
+        let body = try body()
+        let answer = try await client.ask(
+            .init("POST", chosen.path("/inject"), body: body),
+            // The proxy keeps the time itself, for the boundary and then for the answer.
+            timeout: .nanoseconds(2 * timeout) + .seconds(10)
+        )
+        if json { return Console.print(answer.json) }
+        if let iq = answer["answer"]?.text {
+            Console.show(iq)
+            let time = answer["round_trip_ns"]?.integer.map { " after \(LineBuffer.duration($0))" } ?? ""
+            Console.tell("answered by \(chosen.name(of: to))\(time)")
+        } else {
+            let id = answer["id"]?.text.map { ", id \($0)" } ?? ""
+            let time = answer["delay_ns"]?.integer.map { " after \(LineBuffer.duration($0))" } ?? ""
+            Console.show("sent to \(chosen.name(of: to)) in session \(chosen.number)\(time)\(id)")
+        }
+    }
+
+    private func body() throws(Failure) -> String {
+        let stanza = message == nil ? try StanzaFile.read(file ?? "-") : nil
+        return LineBuffer.object {
+            $0.field("to", to.rawValue)
+            if let stanza { $0.field("stanza", stanza) }
+            if let message, let peer {
+                $0.field("message")
+                $0.openObject()
+                $0.field("body", message)
+                $0.field("peer", peer.description)
+                if let from { $0.field("from", from.description) }
+                $0.closeObject()
+            }
+            if raw { $0.field("raw", true) }
+            if let wait { $0.field("await_answer", wait) }
+            $0.field("timeout_ns", Int(timeout))
+        }
+    }
+}
+
+/// A file with a stanza.
+enum StanzaFile {
+    /// More than a session takes unless its limits were raised far.
+    private static let limit = 16 << 20
+
+    /// The file's text; `-` is standard input.
+    static func read(_ path: String) throws(Failure) -> String {
+        if path == "-", isatty(STDIN_FILENO) == 1 {
+            Console.tell("reading the stanza from standard input; end it with Ctrl-D")
+        }
+        return try TextFile.read(path, limit: limit)
+    }
+}

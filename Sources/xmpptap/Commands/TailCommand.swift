@@ -1,0 +1,69 @@
+internal import ArgumentParser
+internal import TapNetwork
+internal import TapRecord
+
+/// `xmpptap tail`.
+struct TailCommand: AsyncParsableCommand, Configurable {
+    static let configuration = CommandConfiguration(
+        commandName: "tail",
+        abstract: "Show what a running proxy logs, live.",
+        discussion: """
+            Prints records as they are made, in the form of the text log, whatever the proxy itself logs. Runs until \
+            Ctrl-C or the end of the proxy.
+
+            Examples:
+
+              xmpptap tail --session 3 --level verbose
+              xmpptap tail --filter 'message and body~"hello"'
+              xmpptap tail --level warn --json | jq -r .message
+            """
+    )
+
+    @Option(help: ArgumentHelp("Show only records that match.", valueName: "expression"))
+    var filter: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Level to show.",
+            discussion: "Default: info,send,recv on a terminal, otherwise info; with --json verbose.",
+            valueName: "level"
+        ),
+        transform: { text throws(Failure) in
+            guard let level = Level(name: text), level > .off else {
+                throw .usage("the levels are \(Level.allCases.dropFirst().map(\.name).joined(separator: ", "))")
+            }
+            return level
+        }
+    )
+    var level: Level?
+
+    @Option(
+        help: ArgumentHelp("Show only this session.", valueName: "number"),
+        transform: SessionNumber.parse
+    )
+    var session: [UInt64] = []
+
+    @Flag(help: "Print JSON, one record per line.")
+    var json = false
+
+    @OptionGroup var control: ControlOption
+    @OptionGroup var config: ConfigOption
+
+    func validate() throws {
+        guard session.count <= 1 else {
+            throw ValidationError("--session given more than once; for several use --filter")
+        }
+    }
+
+    func run() async throws {
+        let client = try control.client()
+        let printer = RecordPrinter(level: level, isJSON: json)
+        let query = [("filter", filter), ("level", printer.level.name), ("session", session.first.map { "\($0)" })]
+        let request = ControlClient.Request("GET", "/records", query: query)
+        try await Interruption.cancels { [printer] in
+            var printer = printer
+            try await client.follow(request) { event throws(ControlClientError) in try printer.print(event) }
+            if !Task.isCancelled, Console.fault == nil { Console.complain("the proxy has ended") }
+        }
+    }
+}

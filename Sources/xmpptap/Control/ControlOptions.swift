@@ -1,0 +1,94 @@
+internal import ArgumentParser
+internal import TapNetwork
+internal import TapRecord
+internal import XMPPCore
+
+/// `--control`.
+struct ControlOption: ParsableArguments {
+    @Option(
+        help: ArgumentHelp("Control socket of the proxy (default: the only running one's).", valueName: "path"),
+        completion: .file()
+    )
+    var control: String?
+
+    /// A client of the proxy that is meant.
+    func client() throws(ControlClientError) -> ControlClient {
+        guard let control else { return try ControlClient(onlyIn: RunningProxy.folder(Console.environment)) }
+        return ControlClient(path: control)
+    }
+}
+
+/// `--session` and `--jid`: which session of the proxy is meant.
+struct SessionOption: ParsableArguments {
+    @Option(
+        help: ArgumentHelp("Number of the session.", valueName: "number"),
+        transform: { UInt64(try Number.parse($0, in: 1...Int.max)) }
+    )
+    var session: [UInt64] = []
+
+    @Option(
+        help: ArgumentHelp("JID of the session, full or bare.", valueName: "jid"),
+        transform: JID.typed
+    )
+    var jid: JID?
+
+    func validate() throws {
+        guard session.count <= 1 else { throw ValidationError("--session given more than once") }
+        guard session.isEmpty || jid == nil else {
+            throw ValidationError("--session and --jid both name a session; leave one out")
+        }
+        guard !session.isEmpty || jid != nil else {
+            throw ValidationError("name the session with --session or --jid; 'xmpptap sessions' lists them")
+        }
+    }
+
+    /// The session that is meant, as the proxy lists it.
+    ///
+    /// - Throws: A ``Failure`` where it is no session or several, a ``ControlClientError`` where the proxy does not answer.
+    func choose(_ client: ControlClient) async throws -> RunningSession {
+        if let number = session.first {
+            return try RunningSession(await client.ask(.init("GET", "/sessions/\(number)")))
+        }
+        let name = jid?.description ?? ""
+        let list = try await client.ask(.init("GET", "/sessions", query: [("jid", name)]))
+        let found = try (list["sessions"]?.values ?? []).map { json throws(ControlClientError) in
+            try RunningSession(json)
+        }
+        guard let first = found.first else {
+            throw Failure(status: .checkFailed, message: "no session of \(name); 'xmpptap sessions' lists them")
+        }
+        guard found.count == 1 else {
+            let list = found.map { "\($0.number) (\($0.jid ?? name))" }.joined(separator: ", ")
+            throw Failure.usage("\(name) has several sessions: \(list); choose one with --session")
+        }
+        return first
+    }
+}
+
+/// The side of a session that is meant.
+enum Side: String, CaseIterable {
+    case client, server
+}
+
+extension JID {
+    /// Parses a JID that was typed.
+    static func typed(_ text: String) throws(Failure) -> JID {
+        do throws(JIDError) {
+            return try JID(parsing: text)
+        } catch {
+            throw .usage("write a JID such as juliet@example.org (\(error))")
+        }
+    }
+}
+
+extension Failure {
+    init(_ error: ControlClientError) {
+        let status: ExitStatus =
+            switch error {
+            case .severalProxies: .usage
+            case .refused: .checkFailed
+            case .noProxy, .unreachable, .timeout, .ended, .unexpected: .network
+            }
+        self.init(status: status, message: Console.escaped("\(error)"))
+    }
+}
