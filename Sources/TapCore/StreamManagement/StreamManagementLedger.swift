@@ -189,7 +189,11 @@ public struct StreamManagementLedger: Sendable {
     }
 
     /// The sender's next stanza waits while others overtake it; gives its number.
-    public mutating func hold(_ mark: Mark) -> UInt64 {
+    ///
+    /// - Returns: nil where ``capacity`` stanzas are held or have overtaken each other: nothing has changed then, and the
+    ///   stanza cannot wait.
+    public mutating func hold(_ mark: Mark) -> UInt64? {
+        guard held.count < Self.capacity else { return nil }
         skip()
         guard isCounting else { return sent }
         held.append(Held(number: sent))
@@ -359,7 +363,7 @@ public struct StreamManagementLedger: Sendable {
             }
             kept.append(decision)
         }
-        earlier = kept + earlier.filter { $0.number > sent }
+        earlier = Array((kept + earlier.filter { $0.number > sent }).prefix(Self.capacity))
         repeatedEnd = max(repeatedEnd, sent)
         lost += injected.lazy.filter { [handled] in $0.number > handled }.map(\.item)
         injected = []

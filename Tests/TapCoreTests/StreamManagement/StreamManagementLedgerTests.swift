@@ -113,7 +113,7 @@ import XMPPCore
 
     @Test func `a held stanza that others overtake is not told as handled, nor is what overtook it`() {
         var ledger = Self.ledger(".")
-        let number = ledger.hold(Mark(fingerprint: 2))
+        let number = ledger.hold(Mark(fingerprint: 2)) ?? 0
         Self.apply("..", to: &ledger)
         #expect(ledger.acknowledge(3).count == 1)
         ledger.release(number, passes: true)
@@ -124,7 +124,7 @@ import XMPPCore
 
     @Test func `a held stanza that is dropped gives the sender news without a request`() {
         var ledger = StreamManagementLedger(startingAt: 0)
-        let number = ledger.hold(Mark(fingerprint: 1))
+        let number = ledger.hold(Mark(fingerprint: 1)) ?? 0
         ledger.pass()
         #expect(ledger.acknowledge(1).count == 0)
         #expect(ledger.takeNews() == nil)
@@ -138,7 +138,7 @@ import XMPPCore
         ledger.pass()
         ledger.drop(Mark(fingerprint: 2, rule: 7))
         ledger.pass(Mark(fingerprint: 3, rule: 8))
-        let held = ledger.hold(Mark(fingerprint: 4, rule: 9))
+        let held = ledger.hold(Mark(fingerprint: 4, rule: 9)) ?? 0
         ledger.pass(Mark(fingerprint: 5))
         ledger.pass()
         #expect(ledger.acknowledge(0, isAnswer: false).count == 0)
@@ -286,6 +286,31 @@ import XMPPCore
             #expect(ledger.handled <= ledger.delivered && ledger.acknowledged <= ledger.sent)
         }
         #expect(ledger.byteCount < 32 << 10)
+    }
+
+    @Test func `no more are held than the ledger can keep apart`() {
+        var ledger = StreamManagementLedger(startingAt: 0)
+        for number in 1...UInt64(StreamManagementLedger.capacity) {
+            #expect(ledger.hold(Mark(fingerprint: 0)) == number)
+        }
+        let before = (ledger.sent, ledger.delivered)
+        #expect(ledger.hold(Mark(fingerprint: 0)) == nil)
+        #expect((ledger.sent, ledger.delivered) == before)
+        // One that was let go makes room when it is handled, and not before.
+        ledger.release(1, passes: true)
+        #expect(ledger.hold(Mark(fingerprint: 0)) == nil)
+        #expect(ledger.acknowledge(1).count == 1)
+        #expect(ledger.hold(Mark(fingerprint: 0)) != nil)
+    }
+
+    @Test func `what is known of stanzas that are sent again is bounded, however often the connection is lost`() {
+        var ledger = StreamManagementLedger(startingAt: 0)
+        // Each time the sender gets less far, and nothing is ever acknowledged.
+        for count in stride(from: 2000, to: 0, by: -20) {
+            for number in 0..<count { ledger.pass(Mark(fingerprint: UInt32(number))) }
+            ledger.resume()
+        }
+        #expect(ledger.byteCount < 16 << 10)
     }
 
     @Test func `a stanza is known again by its head, whatever was added to its content`() {

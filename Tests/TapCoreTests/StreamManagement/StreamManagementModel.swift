@@ -26,7 +26,7 @@ struct StreamManagementModel {
         case acknowledgement(UInt32)
     }
 
-    /// What a rule says of a stanza; always the same of the same one.
+    /// What a rule says of a stanza; in one run always the same of the same one.
     private enum Verdict: CaseIterable { case pass, edit, drop, bounce, duplicate, hold }
 
     /// A client or a server as XEP-0198 has it.
@@ -64,9 +64,12 @@ struct StreamManagementModel {
         var held: [(number: UInt64, id: Int)] = []
         /// Injected ones that may be lost, by theirs.
         var injected: [(number: UInt64, id: Int, isPing: Bool)] = []
+        /// The first frame before xmpptap waits, and all that follows with it.
+        var isDelayed = false
     }
 
     private var random: SeededGenerator
+    private let salt: UInt64
     private let medium: Medium
     private let translates: Bool
     private let reorders: Bool
@@ -85,6 +88,7 @@ struct StreamManagementModel {
 
     private init(_ seed: UInt64, _ medium: Medium, translates: Bool) {
         random = SeededGenerator(seed: seed)
+        salt = random.next()
         self.medium = medium
         self.translates = translates
         translator = StreamManagementTranslator(translates: translates)
@@ -111,6 +115,7 @@ struct StreamManagementModel {
     // MARK: Endpoints and network
 
     private mutating func begin() throws(Violation) {
+        guard happens(50) else { return try beginAnew() }
         let starts = (0...1).map { _ -> UInt32 in
             switch number(0...2) {
             case 0: 0
@@ -127,6 +132,22 @@ struct StreamManagementModel {
         _ = try element("<resumed xmlns='urn:xmpp:sm:3' previd='a' h='\(starts[1])'/>", .recv)
     }
 
+    /// A session begins with stream management, and the client does not wait for it to be enabled (XEP-0198 §3).
+    private mutating func beginAnew() throws(Violation) {
+        endpoints = [Endpoint(0), Endpoint(0)]
+        _ = try element("<enable xmlns='urn:xmpp:sm:3' resume='true'/>", .send)
+        for _ in 0..<number(0...3) {
+            send(0)
+            try relay(0)
+        }
+        for _ in 0..<number(0...2) { injectNew(0) }
+        // What the client gets before it reads that stream management is enabled it does not count.
+        while !paths[1].behind.isEmpty { try deliver(1) }
+        endpoints[0].handled = 0
+        paths[1].injected = []
+        _ = try element("<enabled xmlns='urn:xmpp:sm:3' resume='true' id='a'/>", .recv)
+    }
+
     private mutating func step() throws(Violation) {
         let index = number(0...1)
         switch number(0...99) {
@@ -137,7 +158,8 @@ struct StreamManagementModel {
         case 40..<64: try relay(index)
         case 64..<86: try deliver(index)
         case 86..<90: injectNew(index)
-        case 90..<93: releaseOne(index)
+        case 90..<92: releaseOne(index)
+        case 92: paths[index].isDelayed.toggle()
         case 93..<95:
             if let direction = direction(index), translator.makeRequest(direction) != nil {
                 paths[index].behind.append(.request)
@@ -184,7 +206,7 @@ struct StreamManagementModel {
     // MARK: xmpptap
 
     private func verdict(_ id: Int) -> Verdict {
-        var hash = SeededGenerator(seed: UInt64(id))
+        var hash = SeededGenerator(seed: salt &+ UInt64(id))
         switch hash.next() % 100 {
         case 0..<60: return .pass
         case 60..<65: return .edit
@@ -197,7 +219,7 @@ struct StreamManagementModel {
 
     /// The next frame of a direction goes through xmpptap.
     private mutating func relay(_ index: Int) throws(Violation) {
-        guard let direction = direction(index), !paths[index].before.isEmpty else { return }
+        guard let direction = direction(index), !paths[index].before.isEmpty, !paths[index].isDelayed else { return }
         switch paths[index].before.removeFirst() {
         case .request:
             translator.ledgers[direction].request()
@@ -247,8 +269,9 @@ struct StreamManagementModel {
     }
 
     private mutating func hold(_ id: Int, _ index: Int, _ direction: Direction, _ mark: StreamManagementLedger.Mark) {
+        guard let number = translator.ledgers[direction].hold(mark) else { return pass(id, index, direction, mark) }
         wasHeld.insert(id)
-        paths[index].held.append((translator.ledgers[direction].hold(mark), id))
+        paths[index].held.append((number, id))
     }
 
     private mutating func releaseOne(_ index: Int) {
@@ -326,16 +349,31 @@ struct StreamManagementModel {
 
     // MARK: Connections
 
-    /// The connection is lost, and the client resumes the session on a new one, at the first attempt or a later one.
+    /// The connection is lost, or the client gives it up, and resumes the session on a new one, at the first attempt or a
+    /// later one.
     private mutating func reconnect() throws(Violation) {
+        if happens(30) { try linger() }
         repeat {
             cut()
         } while try !resume()
     }
 
+    /// The client takes no more from a connection which xmpptap and the server still use.
+    private mutating func linger() throws(Violation) {
+        for _ in 0..<number(1...20) {
+            switch number(0...9) {
+            case 0...1: send(1)
+            case 2: injectNew(number(0...1))
+            case 3...5: try relay(number(0...1))
+            default: try deliver(0)
+            }
+        }
+    }
+
     private mutating func cut() {
         for index in 0...1 {
             paths[index].before = []
+            paths[index].isDelayed = false
             paths[index].behind = []
             paths[index].held = []
         }
@@ -400,6 +438,7 @@ struct StreamManagementModel {
     private mutating func finish() throws(Violation) {
         for round in 0..<3 {
             for index in 0...1 {
+                paths[index].isDelayed = false
                 while !paths[index].held.isEmpty { releaseOne(index) }
                 if round > 0 { paths[index].before.append(.request) }
             }

@@ -153,6 +153,20 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(!refused.translator.isOn && !refused.translator.hasDiverged)
     }
 
+    @Test func `a second enable after a failed one begins to count anew`() {
+        var wire = Wire()
+        _ = wire.send("<enable \(sm) resume='true'/>")
+        wire.translator.ledgers.send.pass()
+        wire.translator.ledgers.send.inject()
+        _ = wire.recv("<failed \(sm)><unexpected-request xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></failed>")
+        _ = wire.send("<enable \(sm) resume='true'/>")
+        wire.translator.ledgers.send.pass()
+        _ = wire.recv("<enabled \(sm) resume='true' id='a'/>")
+        #expect(!wire.translator.hasDiverged)
+        #expect(wire.recv("<a \(sm) h='1'/>") == nil)
+        #expect(wire.translator.ledgers.send.acknowledged == 1)
+    }
+
     @Test func `a place to resume at goes where the counts have parted, since xmpptap is needed`() {
         var wire = Wire()
         _ = wire.send("<enable \(sm) resume='1'/>")
@@ -359,7 +373,7 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
 
     @Test func `a sender is told of what xmpptap has answered for when a held stanza is dropped`() {
         var wire = Wire.open()
-        let number = wire.translator.ledgers.recv.hold(Mark(fingerprint: 1))
+        let number = wire.translator.ledgers.recv.hold(Mark(fingerprint: 1)) ?? 0
         wire.translator.ledgers.recv.pass()
         #expect(wire.send("<a \(sm) h='4'/>") == "<a \(sm) h='3'/>")
         #expect(wire.translator.makeAcknowledgement(.recv) == nil)
