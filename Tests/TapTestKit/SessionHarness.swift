@@ -41,6 +41,8 @@ public struct SessionHarness: ~Copyable {
     public private(set) var unread: Set<Leg> = []
     /// Legs that were sent a FIN.
     public private(set) var finished: [Leg] = []
+    /// Sessions that the session has displaced.
+    public private(set) var displaced: [UInt64] = []
     /// Whether the session has asked for both legs to be closed, and if so whether by a reset.
     public private(set) var closed: Bool?
     /// Whether steps of a login that take long wait in ``slowSteps`` for ``compute()``.
@@ -172,6 +174,7 @@ public struct SessionHarness: ~Copyable {
             case .read(let leg, false): unread.insert(leg)
             case .injected(let number, let outcome): injected.append((number, outcome))
             case .shape(let leg, let shape): shapes.append((leg, shape))
+            case .displace(let session): displaced.append(session)
             case .finish(let leg): finished.append(leg)
             case .close(let reset): closed = reset
             }

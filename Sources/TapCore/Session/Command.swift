@@ -15,6 +15,10 @@ public enum Command: Sendable {
     case compute(SlowStep)
     /// What has become of the injected stanza that has this number: see ``SessionInput/inject(_:)``.
     case injected(UInt64, InjectionOutcome)
+    /// The session with this number is still connected, and this one resumes it: it is to be told by
+    /// ``SessionInput/displaced(by:)``, and this one by ``SessionInput/displaces`` when that is done, or where there is no
+    /// such session any more.
+    case displace(UInt64)
     /// Whether the leg may be read from now on; told when it changes. At the beginning both may.
     case read(Leg, Bool)
     /// What is written to the leg from now on goes out in this shape, in order, and so does its end; nil ends that behind

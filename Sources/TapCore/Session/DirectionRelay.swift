@@ -65,6 +65,8 @@ struct DirectionRelay: ~Copyable {
     private(set) var buffered: [UInt8]?
     /// Items that are stored wait until ``release()``, and so does the end of the leg.
     private(set) var isHeld = false
+    /// The last event's item stays in ``decoder`` while it is held, whatever comes behind it.
+    private(set) var keepsItem = false
 
     // What the session has noticed about the direction.
 
@@ -145,7 +147,7 @@ struct DirectionRelay: ~Copyable {
             forwarded = received
             return .relay
         case .store, .draining:
-            decoder.append(bytes)
+            decoder.append(bytes, keepsItem: keepsItem)
             hasInput = true
             return .keep
         }
@@ -189,6 +191,12 @@ struct DirectionRelay: ~Copyable {
         buffered = bytes
     }
 
+    /// Holds the direction with the last event's item, which has not passed, until ``release()``.
+    mutating func keep() {
+        hold()
+        keepsItem = isHeld
+    }
+
     /// Puts other bytes in the place of what is stored.
     mutating func setBuffered(_ bytes: [UInt8]?) { buffered = bytes }
 
@@ -217,6 +225,7 @@ struct DirectionRelay: ~Copyable {
     /// Goes on with items that wait.
     mutating func release() {
         isHeld = false
+        keepsItem = false
         hasInput = true
     }
 

@@ -26,12 +26,15 @@ enum ItemDecision {
         /// The stream inside TLS, which begins anew: nothing of what was said in clear is used there (RFC 6120 §5.4.3.3),
         /// and nothing is stored.
         case restart
+        /// The counts of the session that it resumes, which another connection still has. It is looked at again then, and
+        /// all that follows waits.
+        case counts
     }
 
     /// What was done, as the item's record says it; nil for an item that passed, or passes as it came when its wait is over.
     var action: String? {
         switch self {
-        case .pass, .buffer(until: .serverTLS): nil
+        case .pass, .buffer(until: .serverTLS), .buffer(until: .counts): nil
         case .buffer: "buffered"
         case .drop: "dropped"
         case .replace: "edited"

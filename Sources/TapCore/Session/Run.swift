@@ -48,10 +48,12 @@ public final class Run: Sendable {
     private let digestKey: [UInt8]
 
     /// A run that has not recorded anything. Without `cryptography`, bytes that are not shown have no digest.
-    public init(cryptography: (any Cryptography)? = nil) {
+    ///
+    /// - Parameter journal: Knows sessions of earlier runs that cannot be resumed; without one all can that are unknown.
+    public init(cryptography: (any Cryptography)? = nil, journal: (any ResumptionJournal)? = nil) {
         self.cryptography = cryptography
         digestKey = (try? cryptography?.randomBytes(count: 32)) ?? []
-        resumptions = ResumptionTable()
+        resumptions = ResumptionTable(journal: journal)
     }
 
     /// A running HMAC-SHA-256 under the run's key, for bytes that are recorded without being shown: the same bytes

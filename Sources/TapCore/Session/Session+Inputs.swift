@@ -26,6 +26,8 @@ extension Session {
         case .rules(let set): replaceRules(by: set)
         case .level(let level): options.recordLevel = level.map { RecordLevel($0) } ?? sharedLevel
         case .release(let number, let release): releaseHeld(number, release)
+        case .displaced(let session): giveUp(to: session)
+        case .displaces: streamManagement?.waiting?.isOver = true
         case .tick: tick()
         case .abort(let condition, let text, let code): abort(condition, text, code)
         case .stop: stop(.stopped)
@@ -115,7 +117,7 @@ extension Session {
         guard !negotiation.isFinished else { return nil }
         if let answerDeadline { return answerDeadline }
         var next = min(loginDeadline ?? .max, idleDeadline ?? .max, injections?.deadline ?? .max)
-        next = min(next, pinger?.deadline ?? .max)
+        next = min(next, pinger?.deadline ?? .max, streamManagement?.waiting?.deadline ?? .max)
         return next == .max ? nil : next
     }
 
@@ -144,6 +146,9 @@ extension Session {
         if let answerDeadline, now.monotonic >= answerDeadline { finish(reset: false) }
         if let injections { expire(injections) }
         if pinger != nil { advancePinger() }
+        if let waiting = streamManagement?.waiting, now.monotonic >= waiting.deadline {
+            streamManagement?.waiting?.isOver = true
+        }
     }
 
     /// Goes on with a direction that was held.

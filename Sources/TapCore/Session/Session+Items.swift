@@ -16,7 +16,7 @@ extension Session {
             let decision = decide(event, direction, &reading)
             apply(decision, to: event, direction)
             switch (decision, reading) {
-            case (.refuse, _): break
+            case (.refuse, _), (.buffer(until: .counts), _): break
             case (_, .none): understand(event, kind, direction)
             case (_, .asymmetricTLS(let offer)): advanceAsymmetricTLS(event, kind, direction, offer)
             case (_, .features(let offer)): handleFeatures(event, offer)
@@ -74,6 +74,7 @@ extension Session {
         if mayAct, let decision = interceptAsymmetricTLS(event, direction, &reading) { return decision }
         if let decision = interceptFeatures(event, direction, &reading) { return decision }
         let translated = interceptStreamManagement(event, direction, &reading)
+        if case .buffer = translated { return translated }
         if mayAct, let decision = interceptLogin(event, direction, translated, &reading) { return decision }
         if let translated { return translated }
         if mayAct, let decision = interceptInjected(event, direction, &reading) { return decision }
@@ -104,6 +105,7 @@ extension Session {
             hold(direction)
             awaitTLS()
         case .buffer(.features): directions[direction].buffer(event)
+        case .buffer(.counts): directions[direction].keep()
         case .buffer(.restart), .drop, .answer: directions[direction].skip(event)
         case .refuse(let refusal):
             if let part = refusal.itemPart { recordItem(event, direction, .element, level: .info, part: part) }

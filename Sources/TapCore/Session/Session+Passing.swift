@@ -105,6 +105,9 @@ extension Session {
     /// Ends both legs after all that has been written.
     mutating func finish(reset: Bool) {
         tls = nil
-        if negotiation.finish() { enqueue(.close(reset: reset)) }
+        guard negotiation.finish() else { return }
+        // Nothing is relayed any more: whoever resumes the session need not wait for its connections.
+        endResumption()
+        enqueue(.close(reset: reset))
     }
 }

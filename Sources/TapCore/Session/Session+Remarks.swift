@@ -142,7 +142,7 @@ extension Session {
         for direction in Direction.allCases { recordOpaqueBytes(direction) }
         noteDiagnosis()
         watchReconnects()
-        if case .clean? = info.ending { endResumption(isOver: true) } else { endResumption(isOver: false) }
+        endResumption()
         let level = recording?.ending?.level ?? info.endingLevel
         guard level <= options.level else { return }
         var record = makeRecord(.session, level, part: .session)

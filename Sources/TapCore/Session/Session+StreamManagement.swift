@@ -5,11 +5,28 @@ import XMPPCore
 ///
 /// A class that a session has only where it was requested: of others it is one empty reference.
 final class StreamManagement {
-    var translator = StreamManagementTranslator()
+    var translator: StreamManagementTranslator
+    /// A request to resume that waits; nil where none does.
+    var waiting: Waiting?
+    /// One has waited: it does not wait again.
+    var hasWaited = false
     /// The server has named another host for resumption, and the client knows it.
     var namesOtherPlace = false
     /// Both directions are stored because the counts have parted.
     var isStored = false
+
+    /// A request to resume a session that another connection still has.
+    struct Waiting {
+        /// Nanoseconds that it waits at most.
+        static let limit: Int64 = 5_000_000_000
+
+        let event: StreamEvent
+        let deadline: Int64
+        /// It waits no longer.
+        var isOver = false
+    }
+
+    init(_ options: SessionOptions) { translator = StreamManagementTranslator(translates: options.translatesCounts) }
 
     /// A stanza passes as it came.
     @inline(__always)
@@ -97,12 +114,18 @@ extension Session {
         // A recording tells by itself what was found, and may lack stanzas.
         guard event.item == .element, recording == nil else { return nil }
         guard event.head.kind == .nonza else { return decideRepeated(event, direction) }
-        guard !event.isTruncated, StreamManagementTranslator.concerns(event.head) else { return nil }
-        let streamManagement = streamManagement ?? StreamManagement()
+        guard !event.isTruncated else { return nil }
+        if event.head.namespace.namespace == .streams { return interceptRedirect(direction) }
+        guard StreamManagementTranslator.concerns(event.head) else { return nil }
+        let streamManagement = streamManagement ?? StreamManagement(options)
+        guard let previous = previous(event, direction, streamManagement) else {
+            self.streamManagement = streamManagement
+            return .buffer(until: .counts)
+        }
         let translation = streamManagement.translator.translate(
             directions[direction].decoder,
             direction,
-            previous: previous(event, direction)
+            previous: previous
         )
         self.streamManagement = streamManagement.translator.isOff ? nil : streamManagement
         reading = .streamManagement(translation)
@@ -122,8 +145,21 @@ extension Session {
         }
     }
 
-    /// What is known of the session that an element asks to resume.
-    private func previous(_ event: StreamEvent, _ direction: Direction) -> StreamManagementTranslator.Previous {
+    /// A redirect (RFC 6120 §4.9.3.19) of a client that needs xmpptap as long as its session lasts: it is told to connect
+    /// again instead.
+    private func interceptRedirect(_ direction: Direction) -> ItemDecision? {
+        guard direction == .recv, hasDiverged, options.translatesCounts,
+            let bytes = StreamManagementTranslator.withoutRedirect(directions.recv.decoder)
+        else { return nil }
+        return .replace(EditedItem(bytes: bytes, words: "reset instead of see-other-host"))
+    }
+
+    /// What is known of the session that an element asks to resume; nil where that has to be waited for.
+    private mutating func previous(
+        _ event: StreamEvent,
+        _ direction: Direction,
+        _ streamManagement: StreamManagement
+    ) -> StreamManagementTranslator.Previous? {
         guard direction == .send, info.opened == nil else { return .unknown }
         var user = info.user
         if event.head.namespace.namespace.isSASL2 {
@@ -133,11 +169,29 @@ extension Session {
             _ = login.decode(element, .send)
             user = login.user
         }
-        return switch claimResumption(direction, user: user) {
-        case .unknown: .unknown
-        case .ready(let ledgers): .known(ledgers)
-        case .connected, .lost: .lost
+        switch claimResumption(direction, user: user) {
+        case .unknown: return .unknown
+        case .ready(let ledgers): return .known(ledgers)
+        case .connected(let session):
+            guard !streamManagement.hasWaited, directions.send.isStoring, !negotiation.isRefusing else { return .lost }
+            streamManagement.waiting = .init(
+                event: event,
+                deadline: now.monotonic &+ StreamManagement.Waiting.limit
+            )
+            enqueue(.displace(session))
+            return nil
+        case .lost: return .lost
         }
+    }
+
+    /// Looks again at a request to resume whose wait is over.
+    mutating func goesOnResuming() -> Bool {
+        guard let streamManagement, let waiting = streamManagement.waiting, waiting.isOver else { return false }
+        streamManagement.waiting = nil
+        streamManagement.hasWaited = true
+        release(.send)
+        handle(waiting.event, .send)
+        return true
     }
 
     /// Records what is wrong with a count, answers what the server is not to get, and injects again what was lost.

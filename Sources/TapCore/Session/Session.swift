@@ -180,7 +180,7 @@ public struct Session: ~Copyable {
         if directions[direction].isWaiting && !passesWhileHeld(direction)
             || direction == .send && negotiation.isAwaitingServer
         {
-            if direction == .send, refusesEarlyBytes() { return true }
+            if direction == .send, refusesEarlyBytes() || goesOnResuming() { return true }
             // What waits goes on waiting, unless nobody is left to wait for it.
             guard directions[direction].isGone else { return false }
             passEnd(direction)

@@ -38,6 +38,11 @@ public enum SessionInput: Sendable {
     case level(Level?)
     /// What becomes of an item that a rule holds: see ``Session/heldItems``. Of a number that is not held a record says so.
     case release(UInt64, HeldRelease)
+    /// The session with this number resumes this one on another connection (XEP-0198 §5): this one ends, without an end of
+    /// its streams, and leaves its counts.
+    case displaced(by: UInt64)
+    /// The session of ``Command/displace(_:)`` has left its counts.
+    case displaces
     /// Time has passed: ends a session that takes too long, and gives up what is waited for in vain. Due at
     /// ``Session/nextDeadline``, harmless at any other time.
     case tick

@@ -68,6 +68,10 @@ public struct SessionOptions: Sendable {
     /// Pings clients that are silent. Default none.
     public var ping: PingOptions?
 
+    /// Give each peer the counts of stream management that it keeps itself. Default true; false is for tests that show what
+    /// happens without.
+    public var translatesCounts = true
+
     /// Nanoseconds from the connection to an open session. Of TLS passed through the login cannot be seen: the server's
     /// ServerHello ends this limit, and of other bytes that cannot be read the server's answer. Default 60 s; nil is none.
     public var loginTime: Int64? = 60_000_000_000

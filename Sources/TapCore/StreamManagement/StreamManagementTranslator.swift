@@ -100,6 +100,32 @@ public struct StreamManagementTranslator: Sendable {
         return namespace == .streamManagement || namespace == .streamManagement2 || namespace.isSASL2
     }
 
+    /// The stream error that the decoder's last item is, with `<reset/>` in the place of `<see-other-host/>` (RFC 6120
+    /// §4.9.3.16, §4.9.3.19); nil where it redirects nobody.
+    public static func withoutRedirect(_ decoder: borrowing StreamDecoder) -> [UInt8]? {
+        let item = decoder.bytes
+        var reader = ItemReader()
+        reader.begin(decoder)
+        var start: Int32?
+        while let token = reader.next(item) {
+            switch token {
+            case .start where reader.depth == 2 && reader.namespace == .streamErrors:
+                if item.slice(reader.name).equals("see-other-host") { start = Int32(reader.tagRange.start) }
+            case .end:
+                guard reader.depth == 1, let start else { continue }
+                var edit = ItemEdit()
+                edit.replace(
+                    ByteRange(Int(start), Int(reader.tagRange.end)),
+                    with: XMLWriter.bytes { $0.element("reset", .streamErrors) }
+                )
+                return edit.applied(to: item)
+            case .fault: return nil
+            case .start, .text, .section: break
+            }
+        }
+        return nil
+    }
+
     /// The id of the session that the decoder's last item asks to resume (`previd`); nil where it asks for none.
     public static func resumedID(_ decoder: borrowing StreamDecoder) -> String? {
         let asking = StreamManagementElement.read(decoder).elements.first { $0.kind == .resume && $0.place != .binding }

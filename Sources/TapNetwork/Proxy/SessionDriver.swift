@@ -266,6 +266,7 @@ final class SessionDriver {
         case .compute(let step): compute(step)
         case .shape: break
         case .injected(let number, let outcome): loop.context.sessions.report(outcome, of: number, in: session.number)
+        case .displace: session.handle(.displaces, at: now)
         case .read(.client, let isWanted): wantsBytes.client = isWanted
         case .read(.server, let isWanted): wantsBytes.server = isWanted
         case .finish(let leg): handler(leg).finish()

@@ -75,8 +75,14 @@ public struct StreamDecoder: ~Copyable {
     }
 
     /// Takes the bytes of one read.
-    public mutating func append(_ input: Span<UInt8>) {
+    ///
+    /// - Parameter keepsItem: Whether ``bytes`` stay those of the last event, which is an item that is not truncated.
+    public mutating func append(_ input: Span<UInt8>, keepsItem: Bool = false) {
         guard !input.isEmpty else { return }
+        if keepsItem {
+            if pendingCount > 0 { boundaries.append(position + UInt64(pendingCount)) }
+            return storage.append(input)
+        }
         forgetTruncated()
         if consumed == storage.count {
             // Nothing is pending: an idle stream keeps no buffer that a burst has made large.

@@ -24,7 +24,7 @@ struct TapRun {
         }
         let cryptography = OpenSSLCryptography()
         let clock = RunClock()
-        run = Run(cryptography: cryptography)
+        run = Run(cryptography: cryptography, journal: Self.journal())
         guard let word = try? cryptography.randomBytes(count: 8) else {
             throw Failure(status: .checkFailed, message: "OpenSSL cannot generate random numbers; see 'xmpptap doctor'")
         }
@@ -43,6 +43,19 @@ struct TapRun {
         self.options = options
         self.cryptography = cryptography
         self.clock = clock
+    }
+
+    /// What tells a restarted proxy which sessions it cannot resume; nil without a home folder.
+    private static func journal() -> ResumptionFile? {
+        let state = Console.environment("XDG_STATE_HOME").flatMap { $0.hasPrefix("/") ? $0 : nil }
+        let home = Console.environment("HOME").map { "\($0)/.local/state" }
+        guard let folder = state ?? home else { return nil }
+        let path = "\(folder)/xmpptap/resumption"
+        return ResumptionFile(path: path) { reason in
+            Console.complain(
+                "warning: cannot write \(path): \(reason); a restarted proxy will not know which sessions it cannot resume"
+            )
+        }
     }
 
     /// Runs `body`. If it throws, the logs are written and closed first.

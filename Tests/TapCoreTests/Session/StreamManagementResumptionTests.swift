@@ -1,3 +1,4 @@
+import Synchronization
 import TapRecord
 import TapTestKit
 import Testing
@@ -144,12 +145,132 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(Self.send("<a \(sm) h='2'/>", &second) == "<a \(sm) h='3'/>")
     }
 
+    @Test func `a session that is still connected gives its counts up to the one that resumes it`() {
+        let run = Run()
+        var first = Self.enabled(run)
+        Self.inject("<message id='a'/>", to: .client, &first)
+        first.recv(Self.message(1))
+        var second = Self.authenticated(run, at: 1)
+        // What follows waits with it, and what comes later.
+        #expect(Self.send("<resume \(sm) h='2' previd='i1'/>" + Self.message(1), &second).isEmpty)
+        #expect(Self.send(Self.message(2), &second).isEmpty)
+        #expect(second.displaced == [first.session.number])
+        first.handle(.displaced(by: second.session.number))
+        #expect(first.closed == true)
+        let start = second.toServer.count
+        second.handle(.displaces)
+        #expect(
+            String(decoding: second.toServer[start...], as: UTF8.self)
+                == "<resume \(sm) h='1' previd='i1'/>" + Self.message(1) + Self.message(2)
+        )
+        // When its connections are closed, the session is no longer its own.
+        first.close()
+        #expect(Self.recv("<resumed \(sm) h='0' previd='i1'/>", &second) == "<resumed \(sm) h='0' previd='i1'/>")
+        #expect(Self.send("<a \(sm) h='3'/>", &second) == "<a \(sm) h='2'/>")
+        #expect(second.told(code: "session-ready").first?.record.words?.contains("resumed session 1") == true)
+        let end = first.told(code: "session-ended").first?.record
+        #expect(end?.words?.contains("resumed as session 2") == true)
+        Self.drop(&second)
+        var third = Self.authenticated(run, at: 2)
+        #expect(Self.send("<resume \(sm) h='3' previd='i1'/>", &third) == "<resume \(sm) h='2' previd='i1'/>")
+    }
+
+    @Test func `a session that ends has left its counts before its connections are closed`() {
+        let run = Run()
+        var first = Self.enabled(run)
+        Self.inject("<message/>", to: .client, &first)
+        first.end(.client, .reset)
+        var second = Self.authenticated(run, at: 1)
+        #expect(Self.send("<resume \(sm) h='1' previd='i1'/>", &second) == "<resume \(sm) h='0' previd='i1'/>")
+        first.close()
+        #expect(Self.recv("<resumed \(sm) h='0' previd='i1'/>", &second) == "<resumed \(sm) h='0' previd='i1'/>")
+        #expect(Self.send("<a \(sm) h='1'/>", &second) == "<a \(sm) h='0'/>")
+    }
+
+    @Test func `a session that counts the same at both ends is not disturbed by the one that resumes it`() {
+        let run = Run()
+        let first = Self.enabled(run)
+        var second = Self.authenticated(run, at: 1)
+        let resume = "<resume \(sm) h='0' previd='i1'/>"
+        #expect(Self.send(resume, &second) == resume)
+        #expect(second.displaced.isEmpty && first.closed == nil)
+    }
+
+    @Test func `a session that does not give its counts up in time cannot be resumed`() {
+        let run = Run()
+        var first = Self.enabled(run)
+        Self.inject("<message/>", to: .client, &first)
+        var second = Self.authenticated(run, at: 1)
+        let before = second.toClient.count
+        #expect(Self.send("<resume \(sm) h='1' previd='i1'/>", &second).isEmpty)
+        second.wait(4_900_000_000)
+        #expect(second.toClient.count == before)
+        second.wait(200_000_000)
+        #expect(String(decoding: second.toClient[before...], as: UTF8.self).contains("item-not-found"))
+        second.say(Array(Conversations.plainLogin[8..<10]))
+        #expect(second.session.info.opened != nil)
+    }
+
+    private final class Journal: ResumptionJournal {
+        let marks = Mutex<Set<[UInt8]>>([])
+
+        func mark(of session: [UInt8]) -> [UInt8]? { session.reversed() }
+        func add(_ mark: [UInt8]) { marks.withLock { _ = $0.insert(mark) } }
+        func contains(_ mark: [UInt8]) -> Bool { marks.withLock { $0.contains(mark) } }
+    }
+
     @Test(arguments: [true, false])
-    func `a session whose counts are lost cannot be resumed`(isConnected: Bool) {
+    func `after a restart a session can be resumed where its ends count the same, and only then`(hasDiverged: Bool) {
+        let journal = Journal()
+        var first = Self.enabled(Run(journal: journal))
+        first.recv(Self.message(1))
+        if hasDiverged {
+            Self.inject("<message/>", to: .client, &first)
+            Self.inject("<message/>", to: .client, &first)
+        }
+        #expect(journal.marks.withLock { $0.count } == (hasDiverged ? 1 : 0))
+        // Nothing of the first run is left but its journal.
+        var second = Self.authenticated(Run(journal: journal), at: 1)
+        let (resume, before) = ("<resume \(sm) h='1' previd='i1'/>", second.toClient.count)
+        #expect(Self.send(resume, &second) == (hasDiverged ? "" : resume))
+        let answer = String(decoding: second.toClient[before...], as: UTF8.self)
+        #expect(answer.contains("item-not-found") == hasDiverged)
+        // Another account that names the same id is not concerned.
+        var other = SessionHarness(run: Run(journal: journal))
+        other.say(Array(Conversations.plainLogin.prefix(3)))
+        other.send(FailedLogin.auth("PLAIN", "\0romeo\0R0m30myr0m30"))
+        other.say(Array(Conversations.plainLogin[4..<8]))
+        #expect(Self.send(resume, &other) == resume)
+    }
+
+    @Test func `after a restart the resumption is taken out of a login with SASL2`() {
+        let journal = Journal()
+        var first = Self.enabled(Run(journal: journal))
+        Self.inject("<message/>", to: .client, &first)
+        var second = SessionHarness(run: Run(journal: journal))
+        second.send(FailedLogin.header)
+        let login =
+            "<authenticate xmlns='urn:xmpp:sasl:2' mechanism='PLAIN'>"
+            + "<initial-response>AGp1bGlldABSMG0zMG15cjBtMzA=</initial-response>"
+            + "<resume \(sm) h='2' previd='i1'/></authenticate>"
+        #expect(
+            Self.send(login, &second) == login.replacing("<resume \(sm) h='2' previd='i1'/>", with: "")
+        )
+        second.say(Array(Conversations.sasl2[1..<3]))
+        #expect(
+            Self.recv(
+                "<success xmlns='urn:xmpp:sasl:2'><authorization-identifier>juliet@example.org"
+                    + "</authorization-identifier></success>",
+                &second
+            ).contains("item-not-found")
+        )
+    }
+
+    @Test func `a session whose counts are lost cannot be resumed`() {
         let run = Run()
         var first = Self.enabled(run, max: 10)
         Self.inject("<message/>", to: .client, &first)
-        if !isConnected { Self.drop(&first) }
+        Self.drop(&first)
         var second = Self.authenticated(run, at: 20)
         let before = second.toClient.count
         #expect(Self.send("<resume \(sm) h='1' previd='i1'/>", &second).isEmpty)
@@ -184,6 +305,24 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
             + "<initial-response>AGp1bGlldABSMG0zMG15cjBtMzA=</initial-response>"
             + "<resume \(sm) h='2' previd='i1'/></authenticate>"
         #expect(Self.send(login, &second) == login.replacing("h='2'", with: "h='1'"))
+        second.say(Array(Conversations.sasl2[1..<3]))
+        #expect(
+            Self.recv(
+                "<success xmlns='urn:xmpp:sasl:2'><authorization-identifier>juliet@example.org/balcony.1"
+                    + "</authorization-identifier><resumed \(sm) h='0' previd='i1'/></success>",
+                &second
+            ).contains("<resumed \(sm) h='0' previd='i1'/>")
+        )
+        // And while it is connected.
+        var third = SessionHarness(run: run)
+        third.send(FailedLogin.header)
+        #expect(Self.send(login, &third).isEmpty)
+        second.handle(.displaced(by: third.session.number))
+        let start = third.toServer.count
+        third.handle(.displaces)
+        #expect(
+            String(decoding: third.toServer[start...], as: UTF8.self) == login.replacing("h='2'", with: "h='1'")
+        )
         // Its secret is in neither form of the record.
         #expect(second.told.allSatisfy { !String(decoding: $0.content, as: UTF8.self).contains("AGp1bGlldABSMG0z") })
     }

@@ -277,7 +277,44 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(note?.words == "in the counts of the client: h=4, send-count=2")
     }
 
+    @Test func `a stream that begins anew counts from its own enable`() {
+        var harness = SessionHarness()
+        harness.say(Array(Conversations.plainLogin.prefix(3)))
+        // Too early: the server does not answer it.
+        harness.send("<enable \(sm)/>")
+        harness.say(Array(Conversations.plainLogin[3..<10]))
+        harness.send("<enable \(sm) resume='true'/>" + Self.message(1))
+        harness.recv("<enabled \(sm) id='i1' resume='true'/>")
+        harness.recv("<a \(sm) h='2'/>")
+        let finding = harness.told(code: "wrong-acknowledgement").first?.record
+        #expect(finding?.details?["difference"] == 1)
+    }
+
     // MARK: Another host
+
+    @Test(arguments: [true, false])
+    func `a redirect becomes a reset where the counts have parted, and passes where they have not`(hasParted: Bool) {
+        var scene = Scene()
+        if hasParted { scene.inject("<presence/>", to: .client) }
+        let host = "<see-other-host xmlns='urn:ietf:params:xml:ns:xmpp-streams'>b.example.org</see-other-host>"
+        let reset = "<reset xmlns='urn:ietf:params:xml:ns:xmpp-streams'/>"
+        let text = "<text xmlns='urn:ietf:params:xml:ns:xmpp-streams'>Drained.</text>"
+        #expect(
+            scene.recv("<stream:error>\(host)\(text)</stream:error></stream:stream>")
+                == "<stream:error>\(hasParted ? reset : host)\(text)</stream:error></stream:stream>"
+        )
+        scene.harness.close()
+        let end = scene.harness.told(code: "session-ended").first?.record.words
+        #expect(end?.contains(hasParted ? "was told to reconnect" : "will bypass xmpptap") == true)
+        #expect(scene.harness.told.contains { $0.record.action == "edited" } == hasParted)
+    }
+
+    @Test func `other stream errors pass as they come`() {
+        var scene = Scene()
+        scene.inject("<presence/>", to: .client)
+        let error = "<stream:error><conflict xmlns='urn:ietf:params:xml:ns:xmpp-streams'/></stream:error>"
+        #expect(scene.recv(error) == error)
+    }
 
     @Test func `where the session can be resumed elsewhere that is said when it cannot any more`() {
         var scene = Scene(enabled: "<enabled \(sm) id='i1' resume='true' location='b.example.org'/>")

@@ -47,7 +47,9 @@ extension Session {
         case "see-other-host":
             info.closeReason = .seeOtherHost
             let host = element.childText("see-other-host", .streamErrors) ?? "another host"
-            info.reason = "redirected to \(host); the client will bypass xmpptap"
+            info.reason =
+                "redirected to \(host); "
+                + (edited == nil ? "the client will bypass xmpptap" : "the client was told to reconnect instead")
         default: info.closeReason = .streamError
         }
     }

@@ -6,8 +6,8 @@ import XMPPCore
 /// session that it continues.
 ///
 /// A resumption id is a secret: whoever has it may try to take the session. It is never kept; an entry is found by a hash of
-/// the id together with the bare account that has logged in, under a key of this process. So a client that guesses an id
-/// does not appear as another account.
+/// the id together with the bare account that has logged in. So a client that guesses an id does not appear as another
+/// account.
 ///
 /// Bounded: at most ``capacity`` entries whose addresses have ``byteCapacity`` bytes together, and their ledgers
 /// ``ledgerByteCapacity``. Where there is no room, the session that was suspended first is forgotten; sessions that are
@@ -33,8 +33,10 @@ final class ResumptionTable: Sendable {
 
     /// Stands for a resumption id of one account.
     struct Key: Hashable, Sendable {
-        fileprivate let first: Int
-        fileprivate let second: Int
+        /// Its mark in the journal; empty without a journal.
+        fileprivate let mark: [UInt8]
+        /// A hash under a key of this process; 0 with a journal.
+        fileprivate let hash: Int
     }
 
     /// What is carried over from one session to the next.
@@ -55,7 +57,7 @@ final class ResumptionTable: Sendable {
         case ready(StreamManagementLedgers)
         /// It is still connected, as the session with this number, and its ends count differently: it has to end first.
         case connected(session: UInt64)
-        /// Its ends count differently, and its ledgers are forgotten.
+        /// Its ends count differently, and its ledgers are forgotten, or were lost when xmpptap ended.
         case lost
     }
 
@@ -89,20 +91,18 @@ final class ResumptionTable: Sendable {
         var nextLost = 0
     }
 
-    private let salt = (UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max))
+    private let journal: (any ResumptionJournal)?
     private let table = Mutex(Table())
+
+    /// A table of no sessions.
+    init(journal: (any ResumptionJournal)? = nil) { self.journal = journal }
 
     /// The key of a resumption id; `account` is the bare address that has logged in, in the form in which it is compared.
     func key(id: String, account: String) -> Key {
-        Key(first: hash(id, account, salt.0), second: hash(id, account, salt.1))
-    }
-
-    private func hash(_ id: String, _ account: String, _ salt: UInt64) -> Int {
-        var hasher = Hasher()
-        hasher.combine(salt)
-        hasher.combine(id)
-        hasher.combine(account)
-        return hasher.finalize()
+        let text = Array("\(id)\0\(account)".utf8)
+        if let mark = journal?.mark(of: text) { return Key(mark: mark, hash: 0) }
+        // Under a key of this process.
+        return Key(mark: [], hash: text.hashValue)
     }
 
     /// How many sessions are known.
@@ -157,21 +157,30 @@ final class ResumptionTable: Sendable {
 
     /// The ends of a session that is connected count differently from now on.
     func diverge(_ key: Key, of session: UInt64) {
-        table.withLock { table in
-            guard table.entries[key]?.content.session == session else { return }
+        let isNew = table.withLock { table in
+            guard let entry = table.entries[key] else { return true }
+            guard entry.content.session == session, !entry.hasDiverged else { return false }
             table.entries[key]?.hasDiverged = true
+            return true
         }
+        if isNew, !key.mark.isEmpty { journal?.add(key.mark) }
     }
 
     /// What is known of the counts of a session that `number` asks to resume, before the server has answered.
     func claim(_ key: Key, by number: UInt64, at monotonic: Int64) -> Claim {
         table.withLock { table in
             if let end = table.entries[key]?.end, end < monotonic { table.forget(key) }
-            guard let entry = table.entries[key] else { return table.isLost.contains(key) ? .lost : .unknown }
+            guard let entry = table.entries[key] else { return isLost(key, table) ? .lost : .unknown }
             if let ledgers = table.ledgers[key] { return .ready(ledgers) }
             let isElsewhere = entry.end == nil && entry.content.session != number
             return isElsewhere && entry.hasDiverged ? .connected(session: entry.content.session) : .unknown
         }
+    }
+
+    private func isLost(_ key: Key, _ table: borrowing Table) -> Bool {
+        if table.isLost.contains(key) { return true }
+        guard let journal, !key.mark.isEmpty else { return false }
+        return journal.contains(key.mark)
     }
 
     /// A session is over and cannot be resumed. Nothing happens where another session has resumed it.
@@ -260,7 +269,7 @@ extension Session {
         guard enabled.matches("enabled", .streamManagement) || enabled.matches("enabled", .streamManagement2),
             let id = enabled.attribute("id"), !id.isEmpty, let jid = info.jid
         else { return }
-        endResumption(isOver: true)
+        if let resumption { run.resumptions.end(resumption, of: number) }
         let owner = loginAccount(info.user) ?? loginDomain ?? Address(jid).comparableBare
         let key = run.resumptions.key(id: id, account: owner)
         resumption = key
@@ -315,15 +324,21 @@ extension Session {
     }
 
     /// The session has ended. One whose stream was closed in order cannot be resumed.
-    mutating func endResumption(isOver: Bool) {
+    mutating func endResumption() {
         guard let key = resumption else { return }
         resumption = nil
-        if isOver {
-            run.resumptions.end(key, of: number)
-        } else {
-            let ledgers = streamManagement?.translator.legacy
-            run.resumptions.suspend(key, of: number, at: now.monotonic, leaving: ledgers)
+        if case .clean? = info.ending { return run.resumptions.end(key, of: number) }
+        let ledgers = streamManagement?.translator.legacy
+        run.resumptions.suspend(key, of: number, at: now.monotonic, leaving: ledgers)
+    }
+
+    /// The session with this number resumes this one, whose connections are still there.
+    mutating func giveUp(to session: UInt64) {
+        if info.ending == nil {
+            info.ending = .unclean(leg: .client, .finished)
+            info.reason = "resumed as session \(session)"
         }
+        finish(reset: true)
     }
 
     /// What is known of the counts of the session that the last item asks to resume, `user` being who logs in.

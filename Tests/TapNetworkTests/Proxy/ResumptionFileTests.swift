@@ -1,0 +1,55 @@
+import Foundation
+import Synchronization
+import TapNetwork
+import TapTestKit
+import Testing
+
+/// Which sessions cannot be resumed, kept in a file.
+@Suite struct ResumptionFileTests {
+    private final class Failures: Sendable { let told = Mutex<[String]>([]) }
+
+    private static func mark(_ number: Int) -> [UInt8] {
+        (0..<16).map { UInt8(truncatingIfNeeded: number >> ($0 % 4 * 8)) ^ UInt8($0) }
+    }
+
+    @Test func `what one process has noted another one knows`() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path(of: "state/xmpptap/resumption")
+        let file = ResumptionFile(path: path) { Issue.record("\($0)") }
+        #expect(!file.contains(Self.mark(1)))
+        file.add(Self.mark(1))
+        file.add(Self.mark(2))
+        let other = ResumptionFile(path: path) { Issue.record("\($0)") }
+        #expect(other.contains(Self.mark(1)) && other.contains(Self.mark(2)) && !other.contains(Self.mark(3)))
+        other.add(Self.mark(3))
+        #expect(file.contains(Self.mark(3)))
+        let rights = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+        #expect(rights == 0o600)
+    }
+
+    @Test func `the newest stay when there are too many, and a torn file holds what is whole`() throws {
+        let folder = try TemporaryFolder()
+        let most = 2 * ResumptionFile.capacity
+        let path = try folder.write("", to: "resumption")
+        try Data((0..<most).flatMap(Self.mark)).write(to: URL(filePath: path))
+        let file = ResumptionFile(path: path) { Issue.record("\($0)") }
+        #expect(file.contains(Self.mark(0)))
+        file.add(Self.mark(most))
+        #expect(!file.contains(Self.mark(0)) && file.contains(Self.mark(most)) && file.contains(Self.mark(most - 1)))
+        #expect(try Data(contentsOf: URL(filePath: path)).count == ResumptionFile.capacity * 16)
+        try Data(Self.mark(7) + [1, 2, 3]).write(to: URL(filePath: path))
+        #expect(file.contains(Self.mark(7)) && !file.contains(Self.mark(0)))
+    }
+
+    @Test func `a file that cannot be written is told once`() throws {
+        let folder = try TemporaryFolder()
+        let failures = Failures()
+        let file = ResumptionFile(path: try folder.write("", to: "plain") + "/resumption") { reason in
+            failures.told.withLock { $0.append(reason) }
+        }
+        file.add(Self.mark(1))
+        file.add(Self.mark(2))
+        #expect(failures.told.withLock { $0 } == ["Not a directory"])
+        #expect(!file.contains(Self.mark(1)))
+    }
+}
