@@ -61,15 +61,19 @@ struct ClientsScene {
     }
 
     /// A tap before the port where clients begin that way.
-    func tap(_ way: Way, _ binding: Binding) async throws -> Tap {
-        let port =
-            switch (server, way) {
-            case (.prosody(let server, _), .startTLS): server.port
-            case (.prosody(_, let direct), .direct): direct
-            case (.ejabberd(let server), .startTLS): server.port
-            case (.ejabberd(let server), .direct): server.directPort
-            }
-        var arguments = authority.arguments + ["--upstream-ca", certificate.certificate]
+    ///
+    /// - Parameters:
+    ///   - port: Where it listens; 0 is a free port.
+    ///   - arguments: Further ones of the tap's.
+    ///   - environment: What it finds besides.
+    func tap(
+        _ way: Way,
+        _ binding: Binding,
+        port own: UInt16 = 0,
+        arguments further: [String] = [],
+        environment: [String: String] = [:]
+    ) async throws -> Tap {
+        var arguments = authority.arguments + ["--upstream-ca", certificate.certificate] + further
         switch binding {
         case .keep: break
         case .strip: arguments += ["--channel-binding", "strip"]
@@ -78,7 +82,21 @@ struct ClientsScene {
             let lines = Self.accounts.map { "\($0.jid) \($0.user)\n" }
             arguments += ["--accounts", try folder.write(lines.joined(), to: "accounts")]
         }
-        return try await Tap(upstream: port, arguments: arguments)
+        return try await Tap(
+            listen: ["127.0.0.1:\(own)=127.0.0.1:\(port(way))"],
+            arguments: arguments,
+            environment: environment
+        )
+    }
+
+    /// The server's own port where clients begin that way.
+    func port(_ way: Way) -> UInt16 {
+        switch (server, way) {
+        case (.prosody(let server, _), .startTLS): server.port
+        case (.prosody(_, let direct), .direct): direct
+        case (.ejabberd(let server), .startTLS): server.port
+        case (.ejabberd(let server), .direct): server.directPort
+        }
     }
 
     func stop() async throws {

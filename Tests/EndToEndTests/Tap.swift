@@ -25,7 +25,7 @@ final class Tap: Sendable {
     }
 
     /// Starts it with these listeners, and waits until it listens. TLS passes through unless the arguments say otherwise.
-    init(listen: [String], arguments: [String] = []) async throws {
+    init(listen: [String], arguments: [String] = [], environment: [String: String] = [:]) async throws {
         folder = try TemporaryFolder()
         let listeners = listen.flatMap { ["--listen", $0] }
         let logs = [
@@ -36,7 +36,10 @@ final class Tap: Sendable {
             "--capture", folder.path(of: "tap.xtap"),
         ]
         let tls = arguments.contains("--tls") ? [] : ["--tls", "passthrough"]
-        binary = try XMPPTapBinary(["proxy"] + listeners + logs + tls + arguments)
+        binary = try XMPPTapBinary(
+            ["proxy"] + listeners + logs + tls + arguments,
+            environment: environment.merging(["XDG_STATE_HOME": folder.path]) { given, _ in given }
+        )
         _ = try await binary.port()
         var ports: [UInt16] = []
         while ports.count < listen.count {
@@ -105,6 +108,7 @@ struct LogRecord: Decodable {
     var name: String?
     var type: String?
     var payload: String?
+    var id: String?
     var summary: String?
     var answers: UInt64?
     var roundTrip: Double?
@@ -124,6 +128,11 @@ struct LogRecord: Decodable {
         var cause: String?
         var side: String?
         var rule: String?
+        /// Of a count of stream management that is wrong.
+        var fault: String?
+        var difference: Int64?
+        var lastCorrect: Int64?
+        var firstWrong: Int64?
         var proxyIsCause: Bool?
     }
 

@@ -55,6 +55,10 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         var limits = ProxyLimits(connections: ProcessLimits.sessions)
         interceptPlan.apply(to: &session)
         session.ping = ping
+        #if DEBUG
+            // For the test that shows what stream management comes to without.
+            session.translatesCounts = Console.environment("XMPPTAP_TRANSLATE_COUNTS") != "no"
+        #endif
         for flag in proxy.limit { flag.apply(to: &session, &limits) }
         let server = try await tap.finishing {
             guard plan.needsServer else { return nil as EphemeralServer? }
