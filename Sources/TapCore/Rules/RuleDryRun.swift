@@ -117,19 +117,13 @@ public struct RuleDryRun {
         context.domain = record.domain
         context.phase = seen.phase
         context.transport = seen.transport
-        context.clientAddress = record.remote.map(Self.host)
+        context.clientAddress = record.remote.map(RuleContext.host)
         context.origin = record.origin
         context.roundTrip = record.roundTrip
         context.now = record.time.nanoseconds
         context.localTime = localTime(record.time)
         context.roster = seen.roster
         return context
-    }
-
-    /// The address of `HOST:PORT`, without the brackets of IPv6.
-    private static func host(_ remote: String) -> String {
-        guard let colon = remote.lastIndex(of: ":") else { return remote }
-        return String(remote[..<colon].filter { $0 != "[" && $0 != "]" })
     }
 
     private func advance(_ seen: inout Seen, _ record: Record, _ line: RecordLine, _ direction: Direction) {

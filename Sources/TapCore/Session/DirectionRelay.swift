@@ -67,6 +67,9 @@ struct DirectionRelay: ~Copyable {
     private(set) var isHeld = false
     /// The last event's item stays in ``decoder`` while it is held, whatever comes behind it.
     private(set) var keepsItem = false
+    /// A rule lets the last event's item wait, and all that follows it. The bytes of that are kept elsewhere, since the
+    /// decoder has those of the item.
+    private(set) var isDelayed = false
 
     // What the session has noticed about the direction.
 
@@ -125,7 +128,7 @@ struct DirectionRelay: ~Copyable {
     }
 
     /// No item is looked at until ``release()``. One of which a part has gone out goes on, though the direction is held.
-    var isWaiting: Bool { isHeld && isStoring }
+    var isWaiting: Bool { (isHeld || isDelayed) && isStoring }
 
     // MARK: Bytes in
 
@@ -229,6 +232,21 @@ struct DirectionRelay: ~Copyable {
         hasInput = true
     }
 
+    /// Lets the last event's item wait, until ``endDelay()``.
+    mutating func delay() { isDelayed = true }
+
+    /// The item is no longer waited for.
+    mutating func endDelay() {
+        isDelayed = false
+        hasInput = true
+    }
+
+    /// Takes bytes that have waited behind an item.
+    mutating func takeStored(_ bytes: Span<UInt8>) {
+        decoder.append(bytes)
+        hasInput = true
+    }
+
     /// Lets bytes pass as they come, at once; what waits is taken by ``takeRest()``.
     mutating func enterCutThrough() {
         mode = .cutThrough
@@ -248,6 +266,7 @@ struct DirectionRelay: ~Copyable {
     mutating func turnOpaque(_ why: Opacity) {
         mode = .opaque(why, from: decoder.position)
         isHeld = false
+        isDelayed = false
     }
 
     /// Gives up the decoder of bytes that are not decoded, with what it has kept.
@@ -262,6 +281,7 @@ struct DirectionRelay: ~Copyable {
         buffered = nil
         mode = .store
         forwarded = decoder.position
+        isDelayed = false
         release()
     }
 }

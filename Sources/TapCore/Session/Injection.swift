@@ -7,8 +7,10 @@ public struct Injection: Sendable {
     static let pingNumber = UInt64.max
     /// Marks stanzas that the session injects again after a resumption.
     static let repeatedNumber = UInt64.max - 1
+    /// Marks stanzas of rules.
+    static let ruleNumber = UInt64.max - 2
 
-    /// Chosen by the caller; comes back with what becomes of the stanza. The session uses the two highest numbers.
+    /// Chosen by the caller; comes back with what becomes of the stanza. The session uses the three highest numbers.
     public var number: UInt64
     /// One whole stanza as it goes out, with nothing but white space around it, which does not go out.
     public var item: [UInt8]

@@ -16,6 +16,8 @@ enum ItemDecision {
     case answer
     /// It goes no further, and the session ends.
     indirect case refuse(Refusal)
+    /// A rule breaks the session here.
+    indirect case fault(RuleFaultAction)
 
     /// What ends the wait of an item.
     enum BufferEnd {
@@ -39,7 +41,10 @@ enum ItemDecision {
         case .drop: "dropped"
         case .replace: "edited"
         case .answer: Record.answered
-        case .refuse: "refused"
+        case .refuse, .fault(.streamError): "refused"
+        case .fault(.cut): "cut"
+        case .fault(.halfClose): "half-closed"
+        case .fault: "reset"
         }
     }
 }

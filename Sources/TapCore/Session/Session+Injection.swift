@@ -10,7 +10,7 @@ extension Session {
     mutating func inject(_ injection: Injection) {
         let direction = injection.destination.inbound.opposite
         do throws(InjectionFault) {
-            if let obstacle = obstacle(direction) { throw obstacle }
+            if let obstacle = obstacle(direction, isOfRule: injection.number == Injection.ruleNumber) { throw obstacle }
             if injection.swallowsAnswer, let obstacle = obstacle(direction.opposite) { throw obstacle }
             let injections = injections ?? Injections()
             try injections.append(
@@ -25,12 +25,13 @@ extension Session {
     }
 
     /// Why no item can be put into a direction, or come by it; nil where it can.
-    private func obstacle(_ direction: Direction) -> InjectionFault? {
+    private func obstacle(_ direction: Direction, isOfRule: Bool = false) -> InjectionFault? {
         if negotiation.isFinished || directions[direction].hasClosedStream || directions[direction].end != nil {
             return .ended
         }
         if directions[direction].isOpaque { return .notDecoded }
-        return info.opened == nil ? .notOpen : nil
+        // A rule answers in the place of a peer, which may do so in a login.
+        return info.opened != nil || isOfRule && directions[direction].decoder.epoch > 0 ? nil : .notOpen
     }
 
     /// Sends the first item that waits for what has passed, where that ends with an item. Asked when nothing else is to be
@@ -69,6 +70,15 @@ extension Session {
                 "a stanza that was injected before the resumption could not be injected again: \(fault)",
                 part: .inject
             )
+        case Injection.ruleNumber:
+            guard case .failed(let fault) = outcome, fault != .noAnswer else { return }
+            note(
+                .note,
+                .warn,
+                code: "rule-injection-failed",
+                "a stanza of a rule's could not be sent: \(fault)",
+                part: .rules
+            )
         default: enqueue(.injected(number, outcome))
         }
     }
@@ -79,7 +89,7 @@ extension Session {
         storeAndForward(direction)
     }
 
-    private mutating func send(_ item: InjectedItem?, _ direction: Direction, _ injections: Injections) {
+    mutating func send(_ item: InjectedItem?, _ direction: Direction, _ injections: Injections) {
         guard let item else { return }
         enqueue(.send(direction.destination, item.bytes))
         if let streamManagement { inject(item, direction, streamManagement) }
@@ -107,7 +117,7 @@ extension Session {
         in record: inout Record
     ) {
         record.xml = ByteRange(0, Int(event.length))
-        _ = Self.compose(event, of: item.decoder, tools.redactor, always: true, into: &composed, &record)
+        compose(event, of: item, direction, in: &record)
         contentSource = .composed
         if options.level >= .info { summarise(event, direction, in: &record, answering: nil) }
         guard item.isRequest else { return }
@@ -131,6 +141,20 @@ extension Session {
             digest.update(bytes.span)
             record.digest = Self.hexadecimal(digest)
         }
+    }
+
+    /// Gives the record of an injected item its content: without what rules leave out, where it is one of theirs.
+    private mutating func compose(
+        _ event: StreamEvent,
+        of item: InjectedItem,
+        _ direction: Direction,
+        in record: inout Record
+    ) {
+        guard item.number == Injection.ruleNumber, let rules, !rules.set.redactions.isEmpty else {
+            _ = Self.compose(event, of: item.decoder, tools.redactor, always: true, into: &composed, &record)
+            return
+        }
+        composeHidden(item.bytes, rules.set.redactions, direction, rules, in: &record)
     }
 
     private static func note(

@@ -23,11 +23,11 @@ extension Session {
         case .identityFound(let isServersOwn): negotiateTLS(.found(isServersOwn: isServersOwn))
         case .identityNotFound(let failure): negotiateTLS(.notFound(failure))
         case .inject(let injection): inject(injection)
+        case .displaced(let session): giveUp(to: session)
+        case .displaces: streamManagement?.waiting?.isOver = true
         case .rules(let set): replaceRules(by: set)
         case .level(let level): options.recordLevel = level.map { RecordLevel($0) } ?? sharedLevel
         case .release(let number, let release): releaseHeld(number, release)
-        case .displaced(let session): giveUp(to: session)
-        case .displaces: streamManagement?.waiting?.isOver = true
         case .tick: tick()
         case .abort(let condition, let text, let code): abort(condition, text, code)
         case .stop: stop(.stopped)
@@ -79,6 +79,11 @@ extension Session {
             lookIntoOpaque(direction, bytes)
             if negotiation.isFinished || drops(why) { return .keep }
         }
+        if let rules, directions[direction].isDelayed || !rules[direction].behind.isEmpty {
+            let start = directions[direction].decoder.position + UInt64(directions[direction].waiting)
+            rules[direction].append(bytes, from: start, at: now.monotonic)
+            return .keep
+        }
         return directions[direction].take(bytes)
     }
 
@@ -117,7 +122,7 @@ extension Session {
         guard !negotiation.isFinished else { return nil }
         if let answerDeadline { return answerDeadline }
         var next = min(loginDeadline ?? .max, idleDeadline ?? .max, injections?.deadline ?? .max)
-        next = min(next, pinger?.deadline ?? .max, streamManagement?.waiting?.deadline ?? .max)
+        next = min(next, pinger?.deadline ?? .max, rules?.deadline ?? .max, streamManagement?.waiting?.deadline ?? .max)
         return next == .max ? nil : next
     }
 
@@ -181,7 +186,10 @@ extension Session {
         if let tls { return tls.reads(leg) }
         let direction = leg.inbound
         guard directions[direction].isStoring else { return true }
-        let isWaiting = directions[direction].isHeld || leg == .client && negotiation.isAwaitingServer
-        return !isWaiting || directions[direction].waiting < options.waitingBytes
+        let isWaiting =
+            directions[direction].isHeld || directions[direction].isDelayed
+            || leg == .client && negotiation.isAwaitingServer
+        let waiting = directions[direction].waiting + (rules?[direction].behind.count ?? 0)
+        return !isWaiting || waiting < options.waitingBytes
     }
 }

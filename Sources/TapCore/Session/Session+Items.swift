@@ -9,28 +9,16 @@ extension Session {
         case .item(let kind):
             // Nothing alters a stanza that passes as it comes.
             if kind == .element, event.head.kind != .nonza, directions[direction].isCutThrough {
+                if let rules { watch(event, direction, rules) }
                 streamManagement?.pass(direction)
-                return understand(event, kind, direction)
+                understand(event, kind, direction)
+                if let rules { endRuling(event, direction, rules) }
+                return
             }
             var reading = ItemReading.none
             let decision = decide(event, direction, &reading)
-            apply(decision, to: event, direction)
-            switch (decision, reading) {
-            case (.refuse, _), (.buffer(until: .counts), _): break
-            case (_, .none): understand(event, kind, direction)
-            case (_, .asymmetricTLS(let offer)): advanceAsymmetricTLS(event, kind, direction, offer)
-            case (_, .features(let offer)): handleFeatures(event, offer)
-            case (_, .login(let element, let acts, let wasLoggingIn, let translation)):
-                handleBridged(event, direction, element, acts, wasLoggingIn: wasLoggingIn)
-                if let translation { handle(translation, direction) }
-            case (_, .injected(let request)): handleInjected(event, direction, request)
-            case (_, .streamManagement(let translation)):
-                understand(event, kind, direction)
-                handle(translation, direction)
-            }
-            action = nil
-            edited = nil
-            if let streamManagement { requestAcknowledgement(direction, streamManagement) }
+            if let rules, waits(event, direction, decision, reading, rules) { return }
+            carryOut(decision, reading, event, kind, direction)
         case .fragment(let isFirst):
             // Where they are stored for an injection alone, one beyond the limit passes as it would without.
             if passesOversize(direction) { directions[direction].drain() }
@@ -46,6 +34,35 @@ extension Session {
         }
     }
 
+    /// Carries out what was decided about an item, and takes note of it.
+    mutating func carryOut(
+        _ decision: ItemDecision,
+        _ reading: ItemReading,
+        _ event: StreamEvent,
+        _ kind: StanzaScanner.Item.Kind,
+        _ direction: Direction
+    ) {
+        if let rules, let ruling = rules.ruling { shape(direction, for: ruling, rules) }
+        apply(decision, to: event, direction)
+        switch (decision, reading) {
+        case (.refuse, _), (.fault, _), (.buffer(until: .counts), _): break
+        case (_, .none): understand(event, kind, direction)
+        case (_, .asymmetricTLS(let offer)): advanceAsymmetricTLS(event, kind, direction, offer)
+        case (_, .features(let offer)): handleFeatures(event, offer)
+        case (_, .login(let element, let acts, let wasLoggingIn, let translation)):
+            handleBridged(event, direction, element, acts, wasLoggingIn: wasLoggingIn)
+            if let translation { handle(translation, direction) }
+        case (_, .injected(let request)): handleInjected(event, direction, request)
+        case (_, .streamManagement(let translation)):
+            understand(event, kind, direction)
+            handle(translation, direction)
+        }
+        if let rules { endRuling(event, direction, rules) }
+        action = nil
+        edited = nil
+        if let streamManagement { requestAcknowledgement(direction, streamManagement) }
+    }
+
     // MARK: Deciding
 
     /// What happens to an item.
@@ -55,9 +72,14 @@ extension Session {
         // What has gone out, if only in part, cannot be kept any more, and nobody takes a step that would keep it; nor is
         // anything put in where the session is refused.
         let mayAct = directions[direction].isStoring && !negotiation.isRefusing
+        if mayAct, let rules, let decision = interceptLoginByRules(event, direction, rules) { return decision }
         let decision = intercept(event, direction, mayAct: mayAct, &reading) ?? .pass
         if case .refuse = decision { return decision }
-        return mayAct ? decision : .pass
+        guard let rules, !negotiation.isRefusing else { return mayAct ? decision : .pass }
+        // The last interceptor: rules see what xmpptap itself lets pass.
+        if mayAct { return interceptByRules(event, direction, decision, rules) }
+        watch(event, direction, rules)
+        return .pass
     }
 
     /// The interceptors in the order in which they speak, of whom the first decides.
@@ -80,7 +102,6 @@ extension Session {
         if mayAct, let decision = interceptInjected(event, direction, &reading) { return decision }
         if let decision = interceptConsent(event, direction) { return decision }
         if let decision = interceptWhitespace(event, direction) { return decision }
-        // Here, last, is the place of rules: they see what xmpptap itself lets pass.
         return nil
     }
 
@@ -110,6 +131,9 @@ extension Session {
         case .refuse(let refusal):
             if let part = refusal.itemPart { recordItem(event, direction, .element, level: .info, part: part) }
             refuse(refusal)
+        case .fault(let fault):
+            recordItem(event, direction, event.head.kind == .nonza ? .element : .stanza, level: .info)
+            carryOut(fault, event, direction)
         }
         if let streamManagement { count(event, direction, decision, streamManagement) }
     }

@@ -7,7 +7,9 @@ extension Session {
     mutating func cutThrough(_ direction: Direction) {
         guard !directions[direction].isCutThrough, !directions[direction].isOpaque else { return }
         if directions[direction].isHeld { release(direction) }
-        guard options.onUnparsable == .relay, !hasDiverged else { return }
+        guard options.onUnparsable == .relay, !hasDiverged, !rulesAlter(direction),
+            !directions[direction].isDelayed, rules?[direction].behind.isEmpty != false
+        else { return }
         directions[direction].enterCutThrough()
         note(
             .note,
@@ -50,6 +52,7 @@ extension Session {
                     ? .unread(sent: position, received: received) : .unread(sent: sent, received: position)
             )
         }
+        if let rules { passWaiting(direction, rules) }
         if !drops(why) { flushRest(direction) }
         var rest: [UInt8] = []
         rest.append(directions.pending(direction))

@@ -11,13 +11,13 @@ extension Session {
         level: Level,
         part: Part = .session
     ) {
-        guard level <= options.level else { return }
+        guard (rules?.ruling?.level ?? level) <= options.level else { return }
         emit(makeRecord(event, direction, kind, level: level, part: part))
     }
 
     /// The only way of a record to the sinks: by the redactor.
     mutating func emit(_ record: consuming Record) {
-        guard record.level <= options.level else { return }
+        guard record.level <= options.level, rules == nil || !isLeftOut(record) else { return }
         let domain = options.redaction == .metadata ? info.domain : nil
         enqueue(.record(tools.redactor.redact(record, at: domain)))
     }
@@ -71,6 +71,11 @@ extension Session {
         record.chunks = event.chunks
         record.isTruncated = event.isTruncated
         if let action { record.action = action }
+        let ruling = rules?.ruling
+        if let ruling {
+            record.rule = ruling.rule.map { "\($0)" }
+            if let level = ruling.level { record.level = level }
+        }
         // Without a log, the rest of the record has no reader.
         guard options.level > .off else { return }
         contentSource = direction == .send ? .send : .recv
@@ -80,7 +85,10 @@ extension Session {
         }
         record.xml = ByteRange(0, Int(truncatingIfNeeded: event.length))
         Self.note(event.head, in: &record)
-        if event.head.mayHoldSecret || options.redaction.hidesTexts || Self.needsComposing(event.head),
+        if let ruling, !ruling.redacted.isEmpty, let rules {
+            composeHidden(item(direction), ruling.redacted, direction, rules, in: &record)
+            contentSource = .composed
+        } else if event.head.mayHoldSecret || options.redaction.hidesTexts || Self.needsComposing(event.head),
             Self.compose(event, of: directions[direction].decoder, tools.redactor, into: &composed, &record)
         {
             contentSource = .composed
@@ -88,13 +96,18 @@ extension Session {
         if isToldBySummary(event.head, record.kind), record.level <= options.level {
             summarise(event, direction, in: &record, answering: request)
         }
-        if let edited { note(edited, in: &record) }
+        if let edited { note(edited, direction, in: &record) }
     }
 
     /// Puts beside an item what goes out in its place.
-    private mutating func note(_ edited: EditedItem, in record: inout Record) {
+    private mutating func note(_ edited: EditedItem, _ direction: Direction, in record: inout Record) {
         record.message = "relayed with \(edited.words)"
-        if record.xml != nil { record.edited = compose(edited.bytes) }
+        guard record.xml != nil else { return }
+        if let rules, let paths = rules.ruling?.redacted, !paths.isEmpty {
+            record.edited = hide(paths, in: edited.bytes.span, direction, rules).flatMap { compose($0) }
+        } else {
+            record.edited = compose(edited.bytes)
+        }
     }
 
     /// Stanzas, and the elements that are not told in words of their own.

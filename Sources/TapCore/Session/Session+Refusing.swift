@@ -48,7 +48,7 @@ extension Session {
 
     /// Whether what has been passed on ends with a whole item that is not the last, so that another may follow.
     func mayInsert(_ direction: Direction) -> Bool {
-        guard !directions[direction].hasClosedStream else { return false }
+        guard !directions[direction].hasClosedStream, rules?[direction].isStalled != true else { return false }
         return directions[direction].isStoring || directions[direction].decoder.isBetweenItems
     }
 

@@ -136,6 +136,7 @@ extension Session {
     /// Notes about the session as a whole.
     mutating func finishRecords() {
         contentSource = .none
+        if let rules { noteUnsent(rules) }
         info.unanswered = requests.count + requests.forgotten
         negotiation.close()
         endTimeline()

@@ -40,7 +40,7 @@ extension Session {
 
     /// Whether an item beyond the limit passes though items are stored, as it would without what was injected.
     func passesOversize(_ direction: Direction) -> Bool {
-        guard options.onUnparsable == .relay else { return false }
+        guard options.onUnparsable == .relay, !rulesAlter(direction) else { return false }
         return injections?.stored.contains(direction) == true || info.opened != nil && hasDiverged
     }
 
@@ -55,23 +55,28 @@ extension Session {
     ) {
         guard event.item == .element, event.head.kind != .nonza else { return }
         switch decision {
-        case .pass: streamManagement.pass(direction)
-        case .replace: streamManagement.translator.ledgers[direction].pass(mark(event, direction))
+        // What a rule's memory has decided is decided again where the stanza comes again.
+        case .pass where rules?.ruling?.isStateful != true: streamManagement.pass(direction)
+        case .pass, .replace: streamManagement.translator.ledgers[direction].pass(mark(event, direction))
         case .drop, .answer: streamManagement.translator.ledgers[direction].drop(mark(event, direction))
-        case .buffer, .refuse: break
+        case .buffer, .refuse, .fault: break
         }
         followDivergence(streamManagement)
     }
 
     private func mark(_ event: StreamEvent, _ direction: Direction) -> StreamManagementLedger.Mark {
         let bytes = directions.bytes(direction)
-        return StreamManagementLedger.Mark(fingerprint: StreamManagementLedger.fingerprint(event.head, bytes))
+        return StreamManagementLedger.Mark(
+            fingerprint: StreamManagementLedger.fingerprint(event.head, bytes),
+            rule: rules?.ruling?.answers ?? 0
+        )
     }
 
     /// Counts what is injected into a direction: a stanza, or as many as there are in raw bytes.
     mutating func inject(_ item: InjectedItem, _ direction: Direction, _ streamManagement: StreamManagement) {
         // A ping that is lost would come too late.
-        let kept = item.event?.head.kind == .message ? item.bytes : nil
+        let isKept = item.event?.head.kind == .message || item.number == Injection.ruleNumber
+        let kept = isKept ? item.bytes : nil
         for _ in 0..<item.stanzaCount { streamManagement.translator.ledgers[direction].inject(keeping: kept) }
         followDivergence(streamManagement)
     }

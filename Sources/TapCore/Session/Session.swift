@@ -112,8 +112,9 @@ public struct Session: ~Copyable {
         timeline = LoginTimeline(at: now.monotonic)
         directions = Directions(
             limits: options.unauthenticatedLimits,
-            outline: options.level >= .info ? tools.outline : nil
+            outline: options.level >= .info || options.rules != nil ? tools.outline : nil
         )
+        beginRules()
         noteBeginning(beginning, relay: relay, upstream: upstream)
         noteClearLegs()
     }
@@ -132,6 +133,7 @@ public struct Session: ~Copyable {
             // Few items need it once the login is over; an idle session keeps little.
             if composed.capacity > 256 { composed = [] }
             dropIdleDecoders()
+            if let rules, attend(to: rules) { continue }
             if step(.recv) || step(.send) { continue }
             if tls?.awaitsConsent == true {
                 beginTLSBehindConsent()
@@ -199,7 +201,8 @@ public struct Session: ~Copyable {
     /// White space behind a request for TLS goes with it, though RFC 6120 §5.3.3 forbids it: go-sendxmpp ends the request
     /// with a line feed, and a server that got it after its consent would take it for TLS.
     private func passesWhileHeld(_ direction: Direction) -> Bool {
-        guard direction == .send, negotiation.isStartingTLS, directions.send.waiting > 0 else { return false }
+        guard direction == .send, negotiation.isStartingTLS, directions.send.waiting > 0, !directions.send.isDelayed
+        else { return false }
         return [0x20, 0x09, 0x0A, 0x0D].contains(directions.pending(.send)[0])
     }
 

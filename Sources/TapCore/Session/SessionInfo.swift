@@ -89,6 +89,8 @@ public struct SessionInfo: Sendable {
     public var clientTLS, serverTLS: UInt16?
     /// The server's certificate was refused, and the session goes on because it was told to.
     public var isUnverified = false
+    /// The client's connection is encrypted, and what it carries is decoded.
+    public var hasClientTLS = false
     /// Features of the last `<features/>`, by name.
     public var features: [String] = []
     /// Stanzas and bytes from the initiator.

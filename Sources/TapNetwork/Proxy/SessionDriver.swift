@@ -54,6 +54,8 @@ final class SessionDriver {
     var isStalled = false
     /// Which legs the session lets be read.
     private var wantsBytes = (client: true, server: true)
+    /// When the session is looked at for an item that a rule lets wait, in nanoseconds of the run; nil where none does.
+    private var alarm: Int64?
     /// Something was read, and ``look()`` will be called.
     private var isDue = false
     var isAdmitted = false
@@ -238,7 +240,21 @@ final class SessionDriver {
         client.flush()
         server.flush()
         updateReading()
+        setAlarm()
         conclude()
+    }
+
+    /// Has the session looked at when an item goes on that a rule lets wait: delays are shorter than the loop's interval.
+    private func setAlarm() {
+        guard let due = session.releaseDeadline, isLive, alarm.map({ due < $0 }) ?? true else { return }
+        alarm = due
+        let wait = TimeAmount.nanoseconds(max(0, due &- now.monotonic))
+        loop.eventLoop.assumeIsolated().scheduleTask(in: wait) { [self] in
+            guard alarm == due else { return }
+            alarm = nil
+            tick(now)
+            setAlarm()
+        }
     }
 
     private func takeDeferred() -> Bool {

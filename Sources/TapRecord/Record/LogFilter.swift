@@ -46,7 +46,8 @@ public struct LogFilter: Sendable, Hashable {
         let asked = hasOverrides ? override(record.part, record.session, spec.jids.isEmpty ? nil : whose(record)) : nil
         let level = asked ?? base
         var shown: Shown = record.level <= level && record.level != .off ? .summary : []
-        guard let direction = record.direction, record.xml != nil else { return shown }
+        // A remark about an item stands beside it.
+        guard let direction = record.direction, record.xml != nil, record.kind != .note else { return shown }
         // The switches stand beside the level, but who turns a session or a part off wants nothing of it at all.
         let isSwitchedOn = (direction == .send ? spec.showsSend : spec.showsReceive) && asked != .off
         if level >= .verbose || isSwitchedOn { shown.insert(.xml) }

@@ -18,6 +18,8 @@ extension Record {
         public static let subscription = "subscription"
         /// A client reconnects again and again.
         public static let reconnectLoop = "reconnect-loop"
+        /// The conditions of a rule held for an item; see ``Record/rule``.
+        public static let ruleHit = "rule-hit"
     }
 
     /// Names in ``details`` that are read back.

@@ -86,7 +86,12 @@ struct Judgement: ~Escapable {
         for condition in set.rules[number].conditions {
             var isTrue = false
             do throws(PatternTooComplex) {
-                isTrue = try holds(condition.test, tree, &state)
+                if condition.test.isStateful, let answer = state.recall() {
+                    isTrue = answer
+                } else {
+                    isTrue = try holds(condition.test, tree, &state)
+                    if condition.test.isStateful { state.remember(isTrue) }
+                }
             } catch {
                 // Neither it nor its opposite is known to hold.
                 remark(.tooComplex)
@@ -118,6 +123,7 @@ struct Judgement: ~Escapable {
     mutating func replace(by element: Element, _ bytes: [UInt8]) {
         edited = element
         verdict.edited = bytes
+        verdict.editedBy = place
         (sender, receiver) = (nil, nil)
     }
 

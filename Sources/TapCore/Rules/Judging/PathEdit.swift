@@ -4,6 +4,8 @@ internal import XMPPCore
 struct PathEdit {
     enum Change {
         case remove
+        /// What stands there is not to be seen.
+        case hide
         case text([UInt8])
         /// Each text as it was, and what it becomes.
         case texts([[UInt8]: [UInt8]])
@@ -14,9 +16,12 @@ struct PathEdit {
             switch self {
             case .text(let text): text
             case .texts(let texts): texts[old] ?? old
+            case .hide: Self.placeholder
             case .remove, .xml: nil
             }
         }
+
+        private static let placeholder = Array("[redacted:rule]".utf8)
     }
 
     let change: Change
@@ -66,6 +71,8 @@ struct PathEdit {
         case (.element, .xml(let xml)):
             isChanged = true
             writer.verbatim(xml)
+        case (.element, .hide): hide(element, inherited, &writer)
+        case (.text, .hide) where element.plainText == nil: hide(element, inherited, &writer)
         case (.text, let change):
             guard let old = element.plainText else { return writer.element(element, inheriting: inherited) }
             let text = change.text(for: old) ?? []
@@ -84,6 +91,13 @@ struct PathEdit {
             writeAttribute(element, name, text, inherited, &writer)
         default: writer.element(element, inheriting: inherited)
         }
+    }
+
+    private mutating func hide(_ element: Element, _ inherited: String, _ writer: inout XMLWriter) {
+        isChanged = true
+        let namespace = element.namespaceURI
+        let text = change.text(for: []).map { String(decoding: $0, as: UTF8.self) }
+        writer.element(element.name, xmlns: namespace == inherited ? nil : namespace, text: text)
     }
 
     private mutating func writeAttribute(

@@ -40,6 +40,12 @@ struct RuleContext {
     var roster: (any RuleRoster)?
     /// The most bytes that the receiver takes in one stanza (XEP-0478).
     var mostBytes = StreamLimits.authenticated.itemBytes
+
+    /// The address of `HOST:PORT`, without the brackets of IPv6.
+    static func host(_ remote: String) -> String {
+        guard let colon = remote.lastIndex(of: ":") else { return remote }
+        return String(remote[..<colon].filter { $0 != "[" && $0 != "]" })
+    }
 }
 
 /// The time of day where the user is, which the core cannot know.

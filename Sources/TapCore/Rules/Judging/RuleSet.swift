@@ -24,6 +24,13 @@ public struct RuleSet: Sendable {
     /// Warnings: valid, but probably a mistake.
     public let warnings: [RuleFault]
 
+    /// What conditions and actions ask of the session: it is kept at hand only where they do.
+    let asksTime: Bool
+    let asksRoster: Bool
+    let asksRoundTrip: Bool
+    /// All that any rule leaves out of records.
+    let redactions: [StanzaPath]
+
     /// The rules that can hold, by stage, direction, whether the session is open, and kind.
     private let entries: [[Int]]
     private let altering: [Bool]
@@ -52,6 +59,29 @@ public struct RuleSet: Sendable {
         tables = RuleTables(parser.definitions)
         hitCounts = RuleHits(count: parser.rules.count)
         (entries, altering) = Self.index(parser.rules, chains)
+        let tests = parser.rules.flatMap(\.conditions).map(\.test)
+        asksTime = tests.contains { if case .time = $0 { true } else if case .day = $0 { true } else { false } }
+        asksRoundTrip = tests.contains { if case .roundTrip = $0 { true } else { false } }
+        asksRoster = tests.contains { test in
+            switch test {
+            case .inRoster, .inRosterGroup, .subscribed, .pendingSubscription: true
+            default: false
+            }
+        }
+        redactions = parser.rules.flatMap(\.steps).compactMap { if case .redact(let path) = $0 { path } else { nil } }
+    }
+
+    /// No rules.
+    init() {
+        chains = []
+        rules = []
+        definitions = RuleDefinitions()
+        warnings = []
+        tables = RuleTables(definitions)
+        hitCounts = RuleHits(count: 0)
+        (entries, altering) = Self.index([], [])
+        (asksTime, asksRoster, asksRoundTrip) = (false, false, false)
+        redactions = []
     }
 
     /// The largest file that a definition can name, in bytes.

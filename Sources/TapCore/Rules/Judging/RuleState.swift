@@ -11,11 +11,40 @@ struct RuleState: ~Copyable {
     private var counters: [Int: Int] = [:]
     private var generator: UInt64
     var checker = ItemChecker()
+    /// What stateful conditions have answered about the item at hand, the last in the lowest bit, behind a 1.
+    private(set) var answers: UInt32 = 1
+    /// What they answered when the item came before: the next is the highest of so many bits.
+    private var recalled: (answers: UInt32, count: Int) = (0, 0)
 
     /// The state of a session that begins.
     ///
     /// - Parameter seed: What `PROBABILITY` and jitter begin with: the same seed gives the same decisions.
     init(seed: UInt64) { generator = seed }
+
+    /// An item is judged.
+    ///
+    /// - Parameter answers: Of one that comes again, what ``answers`` was then; so far these are given again.
+    mutating func begin(answering answers: UInt32 = 0) {
+        self.answers = 1
+        recalled = (answers, max(0, 31 - answers.leadingZeroBitCount))
+    }
+
+    /// Whether a stateful condition was asked about the item at hand.
+    var hasAnswered: Bool { answers > 1 }
+
+    /// What the next stateful condition answered when the item came before; nil where it is to be asked.
+    mutating func recall() -> Bool? {
+        guard recalled.count > 0 else { return nil }
+        recalled.count -= 1
+        let answer = recalled.answers >> UInt32(recalled.count) & 1 == 1
+        remember(answer)
+        return answer
+    }
+
+    /// Keeps the answer of a stateful condition. Of one item no more than 31 are kept.
+    mutating func remember(_ answer: Bool) {
+        if answers.leadingZeroBitCount > 0 { answers = answers << 1 | (answer ? 1 : 0) }
+    }
 
     mutating func mark(_ name: String, at now: Int64) {
         if marks.count < Self.mostMarks || marks[name] != nil { marks[name] = now }

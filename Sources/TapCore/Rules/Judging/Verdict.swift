@@ -68,6 +68,8 @@ struct Verdict {
     var decidedBy: RulePlace?
     /// What goes out instead.
     var edited: [UInt8]?
+    /// The rule that edited it last.
+    var editedBy: RulePlace?
     /// In the order in which they were asked for, each with its rule.
     var actions: [(place: RulePlace, action: Action)] = []
     var hits: [Hit] = []

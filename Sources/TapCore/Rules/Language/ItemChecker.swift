@@ -7,8 +7,10 @@ struct ItemChecker: ~Copyable {
     /// Why bytes cannot go out.
     struct Problem: Error { var message: String }
 
-    private var decoder = StreamDecoder(limits: .authenticated)
+    /// Has read the last element that was accepted.
+    private(set) var decoder = StreamDecoder(limits: .authenticated)
     private var reader = ElementReader()
+    private var last: StreamEvent?
     /// The namespace of the stream that `decoder` stands in; nil where it stands in none.
     private var content: Namespace?
 
@@ -24,6 +26,12 @@ struct ItemChecker: ~Copyable {
         }
     }
 
+    /// Reads an element that is to go out, with its head; nil where it cannot stand in a stream.
+    mutating func scan(_ bytes: [UInt8], content: Namespace) -> (event: StreamEvent, element: Element)? {
+        guard let element = try? check(bytes, content: content), let last else { return nil }
+        return (last, element)
+    }
+
     private mutating func read(_ bytes: [UInt8], _ content: Namespace) throws(Problem) -> Element {
         if self.content != content {
             decoder = StreamDecoder(limits: .authenticated)
@@ -32,6 +40,7 @@ struct ItemChecker: ~Copyable {
             self.content = content
         }
         decoder.append(bytes.span)
+        last = nil
         guard let event = decoder.next() else { throw Problem(message: "the element is not complete") }
         switch event.kind {
         case .item(.element) where !event.isTruncated: break
@@ -41,6 +50,7 @@ struct ItemChecker: ~Copyable {
         }
         guard decoder.pendingCount == 0 else { throw Problem(message: "more than one element") }
         guard let element = reader.read(decoder) else { throw Problem(message: "the element cannot be read") }
+        last = event
         return element
     }
 

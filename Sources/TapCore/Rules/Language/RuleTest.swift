@@ -72,6 +72,14 @@ indirect enum RuleTest: Sendable {
     /// The times at which it holds.
     case nth([Int], counter: Int)
     case probability(Double)
+
+    /// Whether the answer depends on what was asked before, or on chance.
+    var isStateful: Bool {
+        switch self {
+        case .limit, .marked, .list, .scan, .every, .nth, .probability: true
+        default: false
+        }
+    }
 }
 
 /// A set of the kinds of elements at the top of a stream.

@@ -97,9 +97,10 @@ extension Session {
     }
 
     /// Whether a session that cannot be followed is closed: where TLS is required, what passes unread could be a login in
-    /// clear; where both ends count differently, a count that is wrong for its reader.
+    /// clear; where both ends count differently, a count that is wrong for its reader; where rules alter, what they should.
     var refusesUnread: Bool {
         options.onUnparsable == .close || negotiation.isRefusing || legDueTLS != nil || hasDiverged
+            || rulesAlter(.send) || rulesAlter(.recv)
     }
 
     /// A stream or an element in clear where TLS has to come first, or a request for TLS where it has no place. What a server

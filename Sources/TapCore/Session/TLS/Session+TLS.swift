@@ -158,6 +158,7 @@ extension Session {
         record.tls = agreement.details
         emit(consume record)
         secured(leg, agreement.secured)
+        if leg == .client { info.hasClientTLS = true }
         if leg == .client || options.isOwnClient {
             beginInside()
         } else if options.clientTLS == .off {

@@ -1,0 +1,179 @@
+internal import TapRecord
+import XMPPCore
+
+// Items that rules let wait: for a time, or for a person. What follows in the direction waits behind them.
+extension Session {
+    /// Items that a rule holds for a person, the oldest first: one in each direction at most, since what follows it waits.
+    public var heldItems: [HeldItem] {
+        guard let rules else { return [] }
+        return Direction.allCases.compactMap { rules[$0].item?.held }.sorted { $0.number < $1.number }
+    }
+
+    /// When an item that waits by a rule goes on, in nanoseconds of the run: ``SessionInput/tick`` is due then, and no later,
+    /// if the delay is to be kept. Nil where none waits.
+    public var releaseDeadline: Int64? { rules?.deadline }
+
+    /// Lets the last item wait where a rule says so; whether it does.
+    mutating func waits(
+        _ event: StreamEvent,
+        _ direction: Direction,
+        _ decision: ItemDecision,
+        _ reading: ItemReading,
+        _ rules: SessionRules
+    ) -> Bool {
+        guard let ruling = rules.ruling, !ruling.verdict.actions.isEmpty, directions[direction].isStoring else {
+            return false
+        }
+        var (isHeld, isStalled, passes) = (false, false, true)
+        switch decision {
+        case .pass, .replace: break
+        case .fault: passes = false
+        case .buffer, .drop, .answer, .refuse: return false
+        }
+        let end = event.position + event.length
+        var deadline: Int64? = 0
+        for (_, action) in ruling.verdict.actions {
+            switch action {
+            case .delay(let time):
+                let due = rules[direction].arrival(of: end, now: now.monotonic) &+ time
+                deadline = deadline.map { max($0, due) }
+            case .pause where passes && !isHeld:
+                isHeld = true
+                let due = now.monotonic &+ SessionRules.holdTime
+                deadline = deadline.map { max($0, due) }
+            case .fault(.stall(let time)):
+                let now = now.monotonic
+                isStalled = true
+                deadline = time.flatMap { time in deadline.map { max($0, now &+ time) } }
+            default: break
+            }
+        }
+        if let deadline, deadline <= now.monotonic { return false }
+        rules.ruling = nil
+        var item = WaitingItem(
+            event: event,
+            decision: decision,
+            reading: reading,
+            ruling: ruling,
+            deadline: deadline,
+            isStalled: isStalled
+        )
+        if isHeld, let deadline, let rule = ruling.rule { item.held = hold(event, direction, decision, rule, deadline) }
+        rules[direction].noteArrival(upTo: end + UInt64(directions[direction].waiting), at: now.monotonic)
+        rules[direction].item = item
+        directions[direction].delay()
+        return true
+    }
+
+    private mutating func hold(
+        _ event: StreamEvent,
+        _ direction: Direction,
+        _ decision: ItemDecision,
+        _ rule: RulePlace,
+        _ deadline: Int64
+    ) -> HeldItem? {
+        guard let number = rules?.nextHeld() else { return nil }
+        var bytes: [UInt8] = []
+        if case .replace(let edited) = decision {
+            bytes = edited.bytes
+        } else {
+            bytes.append(directions.bytes(direction))
+        }
+        note(
+            .note,
+            .info,
+            code: "held",
+            "\(rule) holds \(bytes.count) bytes as number \(number); they pass in "
+                + "\(Self.words(deadline - now.monotonic)) unless they are released before",
+            direction: direction,
+            part: .rules,
+            details: ["rule": .string("\(rule)"), "number": .integer(Int64(clamping: number))]
+        )
+        return HeldItem(
+            number: number,
+            direction: direction,
+            bytes: bytes,
+            rule: rule,
+            since: now,
+            deadline: deadline
+        )
+    }
+
+    /// A person has decided on an item that is held.
+    mutating func releaseHeld(_ number: UInt64, _ release: HeldRelease) {
+        let found = Direction.allCases.first { rules?[$0].item?.held?.number == number }
+        guard let rules, let direction = found else {
+            return note(.note, .warn, code: "not-held", "no stanza with the number \(number) is held", part: .rules)
+        }
+        switch release {
+        case .pass: break
+        case .drop: rules[direction].item?.decision = .drop
+        case .replace(let bytes):
+            do throws(ItemChecker.Problem) {
+                guard bytes.count <= options.limits.itemBytes else {
+                    throw ItemChecker.Problem(message: "larger than \(options.limits.itemBytes) bytes")
+                }
+                _ = try rules.checker.check(bytes, content: directions[direction].decoder.contentNamespace)
+                rules[direction].item?.decision = .replace(EditedItem(bytes: bytes, words: "changes by hand"))
+            } catch {
+                return note(
+                    .note,
+                    .warn,
+                    code: "held-edit-refused",
+                    "the held stanza \(number) stays held, since its edit was refused: \(error.message)",
+                    direction: direction,
+                    part: .rules
+                )
+            }
+        }
+        rules[direction].item?.deadline = .min
+    }
+
+    /// Lets the item that waits go on, and then what has come behind it.
+    mutating func goOn(_ direction: Direction, _ rules: SessionRules) {
+        guard let item = rules[direction].item else { return }
+        rules[direction].item = nil
+        directions[direction].endDelay()
+        // TLS may have begun since.
+        guard item.event.position + item.event.length == directions[direction].decoder.position else { return }
+        rules.ruling = item.ruling
+        carryOut(item.decision, item.reading, item.event, .element, direction)
+    }
+
+    /// Tells of what waits and will not go on.
+    mutating func noteUnsent(_ rules: SessionRules) {
+        for direction in Direction.allCases {
+            guard let item = rules[direction].item else { continue }
+            rules[direction].item = nil
+            let rule = item.ruling.rule.map { "\($0)" } ?? "a rule"
+            note(
+                .note,
+                .info,
+                code: "not-sent",
+                "the session ended while \(rule) held back \(item.event.length) bytes; they did not pass",
+                direction: direction,
+                part: .rules,
+                details: ["rule": .string(rule)]
+            )
+        }
+    }
+
+    /// Decodes what has come behind an item that has gone on.
+    mutating func takeBehind(_ direction: Direction, _ rules: SessionRules) {
+        let bytes = rules[direction].takeBehind()
+        if directions[direction].isOpaque { return enqueue(.send(direction.destination, bytes)) }
+        directions[direction].takeStored(bytes.span)
+        settleMode(direction)
+    }
+
+    /// Passes what waits in a direction that is not decoded any more.
+    mutating func passWaiting(_ direction: Direction, _ rules: SessionRules) {
+        guard let item = rules[direction].item else { return }
+        rules[direction].item = nil
+        switch item.decision {
+        case .replace(let edited): enqueue(.send(direction.destination, edited.bytes))
+        case .pass: enqueue(.send(direction.destination, self.item(direction)))
+        case .buffer, .drop, .answer, .refuse, .fault: break
+        }
+    }
+}

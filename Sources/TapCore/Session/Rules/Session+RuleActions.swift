@@ -1,0 +1,308 @@
+internal import TapRecord
+import XMPPCore
+
+// What rules do beside letting an item pass or not.
+extension Session {
+    /// The item at hand is over.
+    mutating func endRuling(_ event: StreamEvent, _ direction: Direction, _ rules: SessionRules) {
+        guard let ruling = rules.ruling else { return }
+        perform(ruling, event, direction, rules)
+        endSlice(direction, rules)
+        rules.ruling = nil
+    }
+
+    /// Does what comes with an item that has been recorded.
+    private mutating func perform(
+        _ ruling: ItemRuling,
+        _ event: StreamEvent,
+        _ direction: Direction,
+        _ rules: SessionRules
+    ) {
+        let isPassing = directions[direction].isCutThrough
+        let verdict = ruling.verdict
+        if options.level >= .verbose { for hit in verdict.hits { tell(hit, verdict, event, direction) } }
+        for (place, remark) in verdict.remarks where rules.isFirst(remark, place) { tell(remark, place, direction) }
+        for (place, action) in verdict.actions {
+            switch action {
+            case .log(let level, let text): log(level, text, place, direction)
+            case .inject(let target, let bytes, let why) where !ruling.isRepeated && !isPassing:
+                inject(bytes, target, why == .copy && Self.isRequest(event, directions.bytes(direction)), rules)
+            case .duplicate(let copies) where !ruling.isRepeated && !isPassing && verdict.fate == .pass:
+                let bytes = edited?.bytes ?? item(direction)
+                for _ in 0..<copies { inject(bytes, direction, false, rules) }
+            case .inject, .duplicate, .delay, .pause, .fault, .record, .level, .redact: break
+            }
+        }
+        if case .fault(.saslFailure(let condition)) = verdict.fate { failLogin(condition, event, ruling) }
+    }
+
+    func item(_ direction: Direction) -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.append(directions.bytes(direction))
+        return bytes
+    }
+
+    private static func isRequest(_ event: StreamEvent, _ bytes: Span<UInt8>) -> Bool {
+        guard event.head.kind == .iq, event.head.id != nil, let type = event.head.type else { return false }
+        return bytes.slice(type.range).equals("get") || bytes.slice(type.range).equals("set")
+    }
+
+    /// Puts a stanza of a rule's into a direction: where its items are stored, before any other is looked at.
+    private mutating func inject(
+        _ bytes: [UInt8],
+        _ direction: Direction,
+        _ swallowsAnswer: Bool,
+        _ rules: SessionRules
+    ) {
+        inject(
+            Injection(
+                bytes,
+                to: direction.destination,
+                number: Injection.ruleNumber,
+                swallowsAnswer: swallowsAnswer,
+                timeout: Self.injectionTime
+            )
+        )
+        rules.injecting |= 1 << direction.rawValue
+    }
+
+    /// Goes on with what rules let wait, where that is due; whether there is anything to do for it. Asked before any other
+    /// item is looked at.
+    mutating func attend(to rules: SessionRules) -> Bool {
+        guard !negotiation.isFinished else { return false }
+        for direction in Direction.allCases {
+            if rules.injecting & 1 << direction.rawValue != 0 {
+                // Where bytes pass as they come, all that has come must have been looked at.
+                if let injections, injections.isWaiting(direction), mayInsert(direction),
+                    directions[direction].isStoring || !directions[direction].hasInput
+                {
+                    send(injections.takeFirst(direction), direction, injections)
+                    return true
+                }
+                // The others go as any that is injected.
+                rules.injecting &= ~(1 << direction.rawValue)
+            }
+            if let deadline = rules[direction].item?.deadline, deadline <= now.monotonic {
+                goOn(direction, rules)
+                return true
+            }
+            if !directions[direction].isDelayed, !rules[direction].behind.isEmpty {
+                takeBehind(direction, rules)
+                return true
+            }
+        }
+        return false
+    }
+
+    /// How long a stanza of a rule's may wait for a stanza that comes slowly.
+    private static let injectionTime: Int64 = 60_000_000_000
+
+    /// Answers a login in the server's place.
+    private mutating func failLogin(_ condition: String, _ event: StreamEvent, _ ruling: ItemRuling) {
+        let namespace = event.head.namespace.namespace
+        let failure = XMLWriter.bytes {
+            $0.element("failure", namespace) { $0.element(condition, .sasl) }
+        }
+        if negotiation.bridged == nil, isNamed("response", event, .send) {
+            rules?.swallowsFailure = true
+            say([(.element, XMLWriter.bytes { $0.element("abort", namespace) })], to: .server, part: .sasl)
+        }
+        say([(.element, failure)], to: .client, part: .sasl)
+        info.authentication = .failed(condition: condition)
+        negotiation.failAuthentication()
+        finish(
+            namespace.isSASL2 ? .sasl2 : .sasl,
+            .failed(condition: condition, "refused by \(ruling.rule.map { "\($0)" } ?? "a rule")")
+        )
+    }
+
+    // MARK: Faults
+
+    /// Breaks the session at an item as a rule has it: what was written before goes out.
+    mutating func carryOut(_ fault: RuleFaultAction, _ event: StreamEvent, _ direction: Direction) {
+        switch fault {
+        case .cut(let count):
+            directions[direction].skip(event)
+            enqueue(.send(direction.destination, Array(item(direction).prefix(count))))
+            breakOff()
+        case .reset: breakOff()
+        case .halfClose:
+            enqueue(.finish(direction.destination))
+            // As if its peer had ceased to send. What it still sends goes nowhere.
+            directions[direction].end = .finished
+            directions[direction].hasPassedEnd = true
+            directions[direction].delay()
+        case .streamError(let condition, let text): refuse(condition, text ?? "")
+        case .stall, .throttle, .slice, .saslFailure, .loseAck: break
+        }
+    }
+
+    private mutating func breakOff() {
+        if info.ending == nil { info.ending = .tap(condition: StreamErrorCondition.undefinedCondition.rawValue) }
+        finish(reset: true)
+    }
+
+    // MARK: Shapes
+
+    /// What goes out in a direction has this shape from now on; nil is that of the link.
+    mutating func shape(_ direction: Direction, _ shape: LinkShape?) {
+        guard let rules, rules.shapes[Int(direction.rawValue)] != shape else { return }
+        rules.shapes[Int(direction.rawValue)] = shape
+        enqueue(.shape(direction.destination, shape))
+    }
+
+    /// Shapes the link for an item that is about to go out.
+    mutating func shape(_ direction: Direction, for ruling: ItemRuling, _ rules: SessionRules) {
+        var shape = rules.shapes[Int(direction.rawValue)]
+        for case (_, .fault(let fault)) in ruling.verdict.actions {
+            switch fault {
+            case .throttle(let bytes): shape = LinkShape(bytesPerSecond: bytes)
+            case .slice(let bytes, let every):
+                shape = LinkShape(bytesPerSecond: shape?.bytesPerSecond, slice: bytes, sliceEvery: every)
+            default: break
+            }
+        }
+        self.shape(direction, shape)
+    }
+
+    /// Ends what was the shape of one item alone.
+    mutating func endSlice(_ direction: Direction, _ rules: SessionRules) {
+        guard let shape = rules.shapes[Int(direction.rawValue)], shape.slice != nil else { return }
+        self.shape(direction, shape.bytesPerSecond.map { LinkShape(bytesPerSecond: $0) })
+    }
+
+    // MARK: Records
+
+    private mutating func tell(_ hit: Verdict.Hit, _ verdict: Verdict, _ event: StreamEvent, _ direction: Direction) {
+        var record = makeRecord(event, direction, .note, level: .verbose, part: .rules)
+        // The level that a rule gives is that of the item's own record.
+        record.level = .verbose
+        record.code = Record.Code.ruleHit
+        record.rule = "\(hit.place)"
+        record.edited = nil
+        let actions = verdict.words(of: hit.place)
+        record.message = Prose(actions.isEmpty ? "\(hit.place) holds" : "\(hit.place): \(actions)")
+        var details: Attributes = ["rule": .string("\(hit.place)")]
+        if !actions.isEmpty { details["action"] = .string(actions) }
+        if hit.isTraced, !verdict.tags.isEmpty { details["tags"] = .strings(verdict.tags) }
+        record.details = details
+        emit(consume record)
+    }
+
+    private mutating func tell(_ remark: Verdict.Remark, _ place: RulePlace, _ direction: Direction) {
+        note(
+            .note,
+            .warn,
+            code: "rule-\(remark.code)",
+            "\(place): \(remark.description)",
+            direction: direction,
+            part: .rules,
+            details: ["rule": .string("\(place)")]
+        )
+    }
+
+    private mutating func log(_ level: Level, _ text: String, _ place: RulePlace, _ direction: Direction) {
+        note(
+            .note,
+            level,
+            code: "rule-log",
+            tools.redactor.disclose(text: text),
+            direction: direction,
+            part: .rules,
+            details: ["rule": .string("\(place)")]
+        )
+    }
+
+    /// Whether a record is that of an item which a rule leaves out of the records.
+    func isLeftOut(_ record: borrowing Record) -> Bool {
+        guard let ruling = rules?.ruling, !ruling.isRecorded, record.origin == .peer else { return false }
+        switch record.kind {
+        case .stanza, .element: return true
+        default: return record.code == Record.Code.ruleHit
+        }
+    }
+
+    /// Gives a record an item without what rules leave out of it; without any of it where that cannot be told from the rest.
+    mutating func composeHidden(
+        _ item: [UInt8],
+        _ paths: [StanzaPath],
+        _ direction: Direction,
+        _ rules: SessionRules,
+        in record: inout Record
+    ) {
+        guard let hidden = hide(paths, in: item.span, direction, rules),
+            let (event, _) = rules.checker.scan(hidden, content: ruleContent(direction))
+        else {
+            composed = []
+            return record.forgetItem()
+        }
+        let redactor = tools.redactor
+        _ = Self.compose(event, of: rules.checker.decoder, redactor, always: true, into: &composed, &record)
+    }
+
+    /// An item without what rules leave out of its record, as it would stand in its stream; nil where nobody can tell it
+    /// from the rest of the item.
+    func hide(_ paths: [StanzaPath], in item: Span<UInt8>, _ direction: Direction, _ rules: SessionRules) -> [UInt8]? {
+        let content = ruleContent(direction)
+        var bytes: [UInt8] = []
+        bytes.append(item)
+        guard var element = tools.elements.read(bytes.span, in: directions[direction].decoder) else { return nil }
+        for path in paths {
+            var writer = XMLWriter()
+            var edit = PathEdit(change: .hide, mostBytes: .max)
+            edit.write(element, path, path.steps[...], inheriting: content.uri.description, to: &writer)
+            guard edit.isChanged else { continue }
+            bytes = writer.take()
+            guard let (_, hidden) = rules.checker.scan(bytes, content: content) else { return nil }
+            element = hidden
+        }
+        return bytes
+    }
+}
+
+extension Verdict {
+    /// What a rule has had done, in words.
+    fileprivate func words(of place: RulePlace) -> String {
+        var words: [String] = []
+        if decidedBy == place {
+            switch fate {
+            case .pass: words.append(edited == nil ? "pass" : "edit")
+            case .drop: words.append("drop")
+            case .fault(let fault): words.append(fault.description)
+            }
+        } else if editedBy == place {
+            words.append("edit")
+        }
+        for (other, action) in actions where other == place {
+            switch action {
+            case .inject(_, _, let why): words.append(why.rawValue)
+            case .log: words.append("log")
+            default: words.append(action.description)
+            }
+        }
+        return words.joined(separator: ", ")
+    }
+}
+
+extension Verdict.Remark {
+    /// A stable word for it.
+    var code: String {
+        switch self {
+        case .editRefused: "edit-refused"
+        case .opaque: "opaque"
+        case .blackhole: "blackhole"
+        case .tooComplex: "too-complex"
+        case .tooManyRules: "too-many"
+        case .notHere: "not-here"
+        }
+    }
+}
+
+extension Record {
+    /// Leaves out all texts of the item.
+    fileprivate mutating func forgetItem() {
+        xml = nil
+        (name, id, type, from, to, payloadName, payloadURI) = (nil, nil, nil, nil, nil, nil, nil)
+        payloadNamespace = .none
+    }
+}

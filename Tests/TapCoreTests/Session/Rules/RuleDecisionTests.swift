@@ -1,0 +1,258 @@
+import TapRecord
+import TapTestKit
+import Testing
+import XMPPCore
+
+@testable import TapCore
+
+private let body = "<message to='romeo@example.net' id='m1'><body>hello</body></message>"
+private let typing =
+    "<message to='romeo@example.net' id='m2'><composing xmlns='http://jabber.org/protocol/chatstates'/></message>"
+
+/// What rules make of the items of a session.
+@Suite struct RuleDecisionTests {
+    @Test func `what a rule drops goes no further, and its record names the rule`() throws {
+        var scene = try RuleScene("::send\n\nPAYLOAD: http://jabber.org/protocol/chatstates\nDROP.")
+        #expect(scene.send(typing + body).server == body)
+        let dropped = scene.harness.told.first { $0.record.action == "dropped" }
+        #expect(dropped?.record.rule == "test.pfw:3" && dropped?.xml == typing)
+        #expect(scene.item?.record.action == nil && scene.item?.record.rule == nil)
+        let hits = scene.told("rule-hit")
+        #expect(hits.count == 1)
+        #expect(hits.first?.record.rule == "test.pfw:3" && hits.first?.record.part == .rules)
+        #expect(hits.first?.record.level == .verbose && hits.first?.xml == typing)
+        #expect(hits.first?.record.details?["action"]?.text == "drop")
+    }
+
+    @Test func `hits are counted by all sessions`() throws {
+        let live = LiveRules(try RuleFileTests.load("KIND: message\nDROP.\n\nKIND: presence\nLOG=there")) { _ in
+            RuleLocalTime()
+        }
+        for _ in 0..<2 {
+            var options = SessionOptions(level: .info)
+            options.rules = live
+            var harness = SessionHarness(options: options)
+            harness.say(Array(Conversations.plainLogin.prefix(10)))
+            harness.send(typing + body)
+        }
+        let rules = try #require(live.current)
+        #expect(rules.rulesWithHits.map(\.hits) == [4, 0])
+        #expect(rules.hits(of: 0) == 4 && rules.hits(of: 7) == 0)
+        #expect(rules.rulesWithHits.map { "\($0.place)" } == ["test.pfw:1", "test.pfw:4"])
+    }
+
+    @Test func `an edit goes out in the item's place and is recorded before and after`() throws {
+        var scene = try RuleScene("::send\n\nKIND: message\nSET=body#=bye")
+        #expect(
+            scene.send(body).server == "<message to='romeo@example.net' id='m1'><body>bye</body></message>"
+        )
+        let item = scene.item
+        #expect(item?.record.action == "edited" && item?.record.rule == "test.pfw:3")
+        #expect(item?.xml == body)
+        #expect(item?.text(item?.record.edited)?.contains("<body>bye</body>") == true)
+    }
+
+    @Test func `a refused edit leaves the item as it was, and says so once`() throws {
+        var scene = try RuleScene("::send\n\nKIND: message\nSET=@from=mallory@example.net")
+        #expect(scene.send(body + body).server == body + body)
+        #expect(scene.told("rule-edit-refused").count == 1)
+        #expect(scene.told("rule-edit-refused").first?.record.level == .warn)
+    }
+
+    @Test func `a bounce goes back to the sender and is counted on both sides`() throws {
+        var scene = try RuleScene("::send\n\nKIND: iq\nBOUNCE=not-allowed", enablesStreamManagement: true)
+        let out = scene.send("<iq type='get' id='q1' to='romeo@example.net'><ping xmlns='urn:xmpp:ping'/></iq>")
+        #expect(out.server.isEmpty)
+        #expect(out.client.contains("<not-allowed") && out.client.contains("id='q1'"))
+        let ledgers = try #require(scene.harness.session.streamManagement?.translator.ledgers)
+        #expect(ledgers.send.sent == 1 && ledgers.send.delivered == 0)
+        #expect(ledgers.recv.sent == 0 && ledgers.recv.delivered == 1)
+        let injected = scene.harness.told.filter { $0.record.origin == .tap && $0.record.kind == .stanza }
+        #expect(injected.count == 1 && injected.first?.record.direction == .recv)
+        // The item's record comes first, with its own content.
+        #expect(scene.item?.xml?.contains("id='q1'") == true && scene.item?.record.action == "dropped")
+    }
+
+    @Test func `each of many bounced requests has its answer, in order`() throws {
+        var scene = try RuleScene("::send\n\nKIND: iq\nBOUNCE.")
+        let requests = (0..<1500).map { "<iq type='get' id='q\($0)'/>" }
+        let out = scene.send(requests.joined())
+        #expect(out.client.components(of: "service-unavailable") == 1500)
+        #expect(scene.told("rule-injection-failed").isEmpty)
+    }
+
+    @Test func `a reply, a copy and a redirection`() throws {
+        var scene = try RuleScene(
+            """
+            ::recv
+
+            KIND: message
+            INSPECT: body#=a
+            REPLY=Busy
+
+            KIND: message
+            INSPECT: body#=b
+            COPY=log@example.net
+
+            KIND: message
+            INSPECT: body#=c
+            REDIRECT=nurse@example.net
+            """
+        )
+        func message(_ text: String) -> String { "<message from='r@example.net/x'><body>\(text)</body></message>" }
+        var out = scene.recv(message("a"))
+        #expect(out.client == message("a"))
+        #expect(out.server.contains("to='r@example.net/x'") && out.server.contains("<body>Busy</body>"))
+        out = scene.recv(message("b"))
+        #expect(out.client == message("b") && out.server.contains("to='log@example.net'"))
+        out = scene.recv(message("c"))
+        #expect(out.client.isEmpty && out.server.contains("to='nurse@example.net'"))
+    }
+
+    @Test func `the answer to a copied request is nobody's`() throws {
+        var scene = try RuleScene("::send\n\nKIND: iq\nTYPE: get\nCOPY=log@example.net")
+        let request = "<iq type='get' id='q1' to='romeo@example.net'><ping xmlns='urn:xmpp:ping'/></iq>"
+        #expect(scene.send(request).server.components(of: "id='q1'") == 2)
+        #expect(scene.recv("<iq type='result' id='q1' from='log@example.net'/>").client.isEmpty)
+        let answer = "<iq type='result' id='q1' from='romeo@example.net'/>"
+        #expect(scene.recv(answer).client == answer)
+    }
+
+    @Test func `a dropped request is a blackhole, which is told once`() throws {
+        var scene = try RuleScene("::send\n\nKIND: iq\nDROP.")
+        #expect(scene.send("<iq type='get' id='1'/><iq type='get' id='2'/>").server.isEmpty)
+        #expect(scene.told("rule-blackhole").count == 1)
+    }
+
+    @Test func `a log action, and copies behind an item`() throws {
+        var scene = try RuleScene("::send\n\nKIND: message\nLOG=[warn] to $<@to>\nDUPLICATE=2")
+        #expect(scene.send(body + "<presence/>").server == body + body + body + "<presence/>")
+        #expect(scene.told("rule-log").first?.record.message.map { "\($0)" } == "to romeo@example.net")
+        #expect(scene.told("rule-log").first?.record.level == .warn)
+        #expect(scene.harness.told.filter { $0.record.origin == .tap }.count == 2)
+    }
+
+    @Test func `rules know who it is, how far the session is, and the roster`() throws {
+        var scene = try RuleScene(
+            "::send\n\nPHASE: open\nFROM: juliet@example.net\nNOT IN ROSTER?\nTIME: 9:00-11:00\nKIND: message\nDROP."
+        )
+        let jid = try #require(scene.harness.session.info.jid)
+        scene.harness.session.info.jid = "juliet@example.net/balcony"
+        #expect(scene.send(body).server.isEmpty)
+        _ = scene.recv(
+            "<iq type='result' id='r'><query xmlns='jabber:iq:roster'><item jid='romeo@example.net'/></query></iq>"
+        )
+        #expect(scene.send(body).server == body)
+        scene.harness.session.info.jid = jid
+    }
+
+    @Test func `the round trip of an answer`() throws {
+        var scene = try RuleScene("::recv\n\nROUND TRIP: > 1s\nDROP.")
+        _ = scene.send("<iq type='get' id='1'/><iq type='get' id='2'/>")
+        #expect(scene.recv("<iq type='result' id='1'/>").client == "<iq type='result' id='1'/>")
+        _ = scene.wait(milliseconds: 1500)
+        #expect(scene.recv("<iq type='result' id='2'/>").client.isEmpty)
+        #expect(scene.item?.record.roundTrip != nil)
+    }
+
+    // MARK: Modes
+
+    @Test func `a direction that no rule can alter passes as it comes, and its hits are still found`() throws {
+        var scene = try RuleScene("::send\n\nKIND: message\nDROP.\n\n::recv\n\nKIND: message\nLOG=in")
+        let (send, recv) = (scene.passes(.send), scene.passes(.recv))
+        #expect(!send && recv)
+        #expect(scene.recv("<message><bo").client == "<message><bo")
+        #expect(scene.recv("dy>a</body></message>").client == "dy>a</body></message>")
+        #expect(scene.told("rule-log").count == 1 && scene.told("rule-hit").count == 1)
+        #expect(scene.send("<presence").server.isEmpty)
+        #expect(scene.send("/>").server == "<presence/>")
+    }
+
+    @Test func `other rules hold from the next item on, and none at the end`() throws {
+        var scene = try RuleScene("::send\n\nKIND: presence\nLOG=seen")
+        var passes = scene.passes(.send)
+        #expect(passes)
+        #expect(scene.send("<message><bo").server == "<message><bo")
+        _ = scene.handle(.rules(try RuleFileTests.load("::send\n\nKIND: message\nDROP.")))
+        passes = scene.passes(.send)
+        #expect(!passes)
+        #expect(scene.send("dy/></message>" + body).server == "dy/></message>")
+        _ = scene.handle(.rules(nil))
+        passes = scene.passes(.send)
+        #expect(passes)
+        #expect(scene.send(body).server == body)
+    }
+
+    @Test func `a session that begins without rules takes some`() throws {
+        var harness = SessionHarness()
+        harness.say(Array(Conversations.plainLogin.prefix(10)))
+        harness.handle(.rules(try RuleFileTests.load("KIND: message\nDROP.")))
+        let before = harness.toServer.count
+        harness.send(body + "<presence/>")
+        #expect(String(decoding: harness.toServer[before...], as: UTF8.self) == "<presence/>")
+    }
+
+    @Test func `an item beyond the limit is refused where rules can alter it`() throws {
+        var options = SessionOptions(level: .trace)
+        options.limits.itemBytes = 400
+        var scene = try RuleScene("::send\n\nKIND: message\nDROP.", options)
+        _ = scene.send("<message><body>\(String(repeating: "x", count: 2000))</body></message>")
+        #expect(scene.harness.closed == false)
+    }
+
+    // MARK: The record
+
+    @Test func `a rule leaves items out of the records, or gives them a level`() throws {
+        var scene = try RuleScene("::send\n\nKIND: message\nRECORD=off\n\nKIND: presence\nLEVEL=warn")
+        let passes = scene.passes(.send)
+        #expect(passes)
+        let count = scene.harness.told.count { $0.record.kind == .stanza }
+        #expect(scene.send(body).server == body)
+        #expect(scene.harness.told.count { $0.record.kind == .stanza } == count)
+        #expect(scene.send("<presence/>").server == "<presence/>")
+        #expect(scene.item?.record.level == .warn)
+    }
+
+    @Test func `a level that a rule gives shows an item that would not be`() throws {
+        var scene = try RuleScene("::send\n\nKIND: presence\nLEVEL=warn", SessionOptions(level: .warn))
+        _ = scene.send(body + "<presence/>")
+        #expect(scene.harness.told.filter { $0.record.kind == .stanza }.map(\.xml) == ["<presence/>"])
+    }
+
+    @Test(arguments: [
+        "REDACT=body#", "REDACT=body", "REDACT=body#\nSET=body#=also secret", "REDACT=body#\nCOPY=a@example.net",
+    ])
+    func `what a rule redacts stands in no record`(actions: String) throws {
+        var scene = try RuleScene("::send\n\nKIND: message\n\(actions)")
+        let text = "<message to='r@example.net' id='m1'><body>very secret</body><subject>shown</subject></message>"
+        #expect(scene.send(text).server.contains("secret"))
+        #expect(!(try scene.harness.written().contains("secret")))
+        #expect(scene.item?.xml?.contains("shown") == true)
+        #expect(scene.item?.xml?.contains("[redacted:rule]") == true)
+        #expect(scene.item?.text(scene.item?.record.id) == "m1")
+    }
+
+    @Test func `a session has a level of its own while it is given one`() throws {
+        var scene = try RuleScene("KIND: message\nLOG=seen", SessionOptions(level: .warn))
+        _ = scene.send(body)
+        #expect(scene.item == nil && scene.told("rule-log").isEmpty)
+        _ = scene.handle(.level(.verbose))
+        _ = scene.send(body)
+        #expect(scene.item != nil && scene.told("rule-hit").count == 1)
+        _ = scene.handle(.level(nil))
+        _ = scene.send(typing)
+        #expect(scene.item?.xml == body)
+    }
+}
+
+extension String {
+    /// How often a text stands in it.
+    fileprivate func components(of text: String) -> Int {
+        var (count, rest) = (0, self[...])
+        while let range = rest.firstRange(of: text) {
+            count += 1
+            rest = rest[range.upperBound...]
+        }
+        return count
+    }
+}

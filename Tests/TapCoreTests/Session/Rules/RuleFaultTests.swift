@@ -1,0 +1,215 @@
+import TapRecord
+import TapTestKit
+import Testing
+import XMPPCore
+
+@testable import TapCore
+
+private func message(_ number: Int) -> String { "<message id='m\(number)'><body>a</body></message>" }
+
+/// Items that rules let wait, and sessions that they break.
+@Suite struct RuleFaultTests {
+    // MARK: Waiting
+
+    @Test func `delayed items go out in order, each as late as it came`() throws {
+        var scene = try RuleScene("::send\n\nKIND: message\nDELAY=500ms")
+        let start = scene.harness.now.monotonic
+        #expect(scene.send(message(1)).server.isEmpty)
+        #expect(scene.harness.session.nextDeadline == start + 501_000_000)
+        _ = scene.wait(milliseconds: 200)
+        #expect(scene.send(message(2) + "<presence/>").server.isEmpty)
+        #expect(scene.wait(milliseconds: 298).server.isEmpty)
+        #expect(scene.wait(milliseconds: 2).server == message(1))
+        #expect(scene.wait(milliseconds: 198).server.isEmpty)
+        #expect(scene.wait(milliseconds: 5).server == message(2) + "<presence/>")
+        #expect(scene.harness.session.releaseDeadline == nil)
+        #expect(scene.send("<presence/>").server == "<presence/>")
+        #expect(
+            scene.harness.told.filter { $0.record.kind == .stanza }.suffix(4).map(\.xml)
+                == [message(1), message(2), "<presence/>", "<presence/>"]
+        )
+    }
+
+    @Test func `the other direction goes on`() throws {
+        var scene = try RuleScene("::send\n\nKIND: message\nDELAY=500ms")
+        _ = scene.send(message(1))
+        #expect(scene.recv(message(2)).client == message(2))
+    }
+
+    @Test func `what waits is bounded: the leg is not read`() throws {
+        var options = SessionOptions(level: .trace)
+        options.waitingBytes = 1000
+        var scene = try RuleScene("::send\n\nKIND: message\nDELAY=500ms", options)
+        _ = scene.send(message(1))
+        #expect(scene.harness.unread.isEmpty)
+        _ = scene.send((2..<40).map(message).joined())
+        #expect(scene.harness.unread == [.client])
+        for _ in 0..<3 { _ = scene.wait(milliseconds: 500) }
+        #expect(scene.harness.unread.isEmpty)
+    }
+
+    @Test func `a paused item waits for a person: passed, dropped, edited`() throws {
+        var scene = try RuleScene("::send\n\nKIND: message\nPAUSE.", enablesStreamManagement: true)
+        #expect(scene.send(message(1) + message(2) + message(3) + "<presence/>").server.isEmpty)
+        let held = scene.harness.session.heldItems
+        #expect(held.count == 1)
+        #expect(held.first?.number == 1 && held.first?.direction == .send)
+        #expect(held.first?.bytes == Array(message(1).utf8) && held.first?.rule.line == 3)
+        #expect(scene.handle(.release(7, .pass)).server.isEmpty)
+        #expect(scene.told("not-held").count == 1)
+        #expect(scene.handle(.release(1, .pass)).server == message(1))
+        #expect(scene.handle(.release(2, .drop)).server.isEmpty)
+        #expect(scene.item?.record.action == "dropped" && scene.item?.xml == message(2))
+        #expect(scene.handle(.release(3, .replace(Array("<message".utf8)))).server.isEmpty)
+        #expect(scene.told("held-edit-refused").count == 1)
+        let edited = "<message id='other'/>"
+        #expect(scene.handle(.release(3, .replace(Array(edited.utf8)))).server == edited + "<presence/>")
+        let ledgers = try #require(scene.harness.session.streamManagement?.translator.ledgers)
+        #expect(ledgers.send.sent == 4 && ledgers.send.delivered == 3)
+        #expect(scene.harness.session.heldItems.isEmpty)
+    }
+
+    @Test func `a paused item passes when nobody releases it`() throws {
+        var scene = try RuleScene("::send\n\nKIND: message\nPAUSE.")
+        _ = scene.send(message(1))
+        #expect(scene.wait(milliseconds: 59_000).server.isEmpty)
+        #expect(scene.wait(milliseconds: 1_000).server == message(1))
+    }
+
+    @Test func `a stall lets nothing pass for its time`() throws {
+        var scene = try RuleScene("::send\n\nKIND: message\nNTH: 1\nSTALL=3s")
+        #expect(scene.send(message(1) + "<presence/>").server.isEmpty)
+        scene.harness.inject(Injection(Array("<presence id='x'/>".utf8), to: .server))
+        #expect(scene.wait(milliseconds: 2900).server.isEmpty)
+        #expect(scene.wait(milliseconds: 100).server == message(1) + "<presence/><presence id='x'/>")
+    }
+
+    @Test func `a stall without end ends with the session, which tells what did not pass`() throws {
+        var scene = try RuleScene("::send\n\nKIND: message\nSTALL.")
+        #expect(scene.send(message(1)).server.isEmpty)
+        #expect(scene.harness.session.releaseDeadline == nil)
+        #expect(scene.wait(milliseconds: 1_000_000).server.isEmpty)
+        scene.harness.end(.client, .reset)
+        #expect(scene.harness.closed == true)
+        scene.harness.close()
+        #expect(scene.told("not-sent").count == 1)
+    }
+
+    @Test func `what waits goes on when the peer has ended`() throws {
+        var scene = try RuleScene("::send\n\nKIND: message\nDELAY=500ms")
+        _ = scene.send(message(1) + "<presence/>")
+        scene.harness.end(.client)
+        #expect(scene.harness.finished.isEmpty)
+        #expect(scene.wait(milliseconds: 500).server == message(1) + "<presence/>")
+        #expect(scene.harness.finished == [.server])
+    }
+
+    @Test func `other rules, while an item waits and bytes behind it`() throws {
+        var scene = try RuleScene("::send\n\nKIND: message\nDELAY=500ms")
+        _ = scene.send(message(1))
+        _ = scene.send(message(2) + "<mess")
+        #expect(scene.handle(.rules(nil)).server.isEmpty)
+        #expect(scene.wait(milliseconds: 500).server == message(1) + message(2) + "<mess")
+        let passes = scene.passes(.send)
+        #expect(passes)
+        #expect(scene.send("age/>").server == "age/>")
+        #expect(scene.item?.xml == "<message/>")
+    }
+
+    @Test func `the shape of a link, and of one item`() throws {
+        var scene = try RuleScene(
+            "::send\n\nKIND: message\nTHROTTLE=2kB\n\nKIND: presence\nSLICE=1 (every 7ms)"
+        )
+        _ = scene.send(message(1) + message(2) + "<presence/>")
+        let shapes = scene.harness.shapes
+        #expect(shapes.map(\.leg) == [.server, .server, .server])
+        #expect(
+            shapes.map(\.shape) == [
+                LinkShape(bytesPerSecond: 2000),
+                LinkShape(bytesPerSecond: 2000, slice: 1, sliceEvery: 7_000_000),
+                LinkShape(bytesPerSecond: 2000),
+            ]
+        )
+        _ = scene.handle(.rules(nil))
+        #expect(scene.harness.shapes.last?.shape == nil && scene.harness.shapes.count == 4)
+    }
+
+    // MARK: Faults
+
+    @Test func `a reset, before and within an item`() throws {
+        var scene = try RuleScene("::send\n\nKIND: message\nRESET.")
+        #expect(scene.send("<presence/>" + message(1) + message(2)).server == "<presence/>")
+        #expect(scene.harness.closed == true)
+        #expect(scene.item?.record.action == "reset" && scene.item?.xml == message(1))
+
+        scene = try RuleScene("::send\n\nKIND: message\nCUT AFTER=8")
+        #expect(scene.send("<presence/>" + message(1)).server == "<presence/><message")
+        #expect(scene.harness.closed == true && scene.item?.record.action == "cut")
+    }
+
+    @Test func `half a close ends one direction only`() throws {
+        var scene = try RuleScene("::send\n\nKIND: message\nHALF CLOSE.")
+        #expect(scene.send(message(1) + "<presence/>").server.isEmpty)
+        #expect(scene.harness.finished == [.server] && scene.harness.closed == nil)
+        #expect(scene.recv(message(2)).client == message(2))
+        #expect(scene.send(message(3)).server.isEmpty)
+        scene.harness.end(.server)
+        #expect(scene.harness.closed == false)
+    }
+
+    @Test func `a stream error`() throws {
+        var scene = try RuleScene("::send\n\nKIND: message\nSTREAM ERROR=system-shutdown (As asked)")
+        let out = scene.send(message(1))
+        #expect(out.client.contains("<system-shutdown") && out.client.contains("As asked"))
+        #expect(out.client.hasSuffix("</stream:stream>") && out.server == "</stream:stream>")
+        #expect(scene.item?.record.rule == "test.pfw:3" && scene.harness.closed == false)
+    }
+
+    @Test func `a login that a rule refuses`() throws {
+        var scene = try RuleScene(
+            """
+            ::handshake
+
+            ELEMENT: {urn:ietf:params:xml:ns:xmpp-sasl}auth
+            NTH: 1
+            SASL FAILURE=temporary-auth-failure
+            """,
+            turns: 3
+        )
+        let auth = "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>AGEAYg==</auth>"
+        let out = scene.send(auth)
+        #expect(out.server.isEmpty)
+        #expect(out.client.contains("<failure xmlns='urn:ietf:params:xml:ns:xmpp-sasl'><temporary-auth-failure"))
+        #expect(scene.item?.record.action == Record.answered)
+        #expect(scene.send(auth).server == auth)
+    }
+
+    @Test func `a lost acknowledgement`() throws {
+        var scene = try RuleScene(
+            "ELEMENT: {urn:xmpp:sm:3}a\nDIRECTION: recv\nNTH: 1\nLOSE ACK.",
+            enablesStreamManagement: true
+        )
+        _ = scene.send(message(1) + "<r xmlns='urn:xmpp:sm:3'/>")
+        let answer = "<a xmlns='urn:xmpp:sm:3' h='1'/>"
+        #expect(scene.recv(answer).client.isEmpty)
+        #expect(scene.recv(answer).client == answer)
+    }
+
+    @Test func `features without compression`() throws {
+        var scene = try RuleScene(
+            """
+            ::handshake
+
+            ELEMENT: {http://etherx.jabber.org/streams}features
+            REMOVE={http://jabber.org/features/compress}compression
+            """,
+            turns: 2
+        )
+        let out = scene.recv(
+            "<stream:features><compression xmlns='http://jabber.org/features/compress'><method>zlib</method>"
+                + "</compression><mechanisms xmlns='urn:ietf:params:xml:ns:xmpp-sasl'><mechanism>PLAIN</mechanism>"
+                + "</mechanisms></stream:features>"
+        )
+        #expect(!out.client.contains("compression") && out.client.contains("PLAIN"))
+    }
+}

@@ -1,0 +1,60 @@
+import TapRecord
+import TapTestKit
+import Testing
+import XMPPCore
+
+@testable import TapCore
+
+/// An open session with rules: what its ends write, and what the others get.
+struct RuleScene: ~Copyable {
+    var harness: SessionHarness
+
+    /// - Parameter enablesStreamManagement: Both ends count their stanzas (XEP-0198).
+    init(
+        _ rules: String,
+        _ options: SessionOptions = SessionOptions(level: .trace),
+        run: Run = Run(),
+        turns: Int = 10,
+        enablesStreamManagement: Bool = false
+    ) throws {
+        var options = options
+        options.rules = LiveRules(try RuleFileTests.load(rules)) { _ in RuleLocalTime(minute: 600, weekday: 3) }
+        harness = SessionHarness(options: options, run: run)
+        harness.say(Array(Conversations.plainLogin.prefix(turns)))
+        guard enablesStreamManagement else { return }
+        harness.send("<enable xmlns='urn:xmpp:sm:3' resume='true'/>")
+        harness.recv("<enabled xmlns='urn:xmpp:sm:3' resume='true' id='i1' max='60'/>")
+    }
+
+    /// What goes out on both legs while something happens.
+    private mutating func out(_ body: (inout SessionHarness) -> Void) -> (server: String, client: String) {
+        let (server, client) = (harness.toServer.count, harness.toClient.count)
+        body(&harness)
+        return (
+            String(decoding: harness.toServer[server...], as: UTF8.self),
+            String(decoding: harness.toClient[client...], as: UTF8.self)
+        )
+    }
+
+    /// The client writes; what the server and the client get.
+    mutating func send(_ text: String) -> (server: String, client: String) { out { $0.send(text) } }
+
+    /// The server writes; what the server and the client get.
+    mutating func recv(_ text: String) -> (server: String, client: String) { out { $0.recv(text) } }
+
+    mutating func handle(_ input: SessionInput) -> (server: String, client: String) { out { $0.handle(input) } }
+
+    mutating func wait(milliseconds: Int64) -> (server: String, client: String) {
+        out { $0.wait(milliseconds * 1_000_000) }
+    }
+
+    /// The last record of an item of a peer's.
+    var item: SessionHarness.Told? {
+        harness.told.last { ($0.record.kind == .stanza || $0.record.kind == .element) && $0.record.origin == .peer }
+    }
+
+    func told(_ code: String) -> [SessionHarness.Told] { harness.told(code: code) }
+
+    /// Whether bytes pass as they come.
+    func passes(_ direction: Direction) -> Bool { harness.session.directions[direction].isCutThrough }
+}
