@@ -22,6 +22,8 @@ final class LegHandler: ChannelInboundHandler {
 
     /// Bytes up to which a write joins the one before it; a larger one costs less to send apart than to copy.
     private static let joinable = 8192
+    /// Pieces of a shape that are sent without a look at anything else.
+    private static let piecesAtOnce = 64
     /// Seconds for which a connection that has had our FIN is waited for while it neither takes nor sends anything.
     static let lingerSilence = 5
     /// The same while the program stops and its user waits for that.
@@ -56,6 +58,9 @@ final class LegHandler: ChannelInboundHandler {
     /// Some of it waits for a flush.
     private var hasUnflushed = false
     private var isClosing = false
+    /// What waits for its time; nil where the leg has no shape.
+    private var shaped: ShapedOutput?
+    private var shapeTimer: Scheduled<Void>?
     /// Bytes that were thrown away.
     private var discarded = 0
     /// How often ``isStuck(resets:isStopping:)`` found nothing moved since it looked last, and what it found then.
@@ -71,7 +76,8 @@ final class LegHandler: ChannelInboundHandler {
     /// The peer's address; nil without a connection.
     var address: SocketAddress? { context?.remoteAddress }
     /// Whether more may be written without waiting; true without a connection.
-    private(set) var isWritable = true
+    var isWritable: Bool { isChannelWritable && (shaped?.count ?? 0) < ShapedOutput.limit }
+    private var isChannelWritable = true
 
     /// Adds this handler to a channel, on its event loop.
     func join(_ channel: any Channel, _ driver: SessionDriver) throws {
@@ -83,6 +89,8 @@ final class LegHandler: ChannelInboundHandler {
     /// Has all that is written or comes from now on go through TLS, which ``TLSHandler/start(early:)`` begins.
     func secure(_ engine: TLSEngine) throws {
         guard let context, tls == nil else { throw ChannelError.ioOnClosedChannel }
+        // What was written without TLS goes without it.
+        if let waiting = shaped?.takeAll() { put(waiting.span) }
         flush()
         let handler = TLSHandler(engine)
         try context.pipeline.syncOperations.addHandler(handler, position: .first)
@@ -107,7 +115,12 @@ final class LegHandler: ChannelInboundHandler {
     /// Queues bytes for ``flush()``.
     func write(_ buffer: ByteBuffer) {
         guard let context, closeMode == .none else { return }
+        if shaped != nil { return wait(buffer.readableBytesUInt8Span) }
         if let tls { return tls.write(buffer.readableBytesUInt8Span) }
+        put(buffer, context)
+    }
+
+    private func put(_ buffer: ByteBuffer, _ context: ChannelHandlerContext) {
         guard !isQueued, socket != nil else { return queue(buffer, context) }
         guard var waiting = unflushed.take() else { return unflushed = buffer }
         if buffer.readableBytes <= Self.joinable {
@@ -121,18 +134,80 @@ final class LegHandler: ChannelInboundHandler {
     }
 
     func write(_ bytes: Span<UInt8>) {
-        guard let context, closeMode == .none else { return }
+        guard closeMode == .none else { return }
+        if shaped != nil { return wait(bytes) }
+        put(bytes)
+    }
+
+    private func put(_ bytes: Span<UInt8>) {
+        guard let context, !bytes.isEmpty else { return }
         if let tls { return tls.write(bytes) }
         if bytes.count <= Self.joinable, unflushed != nil {
             unflushed?.writeBytes(bytes.bytes)
         } else {
             var buffer = context.channel.allocator.buffer(capacity: bytes.count)
             buffer.writeBytes(bytes.bytes)
-            write(buffer)
+            put(buffer, context)
         }
     }
 
+    // MARK: Shape
+
+    /// Has what is written from now on go out in a shape; nil ends that behind what waits.
+    func shape(_ shape: LinkShape?) {
+        guard context != nil, closeMode == .none else { return }
+        if shaped == nil {
+            shaped = shape.map { ShapedOutput($0) }
+        } else {
+            shaped?.change(to: shape)
+            if shaped?.isOver == true { shaped = nil }
+        }
+    }
+
+    private func wait(_ bytes: Span<UInt8>) { shaped?.append(bytes) }
+
+    /// Sends the pieces that are due, each by itself, and comes back for the others.
+    private func sendPieces() {
+        shapeTimer?.cancel()
+        shapeTimer = nil
+        let wasWritable = isWritable
+        var pause: Int64? = 0
+        // Pieces without a pause between them are not to keep the loop from others.
+        for _ in 0..<Self.piecesAtOnce where pause == 0 {
+            guard isChannelWritable else {
+                // The channel tells when it is.
+                shaped?.rest()
+                pause = nil
+                break
+            }
+            let now = Int64(clamping: NIODeadline.now().uptimeNanoseconds)
+            guard let (piece, next) = shaped?.takePiece(at: now) else {
+                pause = nil
+                break
+            }
+            put(piece.span)
+            push()
+            pause = next.map { max(0, $0 - now) }
+        }
+        if let pause { sendPieces(in: pause) }
+        if shaped?.isOver == true { shaped = nil }
+        if closeMode != .none { whenAllIsWritten() }
+        if isWritable, !wasWritable { driver?.writabilityChanged(leg) }
+    }
+
+    private func sendPieces(in wait: Int64) {
+        shapeTimer = context?.eventLoop.assumeIsolated().scheduleTask(in: .nanoseconds(wait)) { [self] in sendPieces() }
+    }
+
+    // MARK: Writing
+
     func flush() {
+        if shaped != nil, shapeTimer == nil { return sendPieces() }
+        push()
+    }
+
+    /// Sends what was put.
+    private func push() {
         guard let context else { return }
         if let tls { return tls.flush() }
         if var buffer = unflushed.take() {
@@ -178,6 +253,7 @@ final class LegHandler: ChannelInboundHandler {
     func close() {
         guard !isClosing, let context else { return }
         isClosing = true
+        dropShape()
         if closeMode == .reset { context.channel.resetOnClose() }
         context.close(promise: nil)
     }
@@ -196,8 +272,10 @@ final class LegHandler: ChannelInboundHandler {
     func isStuck(resets: Bool, isStopping: Bool) -> Bool {
         guard let context else { return false }
         let inSystem = context.channel.isActive ? socket?.unacknowledgedBytes ?? 0 : 0
-        let look = (unsent: context.channel.unsentBytes + inSystem, discarded: discarded)
-        idleLooks = look == lastLook ? idleLooks + 1 : 0
+        let waiting = shaped?.count ?? 0
+        let look = (unsent: context.channel.unsentBytes + inSystem + waiting, discarded: discarded)
+        // What waits for its time does not wait for the peer.
+        idleLooks = look == lastLook && (waiting == 0 || !isChannelWritable) ? idleLooks + 1 : 0
         lastLook = look
         if resets { return idleLooks >= 1 }
         guard isOutputOver else { return idleLooks >= Self.drainSilence }
@@ -208,8 +286,14 @@ final class LegHandler: ChannelInboundHandler {
 
     private func whenAllIsWritten() {
         guard let context else { return }
+        if let shaped, shaped.count > 0 {
+            // It comes back when that is out.
+            if shapeTimer == nil, isChannelWritable { sendPieces() }
+            return
+        }
+        shaped = nil
         if closeMode == .finish { tls?.finish() }
-        flush()
+        push()
         if socket != nil, !isQueued { return closeOutput() }
         isQueued = true
         // NIO drops what is unwritten when a channel whose input is over is closed for output: it has to be waited for.
@@ -236,6 +320,13 @@ final class LegHandler: ChannelInboundHandler {
         unflushed = nil
         driver = nil
         tls?.shortcut = nil
+        dropShape()
+    }
+
+    private func dropShape() {
+        shaped = nil
+        shapeTimer?.cancel()
+        shapeTimer = nil
     }
 
     func channelActive(context: ChannelHandlerContext) { driver?.activated(leg) }
@@ -245,7 +336,8 @@ final class LegHandler: ChannelInboundHandler {
     func channelReadComplete(context: ChannelHandlerContext) { driver?.readCompleted(leg) }
 
     func channelWritabilityChanged(context: ChannelHandlerContext) {
-        isWritable = context.channel.isWritable
+        isChannelWritable = context.channel.isWritable
+        if isChannelWritable, shaped != nil, shapeTimer == nil { sendPieces() }
         driver?.writabilityChanged(leg)
     }
 
@@ -262,7 +354,8 @@ final class LegHandler: ChannelInboundHandler {
     func channelInactive(context: ChannelHandlerContext) {
         self.context = nil
         unflushed = nil
-        isWritable = true
+        isChannelWritable = true
+        dropShape()
         guard let driver else { return }
         if !isClosing {
             // No word came before: either the FIN of a peer that has had ours, or a write that failed.

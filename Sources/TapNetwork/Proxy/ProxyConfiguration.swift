@@ -14,6 +14,8 @@ public struct ProxyConfiguration: Sendable {
     public var proxyProtocol: ProxyProtocol
     /// How sessions are watched; ``SessionOptions/level`` is what the sinks want at most.
     public var session: SessionOptions
+    /// What decides on items. Default: nothing.
+    public var rules: ProxyRules?
     /// How TLS is ended here. Default: it is passed through.
     public var interception: Interception?
     /// The same for clients of ``upstream`` only, if its CA differs from that of the listeners' servers.

@@ -50,6 +50,7 @@ public final class ProxyService: Service {
         self.configuration = configuration
         var options = configuration.session
         options.holdsProceed = configuration.interception != nil
+        if let rules = configuration.rules { options.rules = rules.live }
         context = RelayContext(
             run: run,
             clock: clock,
@@ -102,6 +103,18 @@ public final class ProxyService: Service {
             state.refusal = refusal
             for loop in state.loops { loop.eventLoop.execute { loop.value.refuse(refusal) } }
         }
+    }
+
+    /// Reads the rule files once more; new sessions and those that run follow them from their next item on.
+    ///
+    /// - Returns: The new rules; nil where the proxy has no rule files.
+    /// - Throws: The mistakes in the files. All sessions keep their rules then.
+    @discardableResult
+    public func reloadRules() throws(RuleSet.LoadError) -> RuleSet? {
+        guard let files = configuration.rules else { return nil }
+        let rules = try files.reload()
+        for loop in state.withLock({ $0.loops }) { loop.eventLoop.execute { loop.value.replaceRules(by: rules) } }
+        return rules
     }
 
     // MARK: Beginning

@@ -142,6 +142,9 @@ final class RelayLoop {
         for driver in drivers.values { driver.refuse(refusal) }
     }
 
+    /// Has every session ask other rules.
+    func replaceRules(by rules: RuleSet) { for driver in drivers.values { driver.replaceRules(by: rules) } }
+
     /// Ends every session after what has been read is written. The result comes when none is left. Called once.
     func stop() -> EventLoopFuture<Void> {
         isStopping = true

@@ -226,6 +226,8 @@ final class SessionDriver {
         perform()
     }
 
+    func replaceRules(by rules: RuleSet) { if isLive { handle(.rules(rules)) } }
+
     // MARK: What the session commands
 
     /// Does what the session wants, tells it what happened meanwhile, until both are done; then looks after the
@@ -280,9 +282,9 @@ final class SessionDriver {
         case .send(let leg, let bytes): handler(leg).write(bytes.span)
         case .tls(let command): run(command)
         case .compute(let step): compute(step)
-        case .shape: break
         case .injected(let number, let outcome): loop.context.sessions.report(outcome, of: number, in: session.number)
         case .displace: session.handle(.displaces, at: now)
+        case .shape(let leg, let shape): handler(leg).shape(shape)
         case .read(.client, let isWanted): wantsBytes.client = isWanted
         case .read(.server, let isWanted): wantsBytes.server = isWanted
         case .finish(let leg): handler(leg).finish()

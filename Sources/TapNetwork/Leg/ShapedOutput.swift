@@ -1,0 +1,71 @@
+internal import NIOCore
+internal import TapCore
+
+/// What waits to go out on a leg in a ``LinkShape``, and when its next piece is due. Knows no clock.
+struct ShapedOutput {
+    /// Bytes from which the leg counts as full, so that the other one is not read.
+    static let limit = 64 << 10
+    /// Without a length of pieces, bytes go out so many times a second.
+    private static let piecesPerSecond = 20
+
+    /// What was written in one shape; nil is none.
+    private struct Segment {
+        var shape: LinkShape?
+        var bytes: ByteBuffer
+    }
+
+    private var segments: [Segment]
+    /// When the next piece may go, in nanoseconds of any clock.
+    private var due: Int64 = .min
+    /// Nothing went out since: time that has passed is not made up for.
+    private var isResting = true
+    /// Bytes that wait.
+    private(set) var count = 0
+
+    init(_ shape: LinkShape) { segments = [Segment(shape: shape, bytes: ByteBuffer())] }
+
+    /// Nothing waits, and what is written from now on has no shape.
+    var isOver: Bool { count == 0 && segments.allSatisfy { $0.shape == nil } }
+
+    /// Gives what is appended from now on another shape.
+    mutating func change(to shape: LinkShape?) {
+        if segments.last?.bytes.readableBytes == 0 { segments.removeLast() }
+        segments.append(Segment(shape: shape, bytes: ByteBuffer()))
+    }
+
+    mutating func append(_ bytes: Span<UInt8>) {
+        count += bytes.count
+        segments[segments.count - 1].bytes.writeBytes(bytes.bytes)
+    }
+
+    /// The next piece, if one is due at this time, and when to ask again; nil where none waits.
+    mutating func takePiece(at now: Int64) -> (bytes: [UInt8], next: Int64?)? {
+        guard count > 0 else { return nil }
+        if isResting { due = max(due, now) }
+        isResting = false
+        guard due <= now else { return ([], due) }
+        while segments[0].bytes.readableBytes == 0 { segments.removeFirst() }
+        let waiting = segments[0].bytes.readableBytes
+        let shape = segments[0].shape
+        let size = max(1, shape?.slice ?? shape?.bytesPerSecond.map { $0 / Self.piecesPerSecond } ?? waiting)
+        let piece = segments[0].bytes.readBytes(length: min(size, waiting)) ?? []
+        if segments[0].bytes.readableBytes == 0 { segments[0].bytes.clear() }
+        count -= piece.count
+        let time = shape?.bytesPerSecond.map { Int64(piece.count) * 1_000_000_000 / Int64(max(1, $0)) } ?? 0
+        due += max(time, shape?.sliceEvery ?? 0)
+        if count == 0 { isResting = true }
+        return (piece, count > 0 ? due : nil)
+    }
+
+    /// The connection takes no more for a time.
+    mutating func rest() { isResting = true }
+
+    /// All that waits.
+    mutating func takeAll() -> [UInt8] {
+        let bytes = segments.flatMap { $0.bytes.readableBytesView }
+        segments = [Segment(shape: segments.last?.shape, bytes: ByteBuffer())]
+        count = 0
+        isResting = true
+        return bytes
+    }
+}

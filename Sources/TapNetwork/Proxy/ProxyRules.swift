@@ -1,0 +1,35 @@
+public import TapCore
+public import TapRecord
+
+/// The rule files of a proxy, which can be read again while sessions run.
+public struct ProxyRules: Sendable {
+    /// The files, as they were named, in order.
+    public let files: [String]
+    /// The rules of now, which sessions begin with.
+    public let live: LiveRules
+
+    private let read: @Sendable () throws(RuleSet.LoadError) -> RuleSet
+
+    /// Rules that were read from files.
+    ///
+    /// - Parameters:
+    ///   - localTime: The time of day at a time, where the user is.
+    ///   - read: Reads the files once more.
+    public init(
+        _ rules: RuleSet,
+        files: [String],
+        localTime: @escaping @Sendable (Timestamp) -> RuleLocalTime,
+        read: @escaping @Sendable () throws(RuleSet.LoadError) -> RuleSet
+    ) {
+        live = LiveRules(rules, localTime: localTime)
+        self.files = files
+        self.read = read
+    }
+
+    /// Reads the files once more. What sessions begin with stays where a file is at fault.
+    func reload() throws(RuleSet.LoadError) -> RuleSet {
+        let rules = try read()
+        live.replace(by: rules)
+        return rules
+    }
+}

@@ -1,0 +1,108 @@
+import TapCore
+import Testing
+
+@testable import TapNetwork
+
+/// When which bytes of a leg with a shape go out.
+struct ShapedOutputTests {
+    private static let second: Int64 = 1_000_000_000
+
+    /// The pieces of what waits, each with the nanoseconds after the first.
+    private static func pieces(_ output: inout ShapedOutput, from start: Int64 = 7) -> [(at: Int64, text: String)] {
+        var now = start
+        var pieces: [(Int64, String)] = []
+        while let (piece, next) = output.takePiece(at: now) {
+            if !piece.isEmpty { pieces.append((now - start, String(decoding: piece, as: UTF8.self))) }
+            guard let next else { break }
+            now = max(now, next)
+        }
+        return pieces
+    }
+
+    private static func append(_ text: String, to output: inout ShapedOutput) {
+        let bytes = Array(text.utf8)
+        output.append(bytes.span)
+    }
+
+    @Test func `A slice goes out each time, in order`() {
+        var output = ShapedOutput(LinkShape(slice: 2, sliceEvery: 7))
+        Self.append("abc", to: &output)
+        Self.append("de", to: &output)
+        #expect(output.count == 5)
+        let pieces = Self.pieces(&output)
+        #expect(pieces.map(\.text) == ["ab", "cd", "e"] && pieces.map(\.at) == [0, 7, 14])
+        #expect(output.count == 0 && !output.isOver)
+    }
+
+    @Test func `A rate holds over many small writes and one large one`() {
+        for writes in [1, 100] {
+            var output = ShapedOutput(LinkShape(bytesPerSecond: 2000))
+            for _ in 0..<writes { Self.append(String(repeating: "x", count: 10_000 / writes), to: &output) }
+            let pieces = Self.pieces(&output)
+            #expect(pieces.map(\.text.count).reduce(0, +) == 10_000)
+            // The last piece does not wait for itself.
+            #expect(pieces.last?.at == 5 * Self.second - Self.second / 20)
+            #expect(pieces.allSatisfy { $0.text.count == 100 })
+        }
+    }
+
+    @Test func `A rate and a slice together keep the slower of both`() {
+        var output = ShapedOutput(LinkShape(bytesPerSecond: 10, slice: 1, sliceEvery: 1))
+        Self.append("abc", to: &output)
+        #expect(Self.pieces(&output).map(\.at) == [0, Self.second / 10, Self.second / 5])
+        output = ShapedOutput(LinkShape(bytesPerSecond: 1000, slice: 1, sliceEvery: Self.second))
+        Self.append("abc", to: &output)
+        #expect(Self.pieces(&output).map(\.at) == [0, Self.second, 2 * Self.second])
+    }
+
+    @Test func `Time in which nothing waits is not made up for, a late timer is`() {
+        var output = ShapedOutput(LinkShape(bytesPerSecond: 100, slice: 100))
+        Self.append(String(repeating: "a", count: 100), to: &output)
+        #expect(Self.pieces(&output, from: 0).map(\.at) == [0])
+        Self.append(String(repeating: "b", count: 300), to: &output)
+        // Ten seconds later: at once, then one a second.
+        #expect(Self.pieces(&output, from: 10 * Self.second).map(\.at) == [0, Self.second, 2 * Self.second])
+        Self.append(String(repeating: "c", count: 300), to: &output)
+        _ = output.takePiece(at: 20 * Self.second)
+        // The timer is two seconds late: both pieces that are due go.
+        #expect(Self.pieces(&output, from: 22 * Self.second).map(\.at) == [0, 0])
+        Self.append(String(repeating: "d", count: 300), to: &output)
+        _ = output.takePiece(at: 40 * Self.second)
+        output.rest()
+        #expect(Self.pieces(&output, from: 50 * Self.second).map(\.at) == [0, Self.second])
+    }
+
+    @Test func `Another shape is that of what comes after, and none ends it behind what waits`() {
+        var output = ShapedOutput(LinkShape(slice: 1, sliceEvery: 5))
+        Self.append("ab", to: &output)
+        output.change(to: LinkShape(slice: 2, sliceEvery: 1))
+        Self.append("cdef", to: &output)
+        output.change(to: nil)
+        #expect(!output.isOver)
+        Self.append("ghijk", to: &output)
+        let pieces = Self.pieces(&output)
+        #expect(pieces.map(\.text) == ["a", "b", "cd", "ef", "ghijk"] && pieces.map(\.at) == [0, 5, 10, 11, 12])
+        #expect(output.isOver)
+        output.change(to: LinkShape(slice: 1))
+        #expect(!output.isOver)
+        Self.append("lm", to: &output)
+        #expect(Self.pieces(&output).map(\.text) == ["l", "m"])
+    }
+
+    @Test func `All of it at once, in order`() {
+        var output = ShapedOutput(LinkShape(slice: 1))
+        Self.append("ab", to: &output)
+        output.change(to: LinkShape(bytesPerSecond: 1))
+        Self.append("cd", to: &output)
+        _ = output.takePiece(at: 0)
+        #expect(output.takeAll() == Array("bcd".utf8) && output.count == 0)
+        Self.append("xy", to: &output)
+        #expect(Self.pieces(&output).map(\.at) == [0, Self.second])
+    }
+
+    @Test func `No shape is too small`() {
+        var output = ShapedOutput(LinkShape(bytesPerSecond: 0, slice: 0, sliceEvery: 0))
+        Self.append("ab", to: &output)
+        #expect(Self.pieces(&output).map(\.text) == ["a", "b"])
+    }
+}
