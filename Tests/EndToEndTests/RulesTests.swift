@@ -73,6 +73,43 @@ struct RulesTests {
         }
     }
 
+    @Test func `A filter selects what is read, and says where it is wrong`() async throws {
+        let folder = try TemporaryFolder()
+        let log = try folder.write(Self.log, to: "client.log")
+        let told = try await XMPPTapBinary.run(["read", log, "--json", "--filter", "message and (send or body~'^h.$')"])
+        #expect(told.ending == .exited(0), "\(told.error)")
+        let lines = told.output.split(separator: "\n")
+        #expect(lines.count == 4 && lines.allSatisfy { !$0.contains("\"name\":\"iq\"") }, "\(told.output)")
+        #expect(lines.first?.contains(#""filter":"message and (send or body~'^h.$')","complete":false"#) == true)
+        let text = try await XMPPTapBinary.run(["read", log, "--log", "verbose", "--filter", "body:hello"])
+        #expect(text.output.split(separator: "\n").count == 2, "\(text.output)")
+        let wrong = try await XMPPTapBinary.run(["read", log, "--filter", "mesage"])
+        #expect(wrong.ending == .exited(2) && wrong.output.isEmpty)
+        #expect(
+            wrong.error.contains("column 1: unknown condition \"mesage\"")
+                && wrong.error.contains("did you mean \"message\"?")
+        )
+    }
+
+    @Test func `A proxy does not listen with a rule file that has mistakes, and says how many rules it has`()
+        async throws
+    {
+        let folder = try TemporaryFolder()
+        let good = try folder.write(Self.rules, to: "good.pfw")
+        let bad = try folder.write("KNID: message\nDROP.\n\nDORP.\n", to: "bad.pfw")
+        let arguments = ["proxy", "--listen", "127.0.0.1:0", "--upstream", "127.0.0.1:9"]
+        let wrong = try await XMPPTapBinary.run(arguments + ["--rules", good, "--rules", bad])
+        #expect(wrong.ending == .exited(1) && !wrong.error.contains("listening"))
+        #expect(wrong.error.contains("\(bad):1:1: ") && wrong.error.contains("\(bad):4:1: "), "\(wrong.error)")
+        let missing = try await XMPPTapBinary.run(arguments + ["--rules", folder.path(of: "none.pfw")])
+        #expect(missing.ending == .exited(3))
+        let proxy = try XMPPTapBinary(arguments + ["--rules", good, "--rules", good, "--chain", "deliver"])
+        _ = try await proxy.port()
+        let said = proxy.process.lines(of: .standardError)
+        #expect(said.contains { $0.hasSuffix("rules: 4 from 2 files") }, "\(said)")
+        #expect(try await proxy.process.terminate() == .exited(0))
+    }
+
     @Test func `A dry run without a recording is wrong usage`() async throws {
         let folder = try TemporaryFolder()
         let rules = try folder.write(Self.rules, to: "good.pfw")

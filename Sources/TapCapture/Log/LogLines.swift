@@ -16,6 +16,7 @@ struct LogLines: Sendable {
             tool: run.tool,
             time: run.now().time,
             level: configuration.spec.description,
+            filter: configuration.filter?.text,
             isComplete: configuration.isCapture && opening.dropped.isEmpty,
             redaction: run.redaction,
             run: run.word,
@@ -43,6 +44,10 @@ struct LogLines: Sendable {
         line.appendEscaped(header.tool)
         line.append(" log ")
         line.appendEscaped(header.level)
+        if let filter = header.filter {
+            line.append(", filter ")
+            line.appendEscaped(filter)
+        }
         switch header.redaction {
         case .none: line.append(", SECRETS SHOWN")
         case .secrets: break

@@ -2,10 +2,10 @@ internal import Synchronization
 public import TapCore
 public import TapRecord
 
-/// A log or capture: of every record what its filter shows, in one form, to one destination.
+/// A log or capture: of every record what its level and filter show, in one form, to one destination.
 ///
 /// ```
-/// record ──→ LogFilter ──→ TextForm or JSONForm ──→ RecordWriter ──→ file, pipe or terminal
+/// record ──→ LogFilter ──→ RecordFilter ──→ TextForm or JSONForm ──→ RecordWriter ──→ file, pipe or terminal
 /// ```
 ///
 /// Lines are formed on the thread that brings the record, written by another. Nothing here fails: where writing does,
@@ -27,6 +27,8 @@ public final class LogSink: Sink {
         public var form: Form
         /// What of each record.
         public var spec: LogSpec
+        /// Which records, of those that the specification shows; nil is all.
+        public var filter: RecordFilter?
         /// The log is to hold every record up to verbose, and where reads split it.
         public var isCapture: Bool
         /// Whether the log begins with a header of its run, and each file of it; default true. Who writes what other runs
@@ -40,12 +42,14 @@ public final class LogSink: Sink {
             _ destination: RecordWriter.Destination,
             form: Form,
             spec: LogSpec,
+            filter: RecordFilter? = nil,
             isCapture: Bool = false,
             writer: RecordWriter.Options = RecordWriter.Options()
         ) {
             self.destination = destination
             self.form = form
             self.spec = spec
+            self.filter = filter
             self.isCapture = isCapture
             self.writer = writer
         }
@@ -55,7 +59,8 @@ public final class LogSink: Sink {
     public let level: Level
 
     private let form: Form
-    private let filter: LogFilter
+    private let levels: LogFilter
+    private let filter: RecordFilter?
     private let parts: JSONForm.Parts
     private let writer: RecordWriter
     private let workspaces: [Workspace]
@@ -89,8 +94,9 @@ public final class LogSink: Sink {
         onEvent: @escaping @Sendable (RecordWriter.Event) -> Void = { _ in }
     ) throws(WriterFault) {
         form = configuration.form
-        filter = LogFilter(configuration.spec)
-        level = filter.level
+        levels = LogFilter(configuration.spec)
+        filter = configuration.filter
+        level = levels.level
         parts = configuration.isCapture || level >= .trace ? .chunks : []
         workspaces = (0..<4).map { _ in Workspace(configuration.form) }
         let lines = LogLines(configuration: configuration, run: run)
@@ -102,10 +108,10 @@ public final class LogSink: Sink {
         )
     }
 
-    /// Writes what the filter shows of a record.
+    /// Writes what the log shows of a record.
     public func write(_ redacted: borrowing RedactedRecord, content: Span<UInt8>) {
-        let shown = filter.shown(of: redacted.record)
-        guard !shown.isEmpty else { return }
+        let shown = levels.shown(of: redacted.record)
+        guard !shown.isEmpty, filter?.matches(redacted.record, content: content) ?? true else { return }
         withTools { tools in
             tools.line.removeAll()
             if tools.text != nil {
@@ -119,14 +125,14 @@ public final class LogSink: Sink {
         }
     }
 
-    /// Writes what the filter shows of a record that was read back, in JSON with the fields that this program does not
+    /// Writes what the log shows of a record that was read back, in JSON with the fields that this program does not
     /// know.
     ///
-    /// - Returns: Whether the filter shows anything of it.
+    /// - Returns: Whether the log shows anything of it.
     @discardableResult
     public func write(_ stored: RecordLine) -> Bool {
-        let shown = filter.shown(of: stored.record)
-        guard !shown.isEmpty else { return false }
+        let shown = levels.shown(of: stored.record)
+        guard !shown.isEmpty, filter?.matches(stored.record, content: stored.content.span) ?? true else { return false }
         withTools { tools in
             tools.line.removeAll()
             if tools.text != nil {

@@ -4,11 +4,13 @@ public import TapRecord
 public struct LogIdentity: Hashable, Sendable {
     private let run: String
     private let level: String
+    private let filter: String?
 
     /// The log that a header is of.
     public init(_ header: RecordHeader) {
         run = header.run
         level = header.level
+        filter = header.filter
     }
 }
 

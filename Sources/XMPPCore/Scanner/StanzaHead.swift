@@ -9,6 +9,14 @@ public struct StanzaHead: Sendable, Hashable {
         public var range: ByteRange
         /// Whether the value holds a reference or white space other than spaces.
         public var needsDecoding: Bool
+
+        init(range: ByteRange, needsDecoding: Bool) {
+            self.range = range
+            self.needsDecoding = needsDecoding
+        }
+
+        /// A value that stands there as it is meant.
+        package init(decoded range: ByteRange) { self.init(range: range, needsDecoding: false) }
     }
 
     /// The three stanzas (RFC 6120 §8), in the stream's content namespace, and everything else.

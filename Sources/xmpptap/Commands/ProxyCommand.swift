@@ -12,7 +12,8 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         commandName: "proxy",
         abstract: "Relay XMPP connections and log every stanza.",
         discussion: """
-            Relays every byte between clients and their server. Logs SEND (client to server) and RECV (server to client).
+            Relays every byte between clients and their server. Logs SEND (client to server) and RECV (server to client). \
+            With --rules, changes what passes.
 
             Example: proxy the server on this machine, and record everything in a capture:
 
@@ -26,6 +27,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
     @OptionGroup(title: "Listening") var proxy: ProxyOptions
     @OptionGroup(title: "TLS") var intercept: InterceptOptions
     @OptionGroup(title: "TLS") var authority: AuthorityFolderOption
+    @OptionGroup(title: "Rules") var rules: RuleOptions
     @OptionGroup(title: "Logs") var logs: LogOptions<Usual>
     @OptionGroup var config: ConfigOption
 
@@ -47,6 +49,10 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         let interceptPlan = try InterceptPlan(intercept, plan, allowRemote: proxy.allowRemote)
         let logPlan = try LogPlan(logs.request, in: .current)
         let authenticator = try interceptPlan.authenticator(OpenSSLCryptography())
+        let ruleFiles = try rules.load()
+        if ruleFiles != nil, intercept.tls == .passthrough {
+            Console.complain("warning: --rules: with --tls passthrough, rules see nothing of sessions that use TLS")
+        }
         for warning in plan.warnings + interceptPlan.warnings(plan) { Console.complain("warning: \(warning)") }
         let tap = try TapRun(logPlan)
         var session = tap.options
@@ -81,7 +87,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
                 throw error
             }
         }
-        let service = service(plan, proxyProtocol, session, limits, interception, tap, server)
+        let service = service(plan, proxyProtocol, session, ruleFiles, limits, interception, tap, server)
         if logPlan.isRequired {
             tap.logs.onFailure { [weak service] isFailing in
                 if isFailing {
@@ -142,6 +148,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         _ plan: ProxyPlan,
         _ proxyProtocol: ProxyProtocol,
         _ session: SessionOptions,
+        _ rules: ProxyRules?,
         _ limits: ProxyLimits,
         _ interception: (own: Interception?, ephemeral: Interception?),
         _ tap: TapRun,
@@ -161,6 +168,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
             grace: .seconds(Int64(proxy.grace))
         )
         configuration.upstreamInterception = interception.ephemeral
+        configuration.rules = rules
         let welcome = Once()
         return ProxyService(
             configuration,

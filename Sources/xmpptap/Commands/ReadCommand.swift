@@ -15,6 +15,7 @@ struct ReadCommand: ParsableCommand, Configurable {
 
               xmpptap read today.xtap --log info
               xmpptap read tap.jsonl.1 tap.jsonl --session 3 --log verbose
+              xmpptap read today.xtap --log verbose --filter 'message and body~"(?i)invoice"'
               xmpptap read yesterday.xtap --reanalyse --log verbose
               xmpptap read today.xtap --json | jq -r 'select(.name == "message") | .xml'
             """
@@ -37,6 +38,8 @@ struct ReadCommand: ParsableCommand, Configurable {
         transform: LogSpec.typed
     )
     var log: LogSpec?
+
+    @OptionGroup var filter: FilterOption
 
     @Flag(help: "Print JSON, one record per line.")
     var json = false
@@ -66,6 +69,7 @@ struct ReadCommand: ParsableCommand, Configurable {
             let plan = ReadPlan(
                 files: files,
                 log: log,
+                filter: filter.filter,
                 isJSON: json,
                 sessions: Set(session),
                 header: reader.firstHeader,

@@ -148,6 +148,7 @@ final class OpenLogs: Sendable {
             log.path.map { .path($0) } ?? .standardOutput,
             form: log.form == .json ? .json : .text(style),
             spec: log.spec,
+            filter: log.filter,
             isCapture: log.isComplete,
             writer: writer
         )

@@ -1,3 +1,4 @@
+internal import TapCore
 internal import TapRecord
 
 /// The value of `--log-to`: `PATH[,format=text|json|pretty][,SPEC][,filter=EXPRESSION]`.
@@ -18,12 +19,14 @@ struct LogDestination: Hashable {
     var form = Form.text
     /// What it shows. Default: info.
     var spec = LogSpec(level: .info)
-
+    /// Which records it shows; nil is all.
+    var filter: RecordFilter?
 }
 
 extension LogDestination {
-    /// Parses `text`. The path ends at the first comma.
+    /// Parses `text`. The path ends at the first comma; the filter takes the rest.
     init(_ text: String) throws(Failure) {
+        let (text, filter) = try RecordFilter.split(text)
         let words = text.split(separator: ",", omittingEmptySubsequences: false)
         let path = words.first.map(String.init) ?? ""
         guard !path.isEmpty else {
@@ -37,9 +40,7 @@ extension LogDestination {
         var spec = String(repeating: " ", count: path.count + 1)
         var form: Form?
         for word in words.dropFirst() {
-            if word.hasPrefix("filter=") {
-                throw .usage("filter= is not supported in this version; leave it out")
-            } else if word.hasPrefix("format=") {
+            if word.hasPrefix("format=") {
                 guard form == nil else { throw .usage("format= given more than once") }
                 form = Form(rawValue: String(word.dropFirst("format=".count)))
                 guard form != nil else {
@@ -51,7 +52,7 @@ extension LogDestination {
                 spec += "\(word),"
             }
         }
-        self.init(path: path, form: form ?? .text)
+        self.init(path: path, form: form ?? .text, filter: filter)
         while let last = spec.last, last == " " { spec.removeLast() }
         guard !spec.isEmpty else { return }
         // The comma after the last word.
@@ -60,6 +61,28 @@ extension LogDestination {
             self.spec = try LogSpec(spec)
         } catch {
             throw .usage(error.description)
+        }
+    }
+}
+
+extension RecordFilter {
+    /// Reads a filter that was typed.
+    static func typed(_ text: String) throws(Failure) -> RecordFilter {
+        do throws(FilterFault) {
+            return try RecordFilter(text)
+        } catch {
+            throw .usage(error.description)
+        }
+    }
+
+    /// What stands before `,filter=`, and the filter behind it.
+    static func split(_ text: String, of flag: String = "") throws(Failure) -> (text: String, filter: RecordFilter?) {
+        let mark = ",filter="
+        guard let range = text.firstRange(of: mark) else { return (text, nil) }
+        do throws(FilterFault) {
+            return (String(text[..<range.lowerBound]), try RecordFilter(String(text[range.upperBound...])))
+        } catch {
+            throw .usage("\(flag)filter=: \(error)")
         }
     }
 }

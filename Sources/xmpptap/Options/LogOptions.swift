@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import TapCore
 internal import TapRecord
 
 /// What a command logs to standard output without `--log`.
@@ -22,18 +23,26 @@ struct LogOptions<Usual: UsualLog>: ParsableArguments {
     )
     var log: LogSpec?
 
+    @OptionGroup var filter: FilterOption
+
     @Option(
         help: ArgumentHelp(
             "Write another log to a file; repeatable.",
-            discussion: "Default: text at level info. Example: --log-to tap.jsonl,format=json,verbose.",
-            valueName: "path[,format=text|json|pretty][,spec]"
+            discussion: """
+                Default: text at level info. Example: --log-to tap.jsonl,format=json,verbose. filter= comes last: \
+                --log-to chat.log,verbose,filter=message.
+                """,
+            valueName: "path[,format=text|json|pretty][,spec][,filter=expression]"
         ),
         transform: LogDestination.init
     )
     var logTo: [LogDestination] = []
 
     @Option(
-        help: ArgumentHelp("Record all sessions to this file, for read and explain.", valueName: "path"),
+        help: ArgumentHelp(
+            "Record all sessions to this file, for read and explain.",
+            valueName: "path[,filter=expression]"
+        ),
         completion: .file()
     )
     var capture: String?
@@ -73,6 +82,7 @@ struct LogOptions<Usual: UsualLog>: ParsableArguments {
     var request: LogRequest {
         LogRequest(
             log: log,
+            filter: filter.filter,
             logTo: logTo,
             capture: capture,
             rotateSize: rotateSize,
@@ -82,6 +92,22 @@ struct LogOptions<Usual: UsualLog>: ParsableArguments {
             isRequired: logRequired
         )
     }
+}
+
+/// `--filter`.
+struct FilterOption: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "Show only records that meet this condition.",
+            discussion: """
+                Conditions of rule files, joined by and, or, not and parentheses: --filter 'message and \
+                with:romeo@example.net and not body~"^/"'. filters/README.md lists them.
+                """,
+            valueName: "expression"
+        ),
+        transform: RecordFilter.typed
+    )
+    var filter: RecordFilter?
 }
 
 extension LogSpec {

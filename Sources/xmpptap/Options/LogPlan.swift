@@ -1,8 +1,10 @@
+internal import TapCore
 internal import TapRecord
 
 /// The log flags as typed.
 struct LogRequest {
     var log: LogSpec?
+    var filter: RecordFilter?
     var logTo: [LogDestination] = []
     var capture: String?
     var rotateSize = ByteSize(bytes: 100_000_000)
@@ -19,6 +21,8 @@ struct LogPlan: Equatable {
         var path: String?
         var form: LogDestination.Form
         var spec: LogSpec
+        /// Which records it shows; nil is all.
+        var filter: RecordFilter?
         var isTerminal = false
         var isColoured = false
         /// The flag that requested it, for errors.
@@ -31,7 +35,7 @@ struct LogPlan: Equatable {
         /// Whether it is JSON and has every record up to verbose, as a capture must.
         var isComplete: Bool {
             let levels = [spec.level ?? .info] + spec.parts.values + spec.sessions.values + spec.jids.map(\.level)
-            return form == .json && levels.allSatisfy { $0 >= .verbose }
+            return form == .json && filter == nil && levels.allSatisfy { $0 >= .verbose }
         }
     }
 
@@ -78,17 +82,24 @@ struct LogPlan: Equatable {
         let usual = LogSpec(level: .info, send: surroundings.isTerminal, receive: surroundings.isTerminal)
         let spec = request.log ?? defaultSpec ?? usual
         if onOutput.isEmpty, LogFilter(spec).level > .off {
-            logs.append(Log(path: nil, form: .text, spec: spec, flag: "--log"))
+            logs.append(Log(path: nil, form: .text, spec: spec, filter: request.filter, flag: "--log"))
+        } else if request.filter != nil {
+            throw .usage("--filter is about standard output, which has no log; use --log-to PATH,filter=EXPRESSION")
         }
         for destination in request.logTo {
             let path = destination.path == "-" ? nil : destination.path
-            logs.append(Log(path: path, form: destination.form, spec: destination.spec))
+            logs.append(
+                Log(path: path, form: destination.form, spec: destination.spec, filter: destination.filter)
+            )
         }
         if let capture = request.capture {
+            let (capture, filter) = try RecordFilter.split(capture, of: "--capture: ")
             guard !capture.isEmpty, capture != "-" else {
                 throw .usage("--capture needs a file; for standard output use --log-to -,format=json,verbose")
             }
-            logs.append(Log(path: capture, form: .json, spec: LogSpec(level: .verbose), flag: "--capture"))
+            logs.append(
+                Log(path: capture, form: .json, spec: LogSpec(level: .verbose), filter: filter, flag: "--capture")
+            )
         }
         try Self.refuseOneFileForTwo(logs)
         for index in logs.indices where logs[index].path == nil {

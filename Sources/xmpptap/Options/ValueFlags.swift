@@ -2,7 +2,7 @@
 enum ValueFlags {
     /// Flags that can be repeated, with some command.
     static let repeatable: Set = [
-        "--limit", "--listen", "--log-to", "--proxy-protocol", "--proxy-protocol-from", "--session",
+        "--limit", "--listen", "--log-to", "--proxy-protocol", "--proxy-protocol-from", "--rules", "--session",
         "--upstream-domain",
     ]
     /// Flags that can be given once.

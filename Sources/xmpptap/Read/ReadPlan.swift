@@ -1,3 +1,4 @@
+internal import TapCore
 internal import TapRecord
 
 /// What `read` shows of its files, and how.
@@ -20,6 +21,7 @@ struct ReadPlan {
     init(
         files: [String],
         log: LogSpec?,
+        filter: RecordFilter? = nil,
         isJSON: Bool,
         sessions: Set<UInt64>,
         header: RecordHeader,
@@ -34,6 +36,7 @@ struct ReadPlan {
             path: nil,
             form: isJSON ? .json : .text,
             spec: spec ?? LogSpec(level: .trace),
+            filter: filter,
             isTerminal: isTerminal,
             isColoured: isTerminal && surroundings.wantsColour && !isJSON,
             flag: "--log"
@@ -45,6 +48,10 @@ struct ReadPlan {
         if let recorded, let spec, LogFilter(recorded).level < LogFilter(spec).level {
             note =
                 "\(files.joined(separator: ", ")): recorded at \(header.level), so what lies beyond is not there to be shown"
+        } else if let recorded, let filter, filter.readsXML, LogFilter(recorded).level < .verbose {
+            note =
+                "--filter: \(files.joined(separator: ", ")): recorded at \(header.level), so without the XML of stanzas; "
+                + "record with --capture or --log verbose"
         } else {
             note = nil
         }
@@ -58,6 +65,9 @@ struct ReadPlan {
     func header(of header: RecordHeader, isWhole: Bool) -> RecordHeader {
         var shown = header
         shown.isComplete = header.isComplete && keepsAll && isWhole
+        if let filter = output.filter {
+            shown.filter = header.filter.map { RecordFilter.joined($0, filter.text) } ?? filter.text
+        }
         // What was not recorded is not there, whatever was asked for.
         if let spec, let recorded = try? LogSpec(header.level), LogFilter(recorded).level >= LogFilter(spec).level {
             shown.level = spec.description

@@ -1,5 +1,6 @@
 internal import Glibc
 internal import TapCore
+internal import TapRecord
 
 /// Rule files, and the lists they name.
 enum RuleFiles {
@@ -24,6 +25,27 @@ enum RuleFiles {
             for fault in error.faults { Console.tell("\(fault)") }
             throw .reported(.checkFailed)
         }
+    }
+
+    /// Loads rule files again, of a proxy that runs.
+    static func reload(_ files: [String], defaultChain: String) throws(RuleSet.LoadError) -> RuleSet {
+        var sources: [RuleSource] = []
+        for file in files {
+            do throws(Failure) {
+                sources.append(RuleSource(name: file, text: try TextFile.read(file)))
+            } catch {
+                throw RuleSet.LoadError(faults: [RuleFault(file: file, error.message)])
+            }
+        }
+        return try RuleSet(sources, defaultChain: defaultChain, resource: resource)
+    }
+
+    /// The time of day in the time zone of this machine.
+    static func localTime(_ time: Timestamp) -> RuleLocalTime {
+        var seconds = time_t(time.nanoseconds / 1_000_000_000)
+        var parts = tm()
+        localtime_r(&seconds, &parts)
+        return RuleLocalTime(minute: Int(parts.tm_hour * 60 + parts.tm_min), weekday: Int(parts.tm_wday))
     }
 
     /// A file that a rule file names, relative to the current directory.

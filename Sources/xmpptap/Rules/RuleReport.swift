@@ -1,4 +1,3 @@
-internal import Glibc
 internal import TapCapture
 internal import TapCore
 internal import TapRecord
@@ -16,7 +15,7 @@ struct RuleReport {
 
     /// Judges a recording and prints what rules hit.
     func run(_ recording: String, sessions: Set<UInt64>) throws(Failure) {
-        var dryRun = RuleDryRun(rules, localTime: Self.localTime)
+        var dryRun = RuleDryRun(rules, localTime: RuleFiles.localTime)
         var isSeen = sessions.isEmpty
         let stored = try StoredRecords([recording]) { entry in
             switch entry {
@@ -114,15 +113,5 @@ struct RuleReport {
         buffer.closeObject()
         buffer.append(0x0A)
         return buffer.bytes
-    }
-
-    // MARK: Time
-
-    /// The time of day in the time zone of this machine.
-    private static func localTime(_ time: Timestamp) -> RuleLocalTime {
-        var seconds = time_t(time.nanoseconds / 1_000_000_000)
-        var parts = tm()
-        localtime_r(&seconds, &parts)
-        return RuleLocalTime(minute: Int(parts.tm_hour * 60 + parts.tm_min), weekday: Int(parts.tm_wday))
     }
 }

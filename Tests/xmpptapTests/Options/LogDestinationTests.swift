@@ -1,3 +1,4 @@
+import TapCore
 import TapRecord
 import Testing
 
@@ -18,6 +19,16 @@ struct LogDestinationTests {
                 LogDestination(path: "t", form: .json, spec: LogSpec(level: .warn, receive: true))
             ),
             ("t,off", LogDestination(path: "t", spec: LogSpec(level: .off))),
+            ("t,filter=message", LogDestination(path: "t", filter: try? RecordFilter("message"))),
+            (
+                "t,format=json,verbose,filter=type:chat,normal and body~\"a,filter=b\"",
+                LogDestination(
+                    path: "t",
+                    form: .json,
+                    spec: LogSpec(level: .verbose),
+                    filter: try? RecordFilter("type:chat,normal and body~\"a,filter=b\"")
+                )
+            ),
         ] as [(String, LogDestination)]
     )
     func reading(text: String, destination: LogDestination) throws {
@@ -37,9 +48,12 @@ struct LogDestinationTests {
             ("t,format=xml", "unknown log format 'format=xml'; choose one of text, json, pretty"),
             ("t,format=json,format=json", "format= given more than once"),
             (
-                "t,filter=message",
-                "filter= is not supported in this version; leave it out"
+                "t,filter=mesage",
+                "filter=: column 1: unknown condition \"mesage\"; expected a condition such as message, type:chat or body~\"hello\"; did you mean \"message\"?"
             ),
+            ("t,filter=", "filter=: column 1: the filter is empty; expected a condition such as message"),
+            // What comes behind the filter belongs to it.
+            ("t,filter=iq,verbose", "filter=: column 3: unexpected \",verbose\"; expected and, or, \")\" or the end"),
         ]
     )
     func refusing(text: String, message: String) {

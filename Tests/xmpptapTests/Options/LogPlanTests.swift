@@ -1,3 +1,4 @@
+import TapCore
 import TapRecord
 import Testing
 
@@ -63,6 +64,32 @@ struct LogPlanTests {
         #expect(try !isComplete("verbose,tls=warn"))
         #expect(try !isComplete("verbose,session:2=off"))
         #expect(try !isComplete("verbose,jid:a@example.org=info"))
+    }
+
+    @Test func `A filter is for one log, which is not complete with it`() throws {
+        let filter = try RecordFilter("message")
+        let request = LogRequest(
+            filter: filter,
+            logTo: [LogDestination(path: "a", form: .json, spec: LogSpec(level: .verbose), filter: filter)],
+            capture: "c.xtap,filter=iq or type:chat,normal"
+        )
+        let plan = try LogPlan(request, in: pipe)
+        #expect(plan.logs.map(\.path) == [nil, "a", "c.xtap"])
+        #expect(plan.logs.map(\.filter?.text) == ["message", "message", "iq or type:chat,normal"])
+        #expect(plan.logs.map(\.isComplete) == [false, false, false])
+        for request in [
+            LogRequest(log: LogSpec(level: .off), filter: filter),
+            LogRequest(filter: filter, logTo: [LogDestination(path: "-")]),
+        ] {
+            #expect(
+                refusal { try LogPlan(request, in: pipe) }
+                    == "--filter is about standard output, which has no log; use --log-to PATH,filter=EXPRESSION"
+            )
+        }
+        #expect(
+            refusal { try LogPlan(LogRequest(capture: "c,filter=("), in: pipe) }
+                == "--capture: filter=: column 2: the filter ends here; expected a condition such as message"
+        )
     }
 
     @Test func `A log on standard output takes the place of the usual one, and there is room for one only`() throws {

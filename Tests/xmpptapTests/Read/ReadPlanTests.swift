@@ -1,3 +1,4 @@
+import TapCore
 import TapRecord
 import Testing
 
@@ -18,6 +19,7 @@ struct ReadPlanTests {
     private func plan(
         recorded: String,
         log: LogSpec? = nil,
+        filter: String? = nil,
         isJSON: Bool = false,
         sessions: Set<UInt64> = [],
         isTerminal: Bool = false
@@ -25,6 +27,7 @@ struct ReadPlanTests {
         ReadPlan(
             files: ["a.xtap", "b.xtap"],
             log: log,
+            filter: filter.flatMap { try? RecordFilter($0) },
             isJSON: isJSON,
             sessions: sessions,
             header: header(recorded),
@@ -50,6 +53,24 @@ struct ReadPlanTests {
         let some = plan(recorded: "verbose", log: LogSpec(level: .info, send: true), isJSON: true)
         #expect(some.header(of: header("verbose"), isWhole: true).level == "info,send")
         #expect(some.header(of: header("warn"), isWhole: true).level == "warn", "no more than there is")
+    }
+
+    @Test func `What a filter chose is not complete, and its header says which`() throws {
+        let plan = plan(recorded: "verbose", filter: "message", isJSON: true)
+        var shown = plan.header(of: header("verbose"), isWhole: true)
+        #expect(!shown.isComplete && shown.filter == "message")
+        var filtered = header("verbose", isComplete: false)
+        filtered.filter = "send or recv"
+        shown = plan.header(of: filtered, isWhole: true)
+        #expect(
+            try shown.filter == "(send or recv) and (message)" && RecordFilter(shown.filter ?? "").readsXML == false
+        )
+        #expect(self.plan(recorded: "info", filter: "message").note == nil)
+        #expect(self.plan(recorded: "verbose", filter: "body:x").note == nil)
+        #expect(
+            self.plan(recorded: "info", filter: "body:x").note
+                == "--filter: a.xtap, b.xtap: recorded at info, so without the XML of stanzas; record with --capture or --log verbose"
+        )
     }
 
     @Test func `JSON is complete only if the file is and nothing is left out`() {

@@ -10,6 +10,9 @@ public struct RuleSet: Sendable {
     public struct LoadError: Error, Sendable {
         /// In the order of the files and lines.
         public var faults: [RuleFault]
+
+        /// The faults of files that are not a rule set.
+        public init(faults: [RuleFault]) { self.faults = faults }
     }
 
     /// Rules that are asked about one item, those of chains included.
@@ -52,6 +55,11 @@ public struct RuleSet: Sendable {
         var parser = RuleParser(defaultChain: chain, resource: resource)
         parser.read(files)
         guard parser.faults.isEmpty else { throw LoadError(faults: parser.faults) }
+        self.init(parser)
+    }
+
+    /// What a parser has read without a mistake.
+    init(_ parser: RuleParser) {
         chains = parser.rulesOfChains
         rules = parser.rules
         definitions = parser.definitions

@@ -29,13 +29,26 @@ public struct RuleFault: Error, Sendable, Hashable {
     public var expected: String?
     /// The word that was probably meant.
     public var nearest: String?
+
+    init(place: RulePlace, column: Int, found: String, expected: String? = nil, nearest: String? = nil) {
+        (self.place, self.column, self.found) = (place, column, found)
+        (self.expected, self.nearest) = (expected, nearest)
+    }
+
+    /// A whole file is at fault: it cannot be read.
+    public init(file: String, _ found: String) {
+        self.init(place: RulePlace(file: file, line: 1), column: 1, found: found)
+    }
 }
 
 extension RuleFault: CustomStringConvertible {
     /// `FILE:LINE:COLUMN: FOUND; EXPECTED; did you mean "NEAREST"?`, in one line.
-    public var description: String {
+    public var description: String { words(behind: "\(place):\(column)") }
+
+    /// The fault behind the words that say where it is.
+    func words(behind position: String) -> String {
         var line = LineBuffer(capacity: 128)
-        line.appendEscaped("\(place):\(column): \(found)")
+        line.appendEscaped("\(position): \(found)")
         if let expected { line.appendEscaped("; \(expected)") }
         if let nearest { line.appendEscaped("; did you mean \"\(nearest)\"?") }
         return String(decoding: line.bytes, as: UTF8.self)

@@ -122,7 +122,8 @@ extension RuleParser {
         return RuleCondition(test: test, isNegated: isNegated)
     }
 
-    private mutating func test(_ term: RuleConditionName, _ reader: inout RuleReader) throws(RuleFault) -> RuleTest {
+    /// Reads the value of a condition.
+    mutating func test(_ term: RuleConditionName, _ reader: inout RuleReader) throws(RuleFault) -> RuleTest {
         switch term {
         case .kind: return .kind(try kinds(&reader))
         case .type: return .type(try types(&reader))
@@ -281,7 +282,8 @@ extension RuleParser {
         isExpanded ? try RuleText(&reader) : RuleText(literal: reader.takeRest())
     }
 
-    private func element(_ reader: inout RuleReader) throws(RuleFault) -> StanzaPath.Step {
+    /// The name of an element: `{namespace}name`, `{namespace}*` or `name`.
+    func element(_ reader: inout RuleReader) throws(RuleFault) -> StanzaPath.Step {
         let start = reader
         let source = RuleReader.trimmed(reader.takeRest())
         let path = try Self.path(source, start, isText: false)

@@ -14,6 +14,13 @@ struct RuleReader {
         rest = line[(start ?? line.startIndex)...]
     }
 
+    /// A reader of what stands between here and `end`.
+    func taken(upTo end: RuleReader) -> RuleReader {
+        var part = self
+        part.rest = rest[..<end.rest.startIndex]
+        return part
+    }
+
     /// The column of what comes next, in characters from 1.
     var column: Int { line.distance(from: line.startIndex, to: rest.startIndex) + 1 }
 

@@ -1,0 +1,225 @@
+internal import Synchronization
+public import TapRecord
+internal import XMPPCore
+
+/// Which records a log shows or keeps: an expression over the conditions of rule files.
+///
+/// ```
+/// message and (with:juliet@example.org or not payload:{urn:xmpp:ping}ping) and body~"hello"
+/// ```
+///
+/// A condition on something that a record does not have does not hold: `not presence` keeps the records that are not about a
+/// stanza. Conditions see what the record shows, so nothing that is redacted.
+public struct RecordFilter: Sendable {
+    /// The expression as it was typed.
+    public let text: String
+    /// It looks into the XML of items: a record without it does not meet such a condition.
+    public let readsXML: Bool
+
+    private let expression: FilterExpression
+    private let rules: RuleSet
+    private let reader = Reader()
+
+    /// Reads items as trees.
+    private final class Reader: Sendable {
+        private let checker = Mutex(ItemChecker())
+
+        func element(_ bytes: [UInt8]) -> Element? {
+            checker.withLock { try? $0.check(bytes, content: .client) }
+        }
+    }
+
+    /// Parentheses and `not` within each other, at most.
+    public static var deepest: Int { FilterParser.deepest }
+
+    /// Reads an expression.
+    ///
+    /// - Throws: The first mistake, with its column.
+    public init(_ text: String) throws(FilterFault) {
+        self.text = text
+        do throws(RuleFault) {
+            var parser = FilterParser(text)
+            expression = try parser.parse()
+            rules = RuleSet(parser.rules)
+        } catch {
+            throw FilterFault(error)
+        }
+        readsXML = expression.readsXML
+    }
+
+    /// Whether the filter shows a record. May be called from any thread.
+    ///
+    /// - Parameter content: The record's texts.
+    public func matches(_ record: Record, content: Span<UInt8>) -> Bool {
+        var tree = Tree()
+        // A pattern that is given up tells nothing, neither by itself nor negated.
+        return (try? holds(expression, record, content, &tree)) ?? false
+    }
+
+    /// Both filters: of records that one has chosen already.
+    public static func joined(_ first: String, _ second: String) -> String { "(\(first)) and (\(second))" }
+
+    /// The item as a tree, once it was asked for.
+    private struct Tree {
+        var element: Element?
+        var isRead = false
+    }
+
+    private func holds(
+        _ expression: FilterExpression,
+        _ record: Record,
+        _ content: Span<UInt8>,
+        _ tree: inout Tree
+    ) throws(PatternTooComplex) -> Bool {
+        switch expression {
+        case .condition(let condition): return try holds(condition, record, content, &tree)
+        case .not(let inner): return try !holds(inner, record, content, &tree)
+        case .all(let parts):
+            for part in parts { guard try holds(part, record, content, &tree) else { return false } }
+            return true
+        case .any(let parts):
+            for part in parts { if try holds(part, record, content, &tree) { return true } }
+            return false
+        }
+    }
+
+    private func holds(
+        _ condition: FilterCondition,
+        _ record: Record,
+        _ content: Span<UInt8>,
+        _ tree: inout Tree
+    ) throws(PatternTooComplex) -> Bool {
+        switch condition {
+        case .kind(let kinds, let records):
+            if records.contains(record.kind) { return true }
+            return RuleKinds(record, content.slice(record.name ?? .empty)).map { kinds.contains($0) } ?? false
+        case .level(let level): return record.level <= level
+        case .part(let parts): return parts.contains(record.part)
+        case .code(let codes): return record.code.map { codes.contains($0) } ?? false
+        case .action(let actions): return record.action.map { actions.contains($0) } ?? false
+        case .rule(let place):
+            let named = record.rule ?? record.details?["rule"]?.text
+            return named?.contains(place) ?? false
+        case .handshake(let isWanted):
+            guard record.session > 0 else { return false }
+            // The answer that brings the address belongs to the login.
+            let isLogin = record.jid == nil || record.part == .sasl || record.payloadNamespace == .bind
+            return isLogin == isWanted
+        case .payload(let step):
+            guard record.isElement, let name = record.payloadName else { return false }
+            if step.name.map({ content.slice(name).equals($0.span) }) ?? true,
+                record.payload(isIn: step.namespace, content)
+            {
+                return true
+            }
+            return element(record, content, &tree)?.firstChild { child in
+                (step.name.map { child.isNamed($0) } ?? true) && (step.namespace.map { child.isIn($0) } ?? true)
+            } != nil
+        case .id(let id): return record.id.map { content.slice($0).equals(id.span) } ?? false
+        case .xml(let search):
+            guard let xml = record.xml else { return false }
+            return try search.matches(content.slice(xml))
+        case .text(let path, let search):
+            guard record.isElement, let element = element(record, content, &tree), let found = path.text(in: element)
+            else { return false }
+            return try search.matches(found.span)
+        case .item(let test): return try holds(test, record, content, &tree)
+        }
+    }
+
+    /// A condition of rules. Those on the session hold for all its records, those on addresses for stanzas.
+    private func holds(_ test: RuleTest, _ record: Record, _ content: Span<UInt8>, _ tree: inout Tree)
+        throws(PatternTooComplex) -> Bool
+    {
+        switch test {
+        case .direction(let direction): return record.direction == direction
+        case .session(let numbers): return numbers.contains(record.session)
+        case .sessionAddress(let pattern):
+            guard let owner = record.owner else { return false }
+            return try pattern.matches(RuleAddress(owner))
+        case .size(let comparison, let size):
+            return record.direction != nil && comparison.holds(record.length, UInt64(clamping: size))
+        case .roundTrip(let comparison, let time): return record.roundTrip.map { comparison.holds($0, time) } ?? false
+        case .origin(let origin): return record.direction != nil && record.origin == origin
+        case .element(let step):
+            guard record.isElement, let name = record.name else { return false }
+            guard step.name.map({ content.slice(name).equals($0.span) }) ?? true else { return false }
+            return step.namespace.map { element(record, content, &tree)?.isIn($0) ?? false } ?? true
+        case .inspect: guard record.isElement else { return false }
+        default: guard record.kind == .stanza else { return false }
+        }
+        guard let direction = record.direction else { return false }
+        var context = RuleContext()
+        context.jid = record.jid
+        context.clientAddress = record.remote.map(RuleContext.host)
+        let read = test.readsXML ? element(record, content, &tree) : nil
+        // Conditions that count are refused: nothing is to be remembered.
+        var state = RuleState(seed: 0)
+        var judgement = Judgement(rules, RuleItem(direction, StanzaHead(record, content), content), context)
+        return try judgement.holds(test, { read }, &state)
+    }
+
+    private func element(_ record: Record, _ content: Span<UInt8>, _ tree: inout Tree) -> Element? {
+        guard !tree.isRead else { return tree.element }
+        tree.isRead = true
+        guard let xml = record.xml, !record.isTruncated else { return nil }
+        var bytes: [UInt8] = []
+        bytes.append(content.slice(xml))
+        tree.element = reader.element(bytes)
+        return tree.element
+    }
+}
+
+extension RecordFilter: Hashable {
+    /// Whether both have the same text.
+    public static func == (left: RecordFilter, right: RecordFilter) -> Bool { left.text == right.text }
+
+    /// Hashes the text.
+    public func hash(into hasher: inout Hasher) { hasher.combine(text) }
+}
+
+extension Record {
+    fileprivate var isElement: Bool { kind == .stanza || kind == .element }
+
+    fileprivate func payload(isIn namespace: NamespaceKey?, _ content: Span<UInt8>) -> Bool {
+        guard let namespace else { return true }
+        guard payloadNamespace == namespace.namespace else { return false }
+        return payloadNamespace != .other || content.slice(payloadURI ?? .empty).equals(namespace.uri.span)
+    }
+
+    /// Whose session it is: its JID, or what is known of that before it is bound.
+    fileprivate var owner: String? {
+        if let jid { return jid }
+        guard let user, !user.utf8.contains(UInt8(ascii: "@")), let domain else { return user ?? domain }
+        return "\(user)@\(domain)"
+    }
+}
+
+extension RuleKinds {
+    /// The kind of the item of a record; nil where it has none.
+    fileprivate init?(_ record: Record, _ name: Span<UInt8>) {
+        switch record.kind {
+        case .element: self = .nonza
+        case .stanza: self = name.equals("message") ? .message : name.equals("presence") ? .presence : .iq
+        default: return nil
+        }
+    }
+}
+
+extension StanzaHead {
+    /// The head of a recorded stanza. The attributes of records are decoded.
+    fileprivate init(_ record: Record, _ content: Span<UInt8>) {
+        self.init()
+        switch RuleKinds(record, content.slice(record.name ?? .empty)) {
+        case .message?: kind = .message
+        case .presence?: kind = .presence
+        case .iq?: kind = .iq
+        default: kind = .nonza
+        }
+        name = record.name ?? .empty
+        id = record.id.map { Attribute(decoded: $0) }
+        type = record.type.map { Attribute(decoded: $0) }
+        from = record.from.map { Attribute(decoded: $0) }
+        to = record.to.map { Attribute(decoded: $0) }
+    }
+}

@@ -1,0 +1,33 @@
+internal import ArgumentParser
+internal import TapCore
+internal import TapNetwork
+
+/// The flags about what changes or breaks sessions.
+struct RuleOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "Rule file that decides what passes; repeatable, in this order.",
+            discussion: """
+                Drops, answers, changes or delays stanzas, or breaks the session on purpose: --rules \
+                filters/no-typing.pfw. filters/README.md is the reference; rules run shows what a file would do.
+                """,
+            valueName: "file"
+        ),
+        completion: .file()
+    )
+    var rules: [String] = []
+
+    @OptionGroup var chain: DefaultChainOption
+
+    /// Loads the files; nil where there are none.
+    func load() throws(Failure) -> ProxyRules? {
+        guard !rules.isEmpty else { return nil }
+        guard !rules.contains("-") else { throw .usage("--rules needs a file, which can be read again") }
+        let (files, chain) = (rules, chain.chain)
+        let set = try RuleFiles.load(files, defaultChain: chain)
+        Console.tell("rules: \(set.count) from \(Plural.of(files.count, "file"))")
+        return ProxyRules(set, files: files, localTime: { RuleFiles.localTime($0) }) { () throws(RuleSet.LoadError) in
+            try RuleFiles.reload(files, defaultChain: chain)
+        }
+    }
+}
