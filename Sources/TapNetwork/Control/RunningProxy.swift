@@ -7,15 +7,6 @@ public struct RunningProxy: Sendable, Hashable {
     /// Its socket.
     public let path: String
 
-    /// The folder of this user's control sockets: `xmpptap` under `$XDG_RUNTIME_DIR` or `/run/user/UID`, else `xmpptap-UID`
-    /// under `$TMPDIR` or `/tmp`.
-    public static func folder(_ environment: (String) -> String?) -> String {
-        if let runtime = environment("XDG_RUNTIME_DIR") { return "\(runtime)/xmpptap" }
-        let runtime = "/run/user/\(geteuid())"
-        if access(runtime, W_OK) == 0 { return "\(runtime)/xmpptap" }
-        return "\(environment("TMPDIR") ?? "/tmp")/xmpptap-\(geteuid())"
-    }
-
     /// The proxies that run, by their sockets in a folder. Sockets that nobody listens at do not count, nor does a folder of
     /// another user.
     public static func all(in folder: String) -> [RunningProxy] {

@@ -114,10 +114,10 @@ struct InjectCommand: AsyncParsableCommand, Configurable {
     }
 
     private func body() throws(Failure) -> String {
-        let stanza = message == nil ? try StanzaFile.read(file ?? "-") : nil
+        let stanza = message == nil ? try StanzaFile.read(file ?? "-", isText: !raw) : nil
         return LineBuffer.object {
             $0.field("to", to.rawValue)
-            if let stanza { $0.field("stanza", stanza) }
+            if let stanza { $0.field("stanza", stanza.span.bytes, orBase64: "base64") }
             if let message, let peer {
                 $0.field("message")
                 $0.openObject()
@@ -138,11 +138,11 @@ enum StanzaFile {
     /// More than a session takes unless its limits were raised far.
     private static let limit = 16 << 20
 
-    /// The file's text; `-` is standard input.
-    static func read(_ path: String) throws(Failure) -> String {
+    /// The file's bytes, which must be UTF-8 where they are to be a text; `-` is standard input.
+    static func read(_ path: String, isText: Bool = true) throws(Failure) -> [UInt8] {
         if path == "-", isatty(STDIN_FILENO) == 1 {
             Console.tell("reading the stanza from standard input; end it with Ctrl-D")
         }
-        return try TextFile.read(path, limit: limit)
+        return isText ? Array(try TextFile.read(path, limit: limit).utf8) : try TextFile.bytes(path, limit: limit)
     }
 }

@@ -141,10 +141,7 @@ extension RulesCommand {
             guard case .refused(_, _, let answer) = error, let faults = answer["faults"]?.values else {
                 return Failure(error)
             }
-            for fault in faults {
-                let numbers = ["line", "column"].compactMap { fault[$0]?.integer }.map { "\($0):" }.joined()
-                Console.tell("\(fault["file"]?.text ?? ""):\(numbers) \(fault["message"]?.text ?? "")")
-            }
+            for fault in faults { Console.tell(fault["message"]?.text ?? fault.json) }
             return Failure(status: .checkFailed, message: "rules not reloaded; the rules in force stay")
         }
     }

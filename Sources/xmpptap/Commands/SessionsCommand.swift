@@ -64,7 +64,7 @@ struct SessionsCommand: ParsableCommand {
         }
 
         private func show(_ number: UInt64, _ client: ControlClient) async throws {
-            var fields = try await client.ask(.init("GET", "/sessions/\(number)")).fields
+            var fields = try await client.session(number).json.fields
             for (part, _) in SessionReport.parts {
                 let list = try await client.ask(.init("GET", "/sessions/\(number)/\(part)"))
                 fields.append(.init(part, list[part] ?? .array([])))
@@ -216,10 +216,10 @@ struct HeldNumber: ParsableArguments {
     var number: UInt64
 
     /// Has the stanza released.
-    func release(_ action: String, _ stanza: String?, _ client: ControlClient) async throws {
+    func release(_ action: String, _ stanza: [UInt8]?, _ client: ControlClient) async throws {
         let body = LineBuffer.object {
             $0.field("action", action)
-            if let stanza { $0.field("stanza", stanza) }
+            if let stanza { $0.field("stanza", stanza.span.bytes, orBase64: "base64") }
         }
         _ = try await client.ask(.init("POST", "/sessions/\(session.number)/held/\(number)", body: body))
     }

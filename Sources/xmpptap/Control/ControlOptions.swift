@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import TapControl
 internal import TapNetwork
 internal import TapRecord
 internal import XMPPCore
@@ -13,7 +14,7 @@ struct ControlOption: ParsableArguments {
 
     /// A client of the proxy that is meant.
     func client() throws(ControlClientError) -> ControlClient {
-        guard let control else { return try ControlClient(onlyIn: RunningProxy.folder(Console.environment)) }
+        guard let control else { return try ControlClient(onlyIn: ControlPath.folder) }
         return ControlClient(path: control)
     }
 }
@@ -46,9 +47,7 @@ struct SessionOption: ParsableArguments {
     ///
     /// - Throws: A ``Failure`` where it is no session or several, a ``ControlClientError`` where the proxy does not answer.
     func choose(_ client: ControlClient) async throws -> RunningSession {
-        if let number = session.first {
-            return try RunningSession(await client.ask(.init("GET", "/sessions/\(number)")))
-        }
+        if let number = session.first { return try await client.session(number) }
         let name = jid?.description ?? ""
         let list = try await client.ask(.init("GET", "/sessions", query: [("jid", name)]))
         let found = try (list["sessions"]?.values ?? []).map { json throws(ControlClientError) in
@@ -62,6 +61,18 @@ struct SessionOption: ParsableArguments {
             throw Failure.usage("\(name) has several sessions: \(list); choose one with --session")
         }
         return first
+    }
+}
+
+extension ControlClient {
+    /// The session of a number, as the proxy shows it.
+    func session(_ number: UInt64) async throws -> RunningSession {
+        do throws(ControlClientError) {
+            return try RunningSession(await ask(.init("GET", "/sessions/\(number)")))
+        } catch {
+            guard case .refused(404, _, _) = error else { throw error }
+            throw Failure(status: .checkFailed, message: "no session \(number); 'xmpptap sessions' lists them")
+        }
     }
 }
 

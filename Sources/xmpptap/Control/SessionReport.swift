@@ -67,7 +67,9 @@ struct HeldStanza {
 
     var line: String {
         let number = json["number"]?.integer ?? 0
-        let age = json["age_ns"]?.integer.map { " held for \(LineBuffer.duration($0))" } ?? ""
-        return "\(number) \(json["direction"]?.text ?? "")\(age): \(json["stanza"]?.text ?? "")"
+        let direction = json["direction"]?.text?.uppercased() ?? ""
+        let rule = json["rule"]?.text.map { " \($0)" } ?? ""
+        let time = json["remaining_ns"]?.integer.map { ", passes in \(LineBuffer.duration($0))" } ?? ""
+        return "\(number) \(direction)\(rule)\(time): \(json["stanza"]?.text ?? json["base64"]?.text ?? "")"
     }
 }

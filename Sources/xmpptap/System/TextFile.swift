@@ -1,7 +1,7 @@
 internal import Glibc
 internal import TapSecurity
 
-/// Small text files, read whole.
+/// Small files, read whole.
 enum TextFile {
     /// The file's text.
     ///
@@ -10,6 +10,14 @@ enum TextFile {
     ///   - limit: The most bytes it may have; default 1 MiB.
     /// - Throws: A ``Failure`` that names the file and the cause.
     static func read(_ path: String, limit: Int = 1 << 20) throws(Failure) -> String {
+        guard let text = String(validating: try bytes(path, limit: limit), as: UTF8.self) else {
+            throw .file("\(path) is not UTF-8 text")
+        }
+        return text
+    }
+
+    /// The file's bytes, of whatever kind; see ``read(_:limit:)``.
+    static func bytes(_ path: String, limit: Int) throws(Failure) -> [UInt8] {
         let descriptor = path == "-" ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw .file("cannot read \(path): \(reason)") }
         defer { if descriptor != STDIN_FILENO { close(descriptor) } }
@@ -17,10 +25,7 @@ enum TextFile {
         guard bytes.count <= limit else {
             throw .file("\(path) is larger than \(limit) bytes, the limit for such a file")
         }
-        guard let text = String(validating: bytes, as: UTF8.self) else {
-            throw .file("\(path) is not UTF-8 text")
-        }
-        return text
+        return bytes
     }
 
     /// Whether `path` is a regular file.

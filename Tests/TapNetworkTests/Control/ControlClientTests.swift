@@ -180,14 +180,4 @@ import Testing
         try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: folder)
         #expect(RunningProxy.all(in: folder).isEmpty)
     }
-
-    @Test(arguments: ["XDG_RUNTIME_DIR", "TMPDIR"]) func `the folder is the user's`(name: String) throws {
-        let folder = RunningProxy.folder { $0 == name ? "/x" : nil }
-        let runtime = "/run/user/\(geteuid())"
-        if name == "XDG_RUNTIME_DIR" {
-            #expect(folder == "/x/xmpptap")
-        } else {
-            #expect(folder == (access(runtime, W_OK) == 0 ? "\(runtime)/xmpptap" : "/x/xmpptap-\(geteuid())"))
-        }
-    }
 }
