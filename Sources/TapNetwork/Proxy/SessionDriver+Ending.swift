@@ -42,6 +42,19 @@ extension SessionDriver {
         conclude()
     }
 
+    /// Ends another session, which this one resumes, and tells this one when its counts are there.
+    func displace(_ other: UInt64) {
+        let (sessions, number) = (loop.context.sessions, session.number)
+        let driver = NIOLoopBound(self, eventLoop: loop.eventLoop)
+        Task {
+            // One that has ended in between has left its counts.
+            try? await sessions.tell(.displaced(by: number), to: other)
+            driver.eventLoop.execute {
+                if driver.value.isLive { driver.value.handle(.displaces) }
+            }
+        }
+    }
+
     func beginClosing(reset: Bool) {
         guard stage == .relaying else { return }
         stage = .closing

@@ -283,7 +283,7 @@ final class SessionDriver {
         case .tls(let command): run(command)
         case .compute(let step): compute(step)
         case .injected(let number, let outcome): loop.context.sessions.report(outcome, of: number, in: session.number)
-        case .displace: session.handle(.displaces, at: now)
+        case .displace(let session): displace(session)
         case .shape(let leg, let shape): handler(leg).shape(shape)
         case .read(.client, let isWanted): wantsBytes.client = isWanted
         case .read(.server, let isWanted): wantsBytes.server = isWanted
