@@ -99,6 +99,14 @@ struct ClientsScene {
         }
     }
 
+    /// What the server has logged.
+    var log: String {
+        switch server {
+        case .prosody(let server, _): server.log
+        case .ejabberd(let server): server.log
+        }
+    }
+
     func stop() async throws {
         switch server {
         case .prosody(let server, _): try await server.stop()

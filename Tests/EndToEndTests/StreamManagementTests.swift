@@ -30,9 +30,65 @@ import Testing
         }
     }
 
-    @Test(.enabled(if: !BuildMode.isRelease, "a release build always translates"))
-    func `without translation the server closes the stream`() async throws {
-        let scene = try await TalkScene(.prosody, arguments: ["--ping", "200ms"], translatesCounts: false)
+    /// Every seventh message of either side goes no further.
+    private static let rules = """
+        ::both
+        KIND: message
+        EVERY: 7
+        DROP.
+
+        """
+
+    @Test(arguments: ClientsScene.Kind.allCases)
+    func `every seventh message is dropped, others are injected, and the rest arrives once`(kind: ClientsScene.Kind)
+        async throws
+    {
+        let folder = try TemporaryFolder()
+        let control = folder.path(of: "control.sock")
+        let scene = try await TalkScene(
+            kind,
+            arguments: ["--ping", "300ms", "--control", control, "--rules", try folder.write(Self.rules, to: "7.pfw")]
+        )
+        let talk = try scene.talk(["--messages", "\(Self.messages)", "--pause", "0.03", "--rest", "3"])
+        let injected = try await scene.inject(during: talk, control: control)
+        let (events, ending) = try await scene.finish(talk)
+        try #require(ending == .exited(0), "\(events.last?.reason ?? "")")
+        let counted = try #require(events.last { $0.event == "counted" })
+        let (juliet, romeo, sent) = (counted.juliet ?? [], counted.romeo ?? [], counted.sent ?? 0)
+
+        let records = try scene.tap.records()
+        let dropped = Set(records.filter { $0.action == "dropped" && $0.name == "message" }.compactMap(\.id))
+        let droppedOfJuliet = dropped.filter { $0.hasPrefix("juliet-") }.count
+        #expect(droppedOfJuliet > 20 && dropped.count - droppedOfJuliet > 20)
+        #expect(romeo.filter { $0.hasPrefix("juliet-") } == Self.ids("juliet").filter { !dropped.contains($0) })
+        #expect(juliet.filter { $0.hasPrefix("romeo-") } == Self.ids("romeo").filter { !dropped.contains($0) })
+        #expect(injected.juliet.count > 5 && injected.romeo.count > 5 && injected.answered > 5)
+        for (ids, heard) in [(injected.juliet, juliet), (injected.romeo, romeo)] {
+            for id in ids { #expect(heard.count { $0 == id } == 1, "\(id)") }
+        }
+        for code in ["wrong-acknowledgement", "stream-error"] {
+            #expect(!records.contains { $0.code == code }, "\(code)")
+        }
+        guard kind == .prosody else { return }
+        // Juliet was told that all she has sent is handled; the server has counted what was not dropped, and what came
+        // besides.
+        let handled = try #require(Self.last("acking for ", in: scene.clients.log))
+        let least = sent - droppedOfJuliet + injected.romeo.count + injected.answered
+        #expect((least...least + injected.unanswered).contains(handled), "\(handled), not \(least)")
+        #expect(Self.last("#queue = ", in: scene.clients.log) == 0)
+    }
+
+    /// The number behind the last of these words.
+    private static func last(_ words: String, in log: String) -> Int? {
+        log.split(separator: words).last.flatMap { Int($0.prefix { $0.isNumber }) }
+    }
+
+    @Test(
+        .enabled(if: !BuildMode.isRelease, "a release build always translates"),
+        arguments: ClientsScene.Kind.allCases
+    )
+    func `without translation the session does not last`(kind: ClientsScene.Kind) async throws {
+        let scene = try await TalkScene(kind, arguments: ["--ping", "200ms"], translatesCounts: false)
         let (events, ending) = try await scene.finish(try scene.talk(["--messages", "\(Self.messages)"]))
         #expect(ending == .exited(1))
         #expect(events.last?.reason?.contains("stream error") == true, "\(events.last?.reason ?? "")")

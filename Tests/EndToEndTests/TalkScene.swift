@@ -18,14 +18,12 @@ struct TalkScene {
     }
 
     let tap: Tap
-    private let clients: ClientsScene
-    private let kind: ClientsScene.Kind
+    let clients: ClientsScene
 
     /// - Parameters:
     ///   - arguments: The tap's, beside those that end TLS and have it trust the server.
     ///   - translatesCounts: false has the tap leave the counts of stream management as they are.
     init(_ kind: ClientsScene.Kind, arguments: [String] = [], translatesCounts: Bool = true) async throws {
-        self.kind = kind
         clients = try await ClientsScene(kind, version: "1.3")
         tap = try await clients.tap(
             .startTLS,
@@ -58,6 +56,51 @@ struct TalkScene {
         let decoder = JSONDecoder()
         let events = talk.lines(of: .standardOutput).compactMap { try? decoder.decode(Event.self, from: Data($0.utf8)) }
         return (events, ending)
+    }
+
+    /// Stanzas that were put into juliet's session.
+    struct Injected {
+        /// The ids of messages, by who was to get them.
+        var juliet: [String] = []
+        var romeo: [String] = []
+        /// Pings to the server.
+        var answered = 0
+        var unanswered = 0
+    }
+
+    /// Injects messages and pings on both sides of juliet's session until the clients have sent all.
+    func inject(during talk: ToolProcess, control: String) async throws -> Injected {
+        struct Outcome: Decodable { let id: String? }
+        var injected = Injected()
+        func run(_ command: String, _ arguments: String...) async throws -> String? {
+            let session = [command, "--control", control, "--jid", Account.juliet.jid]
+            let (ending, output, _) = try await XMPPTapBinary.run(session + arguments)
+            return ending == .exited(0) ? output : nil
+        }
+        func say(to side: String) async throws -> String? {
+            let output = try await run(
+                "inject",
+                "--to",
+                side,
+                "--message",
+                "From the side",
+                "--peer",
+                Account.romeo.jid,
+                "--json"
+            )
+            return output.flatMap { try? JSONDecoder().decode(Outcome.self, from: Data($0.utf8)).id }
+        }
+        while talk.isRunning, !talk.text(of: .standardOutput).contains(#""sent""#) {
+            if let id = try await say(to: "client") { injected.juliet.append(id) }
+            if let id = try await say(to: "server") { injected.romeo.append(id) }
+            _ = try await run("ping", "--to", "client", "--count", "1", "--timeout", "2s")
+            if try await run("ping", "--to", "server", "--count", "1", "--timeout", "2s") != nil {
+                injected.answered += 1
+            } else {
+                injected.unanswered += 1
+            }
+        }
+        return injected
     }
 
     /// Kills the tap and starts another one in its place.
