@@ -143,7 +143,7 @@ let package = Package(
         .testTarget(
             name: "TapControlTests",
             dependencies: [
-                "TapControl", "TapCore", "TapNetwork", "TapRecord", "XMPPCore", "TapTestKit", nioCore, nioPosix,
+                "TapControl", "TapCore", "TapNetwork", "TapRecord", "TapTestKit", nioCore, logging,
             ],
             swiftSettings: settings
         ),

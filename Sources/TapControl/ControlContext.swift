@@ -20,6 +20,10 @@ public struct ControlContext: Sendable {
     public var itemLimit: Int
     /// The log whose level can be changed; nil where there is none.
     public var log: (any ControlledLog)?
+    /// The logs as the metrics show them.
+    public var logs: @Sendable () -> [LogFigures] = { [] }
+    /// Its rule files; nil where it has none.
+    public var rules: ControlledRules?
 
     /// The parts of a proxy.
     public init(
@@ -49,4 +53,42 @@ public protocol ControlledLog: Sendable {
     var spec: LogSpec { get }
     /// Changes what it shows, from the next record on.
     func change(_ change: (inout LogSpec) -> Void)
+}
+
+/// What a log has written.
+public struct LogFigures: Sendable {
+    /// Its path, or what else it is called.
+    public var name: String
+    /// Records written.
+    public var written: UInt64
+    /// Records dropped.
+    public var dropped: UInt64
+
+    /// The figures of a log.
+    public init(name: String, written: UInt64, dropped: UInt64) {
+        self.name = name
+        self.written = written
+        self.dropped = dropped
+    }
+}
+
+/// The rule files of a proxy.
+public struct ControlledRules: Sendable {
+    /// The files, in order.
+    public var files: [String]
+    /// The rules, and how often each was hit.
+    public var hits: @Sendable () -> [(place: RulePlace, hits: UInt64)]
+    /// Reads the files once more; throws ``RuleSet/LoadError``, upon which the old rules stay.
+    public var reload: @Sendable () throws -> Void
+
+    /// Rules that are read from files.
+    public init(
+        files: [String],
+        hits: @escaping @Sendable () -> [(place: RulePlace, hits: UInt64)],
+        reload: @escaping @Sendable () throws -> Void
+    ) {
+        self.files = files
+        self.hits = hits
+        self.reload = reload
+    }
 }

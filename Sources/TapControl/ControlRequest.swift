@@ -23,6 +23,13 @@ struct ControlRequest {
     /// A parameter of the query; nil where it is not there.
     func query(_ name: String) -> String? { request.uri.queryParameters[Substring(name)].map(String.init) }
 
+    /// The number of the session in the query; nil where there is none.
+    func session() throws(Problem) -> UInt64? {
+        guard let text = query("session") else { return nil }
+        guard let number = UInt64(text), number > 0 else { throw .bad("session must be a number from 1") }
+        return number
+    }
+
     /// Refuses parameters of the query that have other names.
     func allowQuery(_ names: [String]) throws(Problem) {
         for (name, _) in request.uri.queryParameters where !names.contains(String(name)) {

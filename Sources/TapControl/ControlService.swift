@@ -3,18 +3,23 @@ internal import NIOCore
 internal import NIOPosix
 public import ServiceLifecycle
 
-/// Serves the control API of a running proxy: HTTP/1.1 with JSON over a Unix socket.
+/// Serves the control API of a running proxy: HTTP/1.1 with JSON over a Unix socket, and its metrics on a TCP port.
 ///
 /// It runs until the program stops, and does so last, so that open sessions can be looked at while they end. It never ends
 /// the program: where it fails, a warning says so.
 public final class ControlService: Service {
-    private let socket: ControlSocket
+    /// How long clients have at the end to take what waits for them.
+    private static let grace = Duration.milliseconds(200)
+
+    private let socket: ControlSocket?
+    private let port: MetricsPort?
     private let context: ControlContext
     private let logger: Logger
 
-    /// A service on a socket that listens.
-    public init(_ socket: ControlSocket, _ context: ControlContext, logger: Logger) {
+    /// A service on a socket and a port that listen; either may be missing.
+    public init(_ socket: ControlSocket?, metrics port: MetricsPort?, _ context: ControlContext, logger: Logger) {
         self.socket = socket
+        self.port = port
         self.context = context
         self.logger = logger
     }
@@ -22,28 +27,49 @@ public final class ControlService: Service {
     /// Serves until graceful shutdown or cancellation; then the socket is gone.
     public func run() async throws {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-        defer { socket.remove() }
+        let streams = EventStreams(context.dispatcher)
+        let metrics = Metrics(context)
+        await withTaskGroup { tasks in
+            if let socket {
+                let routes = Route.all(context, streams, metrics)
+                tasks.addTask { [self] in
+                    await serve(routes, on: socket.descriptor, checksUser: true, socket.path, group)
+                }
+            }
+            if let port {
+                tasks.addTask { [self] in
+                    await serve([metrics.route], on: port.descriptor, checksUser: false, port.address, group)
+                }
+            }
+            try? await gracefulShutdown()
+            socket?.remove()
+            streams.finish()
+            if !streams.isEmpty { try? await Task.sleep(for: Self.grace) }
+            tasks.cancelAll()
+        }
+        try? await group.shutdownGracefully()
+    }
+
+    private func serve(
+        _ routes: [Route],
+        on descriptor: Int32,
+        checksUser: Bool,
+        _ place: String,
+        _ group: any EventLoopGroup
+    ) async {
         var quiet = logger
         quiet.logLevel = .critical
         let listener = HTTPListener(
-            descriptor: socket.descriptor,
-            checksUser: true,
-            responder: Route.responder(Route.all(context)),
+            descriptor: descriptor,
+            checksUser: checksUser,
+            responder: Route.responder(routes),
             logger: quiet
         )
         do {
-            try await cancelWhenGracefulShutdown {
-                try await withTaskCancellationHandler {
-                    try await listener.run(on: group)
-                } onCancel: { [socket] in
-                    socket.remove()
-                }
-            }
+            try await listener.run(on: group)
         } catch is CancellationError {
         } catch {
-            logger.warning("the control socket \(socket.path) failed: \(error); the proxy goes on without it")
-            try? await gracefulShutdown()
+            logger.warning("listening on \(place) failed: \(error); the proxy goes on without it")
         }
-        try? await group.shutdownGracefully()
     }
 }

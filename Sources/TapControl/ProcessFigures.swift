@@ -4,4 +4,39 @@ internal import Glibc
 struct ProcessFigures {
     /// Its number.
     static let number = getpid()
+
+    /// Seconds of processor time.
+    let processorSeconds: Double
+    /// Bytes of memory in use.
+    let residentBytes: Int?
+    /// Open files and sockets.
+    let openFiles: Int
+
+    /// The figures of this moment.
+    init() {
+        var usage = rusage()
+        getrusage(Int32(RUSAGE_SELF.rawValue), &usage)
+        let microseconds = usage.ru_utime.tv_usec + usage.ru_stime.tv_usec
+        processorSeconds = Double(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) + Double(microseconds) / 1e6
+        residentBytes = Self.pages().map { $0 * Int(sysconf(Int32(_SC_PAGESIZE))) }
+        var count = 0
+        if let folder = opendir("/proc/self/fd") {
+            while readdir(folder) != nil { count += 1 }
+            closedir(folder)
+        }
+        // Itself, and the two names of folders.
+        openFiles = max(0, count - 3)
+    }
+
+    /// The second number of `/proc/self/statm`.
+    private static func pages() -> Int? {
+        guard let file = fopen("/proc/self/statm", "r") else { return nil }
+        defer { fclose(file) }
+        var text = [CChar](repeating: 0, count: 128)
+        guard fgets(&text, Int32(text.count), file) != nil else { return nil }
+        let words = String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self).split(
+            separator: " "
+        )
+        return words.count > 1 ? Int(words[1]) : nil
+    }
 }

@@ -104,12 +104,14 @@ private struct InjectCommand: Sendable {
 
     private let leg: Leg
     private let item: Item
+    private let isRaw: Bool
     private let awaitsAnswer: Bool?
     private let timeout: Int64
 
     init(_ body: JSONObject) throws(Problem) {
-        try body.allow("to", "stanza", "message", "await_answer", "timeout_ns")
+        try body.allow("to", "stanza", "message", "raw", "await_answer", "timeout_ns")
         leg = try body.leg()
+        isRaw = try body.bool("raw") ?? false
         awaitsAnswer = try body.bool("await_answer")
         timeout = try body.integer("timeout_ns", in: 1...300_000_000_000) ?? 10_000_000_000
         switch (try body.text("stanza"), try body.object("message")) {
@@ -132,8 +134,8 @@ private struct InjectCommand: Sendable {
             case .message(let body, let peer, let from):
                 session.message(body, to: leg, peer: peer, from: from, id: session.injectedID(number))
             }
-        let awaits = awaitsAnswer ?? (StanzaFacts(bytes)?.isRequest == true)
-        return Injection(bytes, to: leg, number: number, swallowsAnswer: awaits, timeout: timeout)
+        let awaits = awaitsAnswer ?? (!isRaw && StanzaFacts(bytes)?.isRequest == true)
+        return Injection(bytes, to: leg, number: number, isRaw: isRaw, swallowsAnswer: awaits, timeout: timeout)
     }
 }
 

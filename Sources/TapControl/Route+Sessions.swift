@@ -19,12 +19,13 @@ extension Route {
                 let jid = try request.query("jid").map { try Problem.jid($0, "jid") }
                 let snapshots = await sessions.snapshots(of: jid)
                 return .json { line in
-                    line.field("sessions", snapshots) { line, snapshot in snapshot.append(to: &line) }
+                    let levels = context.log?.spec.sessions ?? [:]
+                    line.field("sessions", snapshots) { line, snapshot in snapshot.append(levels, to: &line) }
                 }
             },
             Route(method: .get, path: "/sessions/{id}") { request in
                 let snapshot = try await sessions.snapshot(of: request.number("id"))
-                return .json { snapshot.appendAll(to: &$0) }
+                return .json { snapshot.appendAll(context.log?.spec.sessions ?? [:], to: &$0) }
             },
             Route(method: .get, path: "/sessions/{id}/timeline") { request in
                 let steps = try await sessions.look(at: request.number("id")) { session, _ in session.timeline.steps }
@@ -64,8 +65,8 @@ extension Route {
 }
 
 extension SessionSnapshot {
-    /// What a list shows.
-    fileprivate func append(to line: inout LineBuffer) {
+    /// What a list shows; `levels` are those that sessions have of their own.
+    fileprivate func append(_ levels: [UInt64: Level], to line: inout LineBuffer) {
         line.field("session", number)
         line.field("jid", orNull: info.jid)
         line.field("client", orNull: client)
@@ -85,14 +86,15 @@ extension SessionSnapshot {
             }
         }
         line.field("pending_requests", pendingRequests)
-        line.field("held", 0)
+        line.field("held", held)
         line.field("rewrites", rewrites)
         line.field("injected", injected)
+        line.field("level", orNull: levels[number]?.name)
     }
 
     /// The same and the counters.
-    fileprivate func appendAll(to line: inout LineBuffer) {
-        append(to: &line)
+    fileprivate func appendAll(_ levels: [UInt64: Level], to line: inout LineBuffer) {
+        append(levels, to: &line)
         line.field("kind", info.kind.rawValue)
         line.field("user", orNull: info.user)
         line.field("mechanism", orNull: info.mechanism)

@@ -16,8 +16,9 @@ struct Route {
 
 extension Route {
     /// All routes of the control service, a subject a file.
-    static func all(_ context: ControlContext) -> [Route] {
-        sessions(context) + commands(context) + [health(context), document]
+    static func all(_ context: ControlContext, _ streams: EventStreams, _ metrics: Metrics) -> [Route] {
+        sessions(context) + commands(context) + held(context) + level(context) + records(context, streams)
+            + rules(context, streams) + [health(context), metrics.route, document]
     }
 
     private static func health(_ context: ControlContext) -> Route {

@@ -147,6 +147,33 @@ struct ReadmeTranscriptTests {
         try Self.check("19:16:30.701 info", proxy.process.lines(of: .standardOutput))
     }
 
+    @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/curl"), "curl is missing"))
+    func `what curl asks the control socket`() async throws {
+        let scene = try await ControlScene()
+        let lines = try #require(Self.transcripts.first { $0.lines.first?.hasPrefix("$ curl -s --unix") == true }).lines
+        var (told, printed, command): ([String], [String], String) = ([], [], "")
+        for line in lines {
+            guard line.hasPrefix("$ ") || line.hasPrefix(" ") else {
+                told.append(line)
+                continue
+            }
+            command += line.trimmingPrefix("$ ") + "\n"
+            guard !line.hasSuffix("\\") else { continue }
+            let shell = try ToolProcess(
+                "/bin/bash",
+                ["-c", "cd '\(scene.folder.path)' && \(command.replacing("tap.sock", with: "control.sock"))"]
+            )
+            #expect(try await shell.ending() == .exited(0), "\(command)")
+            printed += shell.lines(of: .standardOutput)
+            command = ""
+        }
+        func plain(_ line: String) -> String { line.replacing(#/xt-\w+-\d+-i\d+/#, with: "ID") }
+        let difference = Transcript(lines: told.map(plain)).difference(from: printed.map(plain))
+        #expect(difference == nil, "\(difference ?? "")\n\(printed.joined(separator: "\n"))")
+        try scene.client.socket.read()
+        #expect(scene.client.socket.received.contains("Good night"))
+    }
+
     @Test(.enabled(if: TestProgram.areInstalled(.slixmpp), "slixmpp is missing"))
     func `explain, of a client with a wrong password at the built-in server`() async throws {
         let folder = try TemporaryFolder()

@@ -28,6 +28,25 @@ public final class RawConnection: Sendable {
         self.init(descriptor: descriptor)
     }
 
+    /// Connects to a Unix socket.
+    public convenience init(path: String) throws {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix($0.count - 1)) }
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        let outcome = withUnsafeBytes(of: &address) { bytes in
+            bytes.assumingMemoryBound(to: sockaddr.self).baseAddress.map {
+                Glibc.connect(descriptor, $0, socklen_t(bytes.count))
+            }
+        }
+        guard outcome == 0 else {
+            let error = errno
+            Glibc.close(descriptor)
+            throw KitError("cannot connect to \(path): errno \(error)")
+        }
+        self.init(descriptor: descriptor)
+    }
+
     deinit { close() }
 
     /// The port of this end.

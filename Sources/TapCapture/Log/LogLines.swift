@@ -1,10 +1,22 @@
+internal import Synchronization
 internal import TapCore
 internal import TapRecord
 
 /// The lines of a log that are no session's: its header, and what it says of records it has dropped.
-struct LogLines: Sendable {
-    let configuration: LogSink.Configuration
-    let run: LoggedRun
+final class LogLines: Sendable {
+    private let configuration: LogSink.Configuration
+    private let run: LoggedRun
+    /// What the log shows, as its next header says it.
+    private let spec: Mutex<LogSpec>
+
+    init(_ configuration: LogSink.Configuration, run: LoggedRun) {
+        self.configuration = configuration
+        self.run = run
+        spec = Mutex(configuration.spec)
+    }
+
+    /// The log shows something else from now on.
+    func change(to spec: LogSpec) { self.spec.withLock { $0 = spec } }
 
     /// The line with which a file begins, and goes on after an interruption.
     ///
@@ -15,7 +27,7 @@ struct LogLines: Sendable {
         let header = RecordHeader(
             tool: run.tool,
             time: run.now().time,
-            level: configuration.spec.description,
+            level: spec.withLock { $0 }.description,
             filter: configuration.filter?.text,
             isComplete: configuration.isCapture && opening.dropped.isEmpty,
             redaction: run.redaction,

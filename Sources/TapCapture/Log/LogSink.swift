@@ -62,6 +62,7 @@ public final class LogSink: Sink {
     private let levels: LogFilter
     private let filter: RecordFilter?
     private let parts: JSONForm.Parts
+    private let lines: LogLines
     private let writer: RecordWriter
     private let workspaces: [Workspace]
 
@@ -99,13 +100,37 @@ public final class LogSink: Sink {
         level = levels.level
         parts = configuration.isCapture || level >= .trace ? .chunks : []
         workspaces = (0..<4).map { _ in Workspace(configuration.form) }
-        let lines = LogLines(configuration: configuration, run: run)
+        let lines = LogLines(configuration, run: run)
+        self.lines = lines
         writer = try RecordWriter(
             configuration.destination,
             options: configuration.writer,
             lines: RecordWriter.Lines(header: { lines.header($0) }, loss: { lines.loss($0) }),
             onEvent: onEvent
         )
+    }
+
+    /// The same log, which goes on as another specification says.
+    private init(_ log: LogSink, _ spec: LogSpec) {
+        form = log.form
+        levels = LogFilter(spec)
+        filter = log.filter
+        level = levels.level
+        parts = level >= .trace ? .chunks : log.parts
+        workspaces = log.workspaces
+        lines = log.lines
+        writer = log.writer
+    }
+
+    /// What the log shows.
+    public var spec: LogSpec { levels.spec }
+
+    /// The same log with another specification; a file is opened again, so that a header says so. Records go to one of the
+    /// two: see ``RecordDispatcher/replace(_:by:)``.
+    public func showing(_ spec: LogSpec) -> LogSink {
+        lines.change(to: spec)
+        writer.reopen()
+        return LogSink(self, spec)
     }
 
     /// Writes what the log shows of a record.
@@ -175,34 +200,5 @@ public final class LogSink: Sink {
     private func withTools(_ body: (inout Workspace.Tools) -> Void) {
         for workspace in workspaces where workspace.tools.withLockIfAvailable({ body(&$0) }) != nil { return }
         workspaces[0].tools.withLock { body(&$0) }
-    }
-}
-
-/// What every log of a run says of it.
-public struct LoggedRun: Sendable {
-    /// Name and version of the program.
-    public var tool: String
-    /// A random word that all files of the run share, and no other run has.
-    public var word: String
-    /// What is hidden.
-    public var redaction: RedactionPolicy
-    /// Numbers the records.
-    public var run: Run
-    /// Reads both clocks.
-    public var now: @Sendable () -> Run.Instant
-
-    /// A run of these properties.
-    public init(
-        tool: String,
-        word: String,
-        redaction: RedactionPolicy,
-        run: Run,
-        now: @escaping @Sendable () -> Run.Instant
-    ) {
-        self.tool = tool
-        self.word = word
-        self.redaction = redaction
-        self.run = run
-        self.now = now
     }
 }

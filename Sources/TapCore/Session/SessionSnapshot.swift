@@ -39,6 +39,8 @@ public struct SessionSnapshot: Sendable {
     public let pendingRequests: Int
     /// Stanzas of this program's own that have gone out.
     public let injected: UInt64
+    /// Items that rules hold for a person.
+    public let held: Int
     /// Whether acknowledgements of stream management are translated, because the ends count differently.
     public let rewrites: Bool
 }
@@ -73,6 +75,7 @@ extension Session {
             age: now.monotonic - info.began.monotonic,
             pendingRequests: requests.count,
             injected: injected,
+            held: heldItems.count,
             rewrites: hasDiverged
         )
     }

@@ -123,6 +123,26 @@ public final class SessionDirectory: Sendable {
         try await perform(on: number) { $0.handle(input) }
     }
 
+    /// What became of an attempt to release an item that a rule holds.
+    public enum Release: Sendable, Hashable {
+        /// It is held no more.
+        case released
+        /// There is none of that number.
+        case notHeld
+        /// What should go in its place cannot; it is still held.
+        case refused
+    }
+
+    /// Decides on an item that a rule of a session holds.
+    public func release(_ item: UInt64, _ release: HeldRelease, in number: UInt64) async throws -> Release {
+        try await perform(on: number) { driver in
+            func isHeld() -> Bool { driver.session.heldItems.contains { $0.number == item } }
+            guard isHeld() else { return .notHeld }
+            driver.handle(.release(item, release))
+            return isHeld() ? .refused : .released
+        }
+    }
+
     /// Ends a session with a stream error.
     public func close(_ number: UInt64, _ condition: StreamErrorCondition, _ text: String) async throws {
         try await perform(on: number) { $0.refuse(RelayLoop.Refusal(condition: condition, text: text)) }

@@ -41,6 +41,18 @@ public struct LogSpec: Sendable, Hashable {
         showsReceive = receive
     }
 
+    /// Gives a part a level of its own; nil takes it back.
+    public mutating func set(_ level: Level?, part: Part) { parts[part] = level }
+
+    /// Gives a session a level of its own; nil takes it back.
+    public mutating func set(_ level: Level?, session: UInt64) { sessions[session] = level }
+
+    /// Gives the sessions of a JID a level of their own; nil takes it back.
+    public mutating func set(_ level: Level?, jid: JID) {
+        jids.removeAll { $0.jid == jid }
+        if let level { jids.append(JIDLevel(jid: jid, level: level)) }
+    }
+
     /// Reads a specification; spaces around its words are ignored.
     public init(_ text: String) throws(LogSpecError) {
         var column = 1

@@ -26,6 +26,13 @@ public final class RecordDispatcher: Sendable {
     /// its reference until its next use.
     public func remove(_ sink: any Sink) { change { sinks in sinks.removeAll { $0 === sink } } }
 
+    /// Hands the records of one sink to another from now on, in its place; nothing happens where there is no such sink.
+    public func replace(_ sink: any Sink, by other: any Sink) {
+        change { sinks in
+            for index in sinks.indices where sinks[index] === sink { sinks[index] = other }
+        }
+    }
+
     /// Reads the sinks' levels again. Call it after the ``Sink/level`` of one has changed.
     public func updateLevels() { change { _ in } }
 

@@ -130,8 +130,11 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
         _ session: SessionOptions,
         _ tap: TapRun
     ) throws(Failure) -> [any Service] {
-        guard let socket = try proxy.control.open() else { return [] }
-        let context = ControlContext(
+        let port = try proxy.metricsPort()
+        let socket = try proxy.control.open()
+        guard socket != nil || port != nil else { return [] }
+        if let port { Console.tell("metrics on http://\(port.address)/metrics") }
+        var context = ControlContext(
             sessions: service.sessions,
             metrics: service.metrics,
             dispatcher: tap.logs.dispatcher,
@@ -139,9 +142,10 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
             run: tap.word,
             version: "xmpptap \(Version.program)",
             itemLimit: session.limits.itemBytes,
-            log: nil
+            log: tap.logs.controlled
         )
-        return [ControlService(socket, context, logger: DiagnosticHandler.logger())]
+        context.logs = { [logs = tap.logs] in logs.figures }
+        return [ControlService(socket, metrics: port, context, logger: DiagnosticHandler.logger())]
     }
 
     private func service(

@@ -1,10 +1,14 @@
 internal import Synchronization
 internal import TapCapture
+internal import TapControl
 internal import TapRecord
 
 final class OpenLogs: Sendable {
     /// Passes records to all logs.
     let dispatcher: RecordDispatcher
+
+    /// The log whose level can be changed while the program runs; nil where there are captures alone.
+    let controlled: ControlledOutput?
 
     private let sinks: [(name: String, sink: LogSink)]
     private let watch: Watch
@@ -60,7 +64,9 @@ final class OpenLogs: Sendable {
         }
         self.sinks = sinks
         self.watch = watch
-        dispatcher = RecordDispatcher(sinks.map(\.1))
+        let dispatcher = RecordDispatcher(sinks.map(\.1))
+        self.dispatcher = dispatcher
+        controlled = zip(plan.logs, sinks).first { !$0.0.isComplete }.map { ControlledOutput($0.1.1, dispatcher) }
     }
 
     private static func open(
@@ -108,6 +114,14 @@ final class OpenLogs: Sendable {
     /// Calls `tell` with true when a log cannot be written, immediately if that is already the case, and with false when all
     /// can be written again. Calls come on any thread, one at a time.
     func onFailure(_ tell: @escaping @Sendable (Bool) -> Void) { watch.onChange(tell) }
+
+    /// What each log has written so far.
+    var figures: [LogFigures] {
+        sinks.map { name, sink in
+            let counters = sink.counters
+            return LogFigures(name: name, written: counters.records, dropped: counters.dropped.records)
+        }
+    }
 
     /// Reopens the files, after they were renamed.
     func reopen() {

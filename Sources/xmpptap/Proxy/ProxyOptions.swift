@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import TapControl
 internal import TapCore
 internal import TapNetwork
 
@@ -165,6 +166,34 @@ struct ProxyOptions: ParsableArguments {
         transform: ControlFlag.init
     )
     var control = ControlFlag.usual
+
+    @Option(
+        help: ArgumentHelp(
+            "Serve metrics in Prometheus format on a TCP port.",
+            discussion: """
+                Without a host: 127.0.0.1. Port 0: any free port. Other addresses need --allow-remote. The control socket \
+                has the same at /metrics.
+                """,
+            valueName: "[host:]port"
+        ),
+        transform: { text throws(EndpointError) in try ListenSpec(text) }
+    )
+    var metrics: ListenSpec?
+
+    /// The port of the metrics, which listens; nil where they have none.
+    func metricsPort() throws(Failure) -> MetricsPort? {
+        guard let metrics else { return nil }
+        guard metrics.upstream == nil else { throw .usage("--metrics has no server; leave out what follows =") }
+        let host = metrics.host == nil || metrics.host == "localhost" ? "127.0.0.1" : metrics.host ?? ""
+        guard allowRemote || Endpoint(host: host, port: metrics.port).isLoopback else {
+            throw .usage("--metrics \(metrics): other machines can read it; add --allow-remote to allow this")
+        }
+        do throws(ControlError) {
+            return try MetricsPort(host: host, port: metrics.port)
+        } catch {
+            throw .network("--metrics: \(error)")
+        }
+    }
 
     @Flag(help: "Allow listeners that other machines can reach.")
     var allowRemote = false

@@ -158,7 +158,7 @@ struct LogSinkTests {
                 spec: LogSpec(level: .verbose),
                 isCapture: true
             )
-            let lines = LogLines(configuration: configuration, run: run())
+            let lines = LogLines(configuration, run: run())
             return (lines.loss(loss) + lines.header(opening)).split(separator: 0x0A)
                 .map { String(decoding: $0, as: UTF8.self) }
         }
@@ -179,7 +179,7 @@ struct LogSinkTests {
     @Test func `Standard output has no header in text, and one in JSON`() {
         func header(_ form: LogSink.Form) -> [UInt8] {
             let configuration = LogSink.Configuration(.standardOutput, form: form, spec: LogSpec())
-            return LogLines(configuration: configuration, run: run())
+            return LogLines(configuration, run: run())
                 .header(RecordWriter.Opening(reason: .start, records: 0, dropped: RecordWriter.Loss()))
         }
         #expect(header(.text(TextForm.Style())).isEmpty)

@@ -1,0 +1,149 @@
+internal import Hummingbird
+internal import HummingbirdCore
+internal import NIOCore
+internal import Synchronization
+internal import TapRecord
+
+/// Live records for one client, as server-sent events: a sink of the run that never makes a session wait.
+///
+/// What the client does not take in time is lost beyond ``capacity`` bytes, and the client is told how much.
+final class EventStream: Sink {
+    /// Bytes of events that wait for a client.
+    private static let capacity = 1 << 20
+    private static let heartbeat = Duration.seconds(15)
+
+    /// Which records become events, and how one is written: false writes none.
+    typealias Form =
+        @Sendable (
+            _ record: borrowing Record, _ content: Span<UInt8>, _ event: inout LineBuffer
+        ) -> Bool
+
+    private struct State {
+        var waiting = LineBuffer(capacity: 0)
+        var event = LineBuffer()
+        var lost = 0
+        var isOver = false
+
+        /// Tells of what was lost, where it was.
+        mutating func loss() {
+            waiting.append("event: lost\ndata: {\"records\":")
+            waiting.append(decimal: lost)
+            waiting.append("}\n\n")
+            lost = 0
+        }
+    }
+
+    let level: Level
+    private let form: Form
+    private let state = Mutex(State())
+    private let news: AsyncStream<Void>
+    private let tell: AsyncStream<Void>.Continuation
+
+    init(level: Level, form: @escaping Form) {
+        self.level = level
+        self.form = form
+        (news, tell) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+    }
+
+    var isCongested: Bool { false }
+
+    func write(_ redacted: borrowing RedactedRecord, content: Span<UInt8>) {
+        let isFirst = state.withLock { state in
+            guard !state.isOver else { return false }
+            let isFirst = state.waiting.isEmpty && state.lost == 0
+            state.event.removeAll()
+            guard form(redacted.record, content, &state.event) else { return false }
+            if state.waiting.count + state.event.count > Self.capacity {
+                state.lost += 1
+            } else {
+                if state.lost > 0 { state.loss() }
+                let event = state.event
+                state.waiting.append(bytes: event.span)
+            }
+            return isFirst
+        }
+        if isFirst { tell.yield() }
+    }
+
+    /// Ends the response behind what waits.
+    func finish() {
+        state.withLock { $0.isOver = true }
+        tell.finish()
+    }
+
+    /// The response, which ends when the client goes, or by ``finish()``.
+    func response(_ whenOver: @escaping @Sendable () -> Void) -> Response {
+        Response(
+            status: .ok,
+            headers: [.contentType: "text/event-stream", .cacheControl: "no-store"],
+            body: ResponseBody { [self] writer in
+                defer {
+                    finish()
+                    whenOver()
+                }
+                let pulse = Task { [tell] in
+                    while true {
+                        try await Task.sleep(for: Self.heartbeat)
+                        tell.yield()
+                    }
+                }
+                defer { pulse.cancel() }
+                // The client learns at once that it is heard.
+                try await writer.write(ByteBuffer(string: ": xmpptap\n\n"))
+                for await _ in news { try await writer.write(take()) }
+                try await writer.write(take())
+                try await writer.finish(nil)
+            }
+        )
+    }
+
+    /// What waits, else a comment that keeps the connection open.
+    func take() -> ByteBuffer {
+        state.withLock { state in
+            if state.lost > 0 { state.loss() }
+            guard !state.waiting.isEmpty else { return ByteBuffer(string: ": still here\n\n") }
+            let bytes = ByteBuffer(bytes: state.waiting.bytes)
+            state.waiting.removeAll()
+            return bytes
+        }
+    }
+}
+
+/// The streams of a service: some at most, and all end with it.
+final class EventStreams: Sendable {
+    /// Streams at once: each costs every record some time.
+    static let most = 16
+
+    private let dispatcher: RecordDispatcher
+    private let streams = Mutex<[EventStream]>([])
+
+    init(_ dispatcher: RecordDispatcher) { self.dispatcher = dispatcher }
+
+    /// Answers a request with a stream.
+    func respond(with stream: EventStream) throws(Problem) -> Response {
+        let isAdmitted = streams.withLock { streams in
+            guard streams.count < Self.most else { return false }
+            streams.append(stream)
+            return true
+        }
+        guard isAdmitted else {
+            throw Problem(
+                status: .serviceUnavailable,
+                detail: "\(Self.most) clients read live records already; end one"
+            )
+        }
+        dispatcher.add(stream)
+        return stream.response { [self] in
+            dispatcher.remove(stream)
+            streams.withLock { streams in streams.removeAll { $0 === stream } }
+        }
+    }
+
+    /// Whether no client reads.
+    var isEmpty: Bool { streams.withLock { $0.isEmpty } }
+
+    /// Ends all streams behind what waits.
+    func finish() {
+        for stream in streams.withLock({ $0 }) { stream.finish() }
+    }
+}

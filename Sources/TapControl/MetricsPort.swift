@@ -1,0 +1,43 @@
+internal import Glibc
+internal import NIOCore
+
+/// A TCP port on which the metrics of a proxy are served, and nothing else.
+public struct MetricsPort: Sendable {
+    /// `HOST:PORT`, the port being the one that the system chose for 0.
+    public let address: String
+    /// The listening socket. Who accepts on it closes it.
+    let descriptor: Int32
+
+    /// Listens.
+    ///
+    /// - Parameters:
+    ///   - host: An IP address.
+    ///   - port: The port; 0 lets the system choose.
+    public init(host: String, port: Int) throws(ControlError) {
+        let place = host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+        guard let address = try? SocketAddress(ipAddress: host, port: port) else {
+            throw ControlError(code: .system(EADDRNOTAVAIL), place: place)
+        }
+        let family = address.protocol == .inet6 ? AF_INET6 : AF_INET
+        let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+        let descriptor = socket(family, type, 0)
+        guard descriptor >= 0 else { throw ControlError(code: .system(errno), place: place) }
+        var yes: Int32 = 1
+        setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
+        let isBound = address.withSockAddr { bind(descriptor, $0, socklen_t($1)) == 0 }
+        guard isBound, listen(descriptor, 128) == 0 else {
+            let error = errno
+            close(descriptor)
+            throw ControlError(code: .system(error), place: place)
+        }
+        self.descriptor = descriptor
+        var bound = sockaddr_storage()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        withUnsafeMutablePointer(to: &bound) { pointer in
+            _ = pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) }
+        }
+        // Both families have the port in the same place, in network byte order.
+        let chosen = withUnsafeBytes(of: &bound) { Int($0[2]) << 8 | Int($0[3]) }
+        self.address = host.contains(":") ? "[\(host)]:\(chosen)" : "\(host):\(chosen)"
+    }
+}

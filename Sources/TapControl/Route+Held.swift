@@ -1,0 +1,51 @@
+internal import Hummingbird
+internal import TapCore
+internal import TapNetwork
+internal import TapRecord
+internal import XMPPCore
+
+// Stanzas that rules hold for a person. They are shown whole: whoever decides on one must see it.
+extension Route {
+    static func held(_ context: ControlContext) -> [Route] {
+        let sessions = context.sessions
+        return [
+            Route(method: .get, path: "/sessions/{id}/held") { request in
+                let (items, now) = try await sessions.look(at: request.number("id")) { session, now in
+                    (session.heldItems, now)
+                }
+                return .json { line in
+                    line.field("held", items) { line, item in
+                        line.field("number", item.number)
+                        line.field("direction", literal: item.direction.name)
+                        line.field("rule", "\(item.rule)")
+                        line.field("since", item.since.time.text)
+                        line.field("remaining_ns", Int(max(0, item.deadline - now.monotonic)))
+                        line.field("stanza", item.bytes.span.bytes, orBase64: "base64")
+                    }
+                }
+            },
+            Route(method: .post, path: "/sessions/{id}/held/{number}") { request in
+                let (session, number) = (try request.number("id"), try request.number("number"))
+                let body = try await request.body(limit: 2 * context.itemLimit + 64 << 10)
+                try body.allow("action", "stanza")
+                let stanza = try body.text("stanza")
+                let release: HeldRelease
+                switch (try body.required("action"), stanza) {
+                case ("pass", nil): release = .pass
+                case ("drop", nil): release = .drop
+                case ("edit", let stanza?): release = .replace(Array(stanza.utf8))
+                case ("edit", nil): throw Problem.refused("\"edit\" needs \"stanza\"")
+                default: throw Problem.refused("\"action\" must be pass or drop, or edit with \"stanza\"")
+                }
+                let outcome = try await sessions.release(number, release, in: session)
+                switch outcome {
+                case .released: return Response(status: .noContent)
+                case .notHeld:
+                    throw Problem(status: .notFound, detail: "session \(session) holds no stanza \(number)")
+                case .refused:
+                    throw Problem.refused("\"stanza\" cannot go in place of the held one, which stays held")
+                }
+            },
+        ]
+    }
+}

@@ -1,0 +1,86 @@
+internal import Hummingbird
+internal import TapRecord
+internal import XMPPCore
+
+// What the log shows.
+extension Route {
+    /// Sessions and JIDs that may have levels of their own.
+    private static let mostLevels = 1000
+
+    static func level(_ context: ControlContext) -> [Route] {
+        [
+            Route(method: .get, path: "/level") { _ in try show(log(context)) },
+            Route(method: .put, path: "/level") { request in
+                let log = try log(context)
+                let body = try await request.body()
+                try change(log, by: body)
+                return show(log)
+            },
+        ]
+    }
+
+    private static func log(_ context: ControlContext) throws(Problem) -> any ControlledLog {
+        guard let log = context.log else {
+            throw .conflict("this proxy writes no log whose level could change; start it with --log or --log-to")
+        }
+        return log
+    }
+
+    private static func change(_ log: any ControlledLog, by body: JSONObject) throws {
+        try body.allow("level", "part", "session", "jid")
+        let level = try body.text("level").map { try Problem.level($0) }
+        guard body.has("level") else { throw Problem.refused("\"level\" is missing") }
+        let part = try body.text("part").map { text throws(Problem) in
+            guard let part = Part(name: text) else {
+                throw .refused("\"part\" must be one of \(Part.allCases.map(\.name).joined(separator: ", "))")
+            }
+            return part
+        }
+        let session = try body.integer("session", in: 1...Int64.max).map(UInt64.init)
+        let jid = try body.text("jid").map { try Problem.jid($0, "jid") }
+        let count = [part != nil, session != nil, jid != nil].count { $0 }
+        guard count <= 1 else { throw Problem.refused("give one of \"part\", \"session\" and \"jid\"") }
+        guard count == 1 || level != nil else {
+            throw Problem.refused("level null takes the level of a part, session or JID back; name one")
+        }
+        let spec = log.spec
+        guard level == nil || spec.sessions.count + spec.jids.count < mostLevels else {
+            throw Problem.refused("\(mostLevels) sessions and JIDs have levels of their own; take some back")
+        }
+        log.change { spec in
+            if let part {
+                spec.set(level, part: part)
+            } else if let session {
+                spec.set(level, session: session)
+            } else if let jid {
+                spec.set(level, jid: jid)
+            } else {
+                spec.level = level
+            }
+        }
+    }
+
+    private static func show(_ log: any ControlledLog) -> Response {
+        let spec = log.spec
+        return .json { line in
+            line.field("level", (spec.level ?? .info).name)
+            line.field("parts") { line in
+                for part in Part.allCases {
+                    if let level = spec.parts[part] { line.field(part.literal, level.name) }
+                }
+            }
+            line.field("sessions") { line in
+                for (number, level) in spec.sessions.sorted(by: { $0.key < $1.key }) {
+                    line.field(named: String(number))
+                    line.appendJSONString(level.name)
+                }
+            }
+            line.field("jids") { line in
+                for entry in spec.jids {
+                    line.field(named: entry.jid.description)
+                    line.appendJSONString(entry.level.name)
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+internal import Hummingbird
+internal import TapCore
+internal import TapRecord
+internal import XMPPCore
+
+// Rule files.
+extension Route {
+    static func rules(_ context: ControlContext, _ streams: EventStreams) -> [Route] {
+        [
+            Route(method: .get, path: "/rules") { _ in show(context.rules) },
+            Route(method: .post, path: "/rules/reload") { _ in
+                guard let rules = context.rules else {
+                    throw Problem.conflict("this proxy has no rule files; start it with --rules FILE")
+                }
+                do {
+                    try rules.reload()
+                } catch let error as RuleSet.LoadError {
+                    throw Problem(error)
+                }
+                return show(rules)
+            },
+            Route(method: .get, path: "/rules/trace", query: ["rule", "session"]) { request in
+                let rule = request.query("rule")
+                let session = try request.session()
+                return try streams.respond(
+                    with: EventStream(level: .verbose) { record, content, event in
+                        guard record.code == Record.Code.ruleHit, session == nil || session == record.session,
+                            rule == nil || rule == record.rule
+                        else { return false }
+                        event.append("event: hit\ndata: ")
+                        event.openObject()
+                        append(record, content, to: &event)
+                        event.closeObject()
+                        event.append("\n\n")
+                        return true
+                    }
+                )
+            },
+        ]
+    }
+
+    private static func append(_ record: borrowing Record, _ content: Span<UInt8>, to event: inout LineBuffer) {
+        event.field("session", record.session)
+        if let direction = record.direction {
+            event.field("direction", direction == .send ? "SEND" : "RECV")
+        }
+        if let rule = record.rule {
+            let colon = rule.lastIndex(of: ":") ?? rule.endIndex
+            event.field("file", String(rule[..<colon]))
+            if let line = Int(rule[colon...].dropFirst()) { event.field("line", line) }
+        }
+        if case .string(let action)? = record.details?["action"] { event.field("action", action) }
+        if let xml = record.xml {
+            event.field("stanza", content.slice(xml).bytes, orBase64: "base64")
+        }
+    }
+
+    private static func show(_ rules: ControlledRules?) -> Response {
+        .json { line in
+            line.field("files")
+            line.openArray()
+            for file in rules?.files ?? [] {
+                line.separate()
+                line.appendJSONString(file)
+            }
+            line.closeArray()
+            line.field("rules", rules?.hits() ?? []) { line, rule in
+                line.field("file", rule.place.file)
+                line.field("line", rule.place.line)
+                line.field("hits", rule.hits)
+            }
+        }
+    }
+}
+
+extension Problem {
+    /// The mistakes in rule files.
+    fileprivate init(_ error: RuleSet.LoadError) {
+        self.init(status: .unprocessableContent, detail: "the rule files have mistakes; the old rules stay") { line in
+            line.field("faults", error.faults) { line, fault in
+                line.field("file", fault.place.file)
+                line.field("line", fault.place.line)
+                line.field("column", fault.column)
+                line.field("message", "\(fault)")
+            }
+        }
+    }
+}

@@ -1,0 +1,31 @@
+import Foundation
+import TapTestKit
+import Testing
+
+/// The control socket, driven by schemathesis as its description says.
+struct ControlFuzzTests {
+    private static let tests = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    /// Where `.ci/packages test` puts it.
+    private static let library = tests.appending(path: "../.build/schemathesis").standardized.path
+
+    @Test(
+        .timeLimit(.minutes(3)),
+        .enabled(if: FileManager.default.fileExists(atPath: "\(library)/schemathesis"), "schemathesis is missing"),
+        .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built")
+    )
+    func `every answer is as described, and the session in it goes on`() async throws {
+        let scene = try await ControlScene(["--log", "off"])
+        let fuzz = try ToolProcess(
+            "/usr/bin/python3",
+            [
+                Self.tests.appending(path: "TapTestKit/Clients/control_fuzz.py").path, scene.path, Self.library,
+                "--max-examples", "20", "--max-time", "45", "--generation-deterministic", "--no-shrink", "--no-color",
+                "--generation-database", "none", "--request-timeout", "15",
+            ]
+        )
+        let ending = try await fuzz.ending(within: .seconds(120))
+        #expect(ending == .exited(0), "\(fuzz.text(of: .standardOutput).suffix(6000))")
+        #expect(try scene.isUntouched())
+        #expect(try await scene.binary.process.terminate() == .exited(0))
+    }
+}

@@ -1,0 +1,286 @@
+import Foundation
+import TapTestKit
+import Testing
+
+/// The control socket of the running program.
+@Suite(.timeLimit(.minutes(3)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
+struct ControlTests {
+    @Test func `sessions, their logins, rosters and requests are shown`() async throws {
+        let scene = try await ControlScene()
+        let health = try await scene.ask("GET", "/health").json
+        #expect(health["status"] as? String == "ok")
+        #expect(health["sessions"] as? Int == 1)
+        let list = try await scene.ask("GET", "/sessions").json["sessions"] as? [[String: Any]]
+        let session = try #require(list?.first)
+        #expect(list?.count == 1)
+        #expect(session["jid"] as? String == "juliet@localhost/balcony")
+        #expect(session["phase"] as? String == "ready")
+        #expect(session["domain"] as? String == "localhost")
+        #expect((session["server"] as? String)?.hasPrefix("127.0.0.1:") == true)
+        #expect(((session["sent"] as? [String: Any])?["stanzas"] as? Int ?? 0) > 2)
+        for (jid, count) in [("juliet@localhost", 1), ("juliet@localhost/balcony", 1), ("romeo@localhost", 0)] {
+            let list = try await scene.ask("GET", "/sessions?jid=\(jid)").json["sessions"] as? [Any]
+            #expect(list?.count == count, "\(jid)")
+        }
+        let one = try await scene.ask("GET", "/sessions/1").json
+        #expect(one["mechanism"] as? String == "PLAIN")
+        let timeline = try await scene.ask("GET", "/sessions/1/timeline").json["timeline"] as? [[String: Any]]
+        let steps = timeline?.compactMap { $0["step"] as? String } ?? []
+        #expect(steps.contains("connect") && steps.contains("bind") && steps.last == "ready", "\(steps)")
+        let roster = try await scene.ask("GET", "/sessions/1/roster").json["roster"] as? [[String: Any]]
+        #expect(roster?.first?["jid"] as? String == "romeo@localhost")
+        #expect(try await scene.ask("GET", "/sessions/1/requests").json["requests"] as? [Any] != nil)
+        #expect(try await scene.ask("GET", "/sessions/1/held").json["held"] as? [Any] != nil)
+        for path in ["/sessions/2", "/sessions/2/timeline", "/nothing"] {
+            #expect(try await scene.ask("GET", path).status == 404, "\(path)")
+        }
+        let wrong = try await scene.ask("PATCH", "/sessions")
+        #expect(wrong.status == 405 && wrong.head.contains("Allow: GET"))
+    }
+
+    @Test func `stanzas are injected both ways, and their answers come back to whoever injected them`() async throws {
+        let scene = try await ControlScene()
+        let message = #"{"to":"client","message":{"body":"a < b","peer":"romeo@localhost/orchard"}}"#
+        let sent = try await scene.ask("POST", "/sessions/1/inject", message)
+        #expect(sent.status == 200 && sent.json["outcome"] as? String == "sent", "\(sent.body)")
+        try scene.client.socket.read(until: "a &lt; b")
+        let id = try #require(sent.json["id"] as? String)
+        try scene.client.socket.read(until: "<origin-id xmlns='urn:xmpp:sid:0' id='\(id)'/>")
+        #expect(scene.client.socket.received.contains("<no-store xmlns='urn:xmpp:hints'/>"))
+
+        let disco = "<iq type='get' id='d' to='localhost'><query xmlns='http://jabber.org/protocol/disco#info'/></iq>"
+        let answered = try await scene.ask("POST", "/sessions/1/inject", #"{"to":"server","stanza":"\#(disco)"}"#)
+        #expect(answered.json["outcome"] as? String == "answered", "\(answered.body)")
+        #expect((answered.json["answer"] as? String)?.contains("disco#info") == true)
+        #expect((answered.json["round_trip_ns"] as? Int ?? 0) > 0)
+
+        let ping = try await scene.ask("POST", "/sessions/1/ping", #"{"to":"server"}"#)
+        #expect(ping.status == 200 && ping.json["type"] as? String == "result", "\(ping.body)")
+        let silent = try await scene.ask("POST", "/sessions/1/ping", #"{"to":"client","timeout_ns":1000000}"#)
+        #expect(silent.status == 504, "\(silent.body)")
+        #expect(try scene.isUntouched())
+        #expect(!scene.client.socket.received.contains("id='d'"))
+        #expect(try await scene.ask("GET", "/sessions/1").json["injected"] as? Int == 4)
+    }
+
+    @Test func `what cannot be injected is refused with the reason`() async throws {
+        let scene = try await ControlScene()
+        for (body, status, words) in [
+            (#"{"to":"client","stanza":"<message>"}"#, 422, "it is no whole stanza"),
+            (#"{"to":"client","stanza":"<message/><message/>"}"#, 422, "more than one stanza"),
+            (#"{"to":"client","stanza":"</stream:stream>"}"#, 422, "it ends the stream"),
+            (#"{"to":"client","stanza":"<message><a></message>"}"#, 422, "offset"),
+            (#"{"to":"client","stanza":"<r xmlns='urn:xmpp:sm:3'/>"}"#, 422, "no iq, message or presence"),
+            (#"{"to":"client","stanza":"<message/>","await_answer":true}"#, 422, "set \"await_answer\" to false"),
+            (#"{"to":"client"}"#, 422, "either"),
+            (#"{"to":"nobody","stanza":"<message/>"}"#, 422, "\"to\" must be"),
+            (#"{"to":"client","stanza":7}"#, 422, "must be a string"),
+            (#"{"to":"client","stanza":"<message/>","wings":true}"#, 422, "unknown field \"wings\""),
+            (#"{"to":"client","message":{"body":"x","peer":"@"}}"#, 422, "peer"),
+            (#"{"to":"client","stanza":"#, 400, "no JSON"),
+            ("", 422, "\"to\" is missing"),
+        ] {
+            let answer = try await scene.ask("POST", "/sessions/1/inject", body)
+            #expect(answer.status == status, "\(body): \(answer.body)")
+            #expect((answer.json["detail"] as? String)?.contains(words) == true, "\(body): \(answer.body)")
+            #expect(answer.head.contains("application/problem+json"))
+        }
+        #expect(try scene.isUntouched())
+    }
+
+    @Test func `a session is closed with a stream error, and is gone then`() async throws {
+        let scene = try await ControlScene()
+        #expect(try await scene.ask("DELETE", "/sessions/1").status == 204)
+        try scene.client.socket.read()
+        #expect(scene.client.socket.received.contains("<undefined-condition"))
+        #expect(scene.client.socket.received.contains("closed by the operator"))
+        for (method, path) in [("DELETE", "/sessions/1"), ("GET", "/sessions/1"), ("POST", "/sessions/1/ping")] {
+            let answer = try await scene.ask(method, path, method == "POST" ? #"{"to":"client"}"# : nil)
+            #expect(answer.status == 404, "\(method) \(path): \(answer.body)")
+        }
+    }
+
+    @Test func `the level of the log changes while sessions run`() async throws {
+        let scene = try await ControlScene()
+        #expect(try await scene.ask("GET", "/level").json["level"] as? String == "info")
+        #expect(try scene.isUntouched())
+        let changed = try await scene.ask("PUT", "/level", #"{"level":"verbose","session":1}"#)
+        #expect((changed.json["sessions"] as? [String: String]) == ["1": "verbose"], "\(changed.body)")
+        #expect(!scene.binary.process.text(of: .standardOutput).contains("SEND: <iq"))
+        #expect(try scene.isUntouched())
+        _ = try await scene.binary.process.line(of: .standardOutput, within: .seconds(20)) { $0.contains("SEND: <iq") }
+        let list = try await scene.ask("GET", "/sessions").json["sessions"] as? [[String: Any]]
+        #expect(list?.first?["level"] as? String == "verbose")
+        _ = try await scene.ask("PUT", "/level", #"{"level":null,"session":1}"#)
+        for (body, part) in [(#"{"level":"warn"}"#, nil), (#"{"level":"trace","part":"sasl"}"#, "sasl")] {
+            let answer = try await scene.ask("PUT", "/level", body)
+            #expect(answer.json["level"] as? String == "warn")
+            #expect((answer.json["parts"] as? [String: String])?.keys.first == part)
+        }
+        for wrong in [
+            "{}", #"{"level":null}"#, #"{"level":"loud"}"#, #"{"level":"info","part":"x"}"#,
+            #"{"level":"info","session":1,"jid":"a@b"}"#, #"{"level":"info","session":0}"#,
+        ] {
+            #expect(try await scene.ask("PUT", "/level", wrong).status == 422, "\(wrong)")
+        }
+    }
+
+    @Test func `records are streamed live, redacted, until the client goes`() async throws {
+        let scene = try await ControlScene(["--log", "off"])
+        let stream = try RawConnection(path: scene.path)
+        try await stream.write("GET /records?level=verbose HTTP/1.1\r\nHost: x\r\n\r\n")
+        _ = try await stream.read(through: ": xmpptap")
+        let other = try PlainClient(scene.juliet, port: scene.port)
+        let text = try await stream.read(through: "session-ready")
+        #expect(text.contains("event: record\nid: ") && text.contains(#""mechanism":"PLAIN""#))
+        #expect(!text.contains(scene.juliet.password))
+        let secret = Data("\0juliet\0\(scene.juliet.password)".utf8).base64EncodedString()
+        #expect(!text.contains(secret) && text.contains("[redacted:"))
+        stream.close()
+        try other.leave()
+        #expect(try scene.isUntouched())
+        #expect(try await scene.ask("GET", "/records?filter=(").status == 422)
+        #expect(try await scene.ask("GET", "/records?level=loud").status == 422)
+    }
+
+    @Test func `metrics are served on both sockets`() async throws {
+        let scene = try await ControlScene(["--log", "info", "--metrics", "0"])
+        let line = try #require(scene.binary.process.lines(of: .standardError).first { $0.hasPrefix("metrics on ") })
+        let port = try #require(line.split(separator: ":").last?.prefix { $0.isNumber }).description
+        #expect(try await scene.ask("DELETE", "/sessions/1").status == 204)
+        try scene.client.socket.read()
+        let answer = try await ControlScene.ask(RawConnection(port: #require(UInt16(port))), "GET", "/metrics")
+        #expect(answer.head.contains("text/plain; version=0.0.4"))
+        let own = try await scene.ask("GET", "/metrics").body
+        for line in [
+            #"xmpptap_sessions_total{outcome="tap"} 1"#, "xmpptap_sessions_active 0",
+            #"xmpptap_sasl_attempts_total{mechanism="PLAIN",outcome="success"} 1"#,
+            #"xmpptap_stanzas_total{direction="send",kind="presence"} 1"#,
+            #"xmpptap_audit_dropped_total{sink="standard output"} 0"#,
+        ] {
+            #expect(answer.body.contains("\(line)\n"), "\(line)")
+            #expect(own.contains("\(line)\n"), "\(line)")
+        }
+        #expect(!answer.body.contains("juliet"))
+        let elsewhere = try await ControlScene.ask(RawConnection(port: #require(UInt16(port))), "GET", "/sessions")
+        #expect(elsewhere.status == 404)
+    }
+
+    // MARK: Bad input
+
+    @Test func `slow, broken and garbage clients, and a flood of them, leave the sessions alone`() async throws {
+        let scene = try await ControlScene()
+        var idle: [RawConnection] = []
+        // Each stays where it is: nothing sent, half a head, half a body, garbage, an answer that nobody reads.
+        for text in [
+            "", "GET /sess", "POST /sessions/1/inject HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{",
+            "\u{0}\u{1}\u{2}\r\n\r\n", "GET /records?level=trace HTTP/1.1\r\nHost: x\r\n\r\n",
+        ] {
+            let connection = try RawConnection(path: scene.path)
+            try await connection.write(text)
+            idle.append(connection)
+        }
+        #expect(try scene.isUntouched())
+        #expect(try await scene.ask("GET", "/health").status == 200)
+        // One that goes in the middle of its request, and one that does not wait for its answer.
+        try await RawConnection(path: scene.path).write("POST /sessions/1/ping HTTP/1.1\r\nContent-Length: 9\r\n\r\n{")
+        try await RawConnection(path: scene.path).write(
+            "POST /sessions/1/ping HTTP/1.1\r\nHost: x\r\nContent-Length: 15\r\n\r\n{\"to\":\"client\"}"
+        )
+        let long = try await scene.ask("GET", "/" + String(repeating: "a", count: 200_000))
+        #expect(long.status >= 400)
+        #expect(try scene.isUntouched())
+        var flood: [RawConnection] = []
+        for _ in 0..<500 {
+            if let connection = try? RawConnection(path: scene.path) { flood.append(connection) }
+        }
+        #expect(try scene.isUntouched())
+        let refused = try await scene.ask("GET", "/health")
+        #expect(refused.status == 503, "\(refused.body)")
+        #expect(try scene.isUntouched())
+        for connection in flood + idle { connection.close() }
+        var status = 503
+        let deadline = ContinuousClock.now + .seconds(30)
+        while status == 503, ContinuousClock.now < deadline {
+            status = try await scene.ask("GET", "/health").status
+        }
+        #expect(status == 200)
+        #expect(try scene.isUntouched())
+    }
+
+    @Test func `a reader of live records that does not keep up loses some, is told, and delays nobody`() async throws {
+        let scene = try await ControlScene(["--log", "off"])
+        let stream = try RawConnection(path: scene.path)
+        try await stream.write("GET /records?level=verbose HTTP/1.1\r\nHost: x\r\n\r\n")
+        _ = try await stream.read(through: ": xmpptap")
+        let body = String(repeating: "x", count: 10_000)
+        for _ in 0..<500 {
+            try scene.client.socket.write("<message to='\(scene.juliet.jid)'><body>\(body)</body></message>")
+        }
+        #expect(try scene.isUntouched())
+        let text = try await stream.read(through: "event: lost\ndata: {\"records\":")
+        #expect(text.contains("event: record"))
+        #expect(try scene.isUntouched())
+    }
+
+    @Test func `a session that ends while its answer is awaited ends the wait`() async throws {
+        let scene = try await ControlScene()
+        let path = scene.path
+        async let answer = ControlScene.ask(
+            RawConnection(path: path),
+            "POST",
+            "/sessions/1/ping",
+            #"{"to":"client","timeout_ns":60000000000}"#
+        )
+        try scene.client.socket.read(until: "urn:xmpp:ping")
+        try scene.client.leave()
+        let status = try await answer.status
+        #expect(status == 409)
+        #expect(try await scene.ask("GET", "/health").status == 200)
+    }
+
+    @Test func `a body beyond the limit is refused before it is read`() async throws {
+        let scene = try await ControlScene()
+        let connection = try RawConnection(path: scene.path)
+        let head =
+            "POST /sessions/1/inject HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 104857600\r\n\r\n"
+        try await connection.write(head)
+        async let sent = connection.write([UInt8](repeating: 0x20, count: 104_857_600))
+        let (bytes, _) = try await connection.read(within: .seconds(60)) { $0.count > 12 }
+        #expect(String(decoding: bytes, as: UTF8.self).hasPrefix("HTTP/1.1 413"))
+        connection.close()
+        _ = try? await sent
+        #expect(try scene.isUntouched())
+    }
+
+    @Test func `the program ends at once beside clients that do not read, and its socket goes with it`() async throws {
+        let scene = try await ControlScene(["--log", "info", "--grace", "1"])
+        let stuck = try RawConnection(path: scene.path)
+        let request = Array("GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n".utf8)
+        for _ in 0..<1000 { try await stuck.write(request, patience: .zero) }
+        let stream = try RawConnection(path: scene.path)
+        try await stream.write("GET /records HTTP/1.1\r\nHost: x\r\n\r\n")
+        _ = try await stream.read(through: ": xmpptap")
+        #expect(try await scene.binary.process.terminate() == .exited(0))
+        #expect(!FileManager.default.fileExists(atPath: scene.path))
+        // The stream has its end, behind the last record.
+        let (bytes, _) = try await stream.read(within: .seconds(5)) { _ in false }
+        let text = String(decoding: bytes, as: UTF8.self)
+        #expect(text.contains("session-ended") && text.hasSuffix("0\r\n\r\n"), "\(text.suffix(300))")
+    }
+
+    @Test func `a live socket is left alone, a stale one is replaced`() async throws {
+        let scene = try await ControlScene()
+        let arguments = ["proxy", "--listen", "127.0.0.1:0", "--control", scene.path]
+        let second = try await XMPPTapBinary.run(arguments)
+        #expect(second.ending == .exited(4))
+        #expect(second.error.contains("a running program listens there"))
+        #expect(try await scene.ask("GET", "/health").status == 200)
+        scene.binary.process.signal(SIGKILL)
+        _ = try await scene.binary.process.ending()
+        let third = try XMPPTapBinary(arguments)
+        _ = try await third.port()
+        #expect(try await scene.ask("GET", "/health").json["sessions"] as? Int == 0)
+        #expect(try await third.process.terminate() == .exited(0))
+    }
+}

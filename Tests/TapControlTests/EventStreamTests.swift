@@ -1,0 +1,54 @@
+import NIOCore
+import TapCore
+import TapRecord
+import TapTestKit
+import Testing
+
+@testable import TapControl
+
+/// Live records for a client that does not keep up.
+struct EventStreamTests {
+    private func write(_ count: Int, to stream: EventStream) {
+        for number in 0..<count {
+            let record = Record(
+                sequence: UInt64(number),
+                time: Timestamp(nanoseconds: 0),
+                monotonic: 0,
+                kind: .note,
+                level: .info,
+                part: .session
+            )
+            stream.write(record.shown, content: Span())
+        }
+    }
+
+    @Test func `what a client does not take in time is lost, and it is told how much`() {
+        let stream = EventStream(level: .info) { record, _, event in
+            event.append(string: "event \(record.sequence) \(String(repeating: "x", count: 1000))\n\n")
+            return true
+        }
+        #expect(!stream.isCongested)
+        write(5000, to: stream)
+        #expect(!stream.isCongested)
+        let text = String(buffer: stream.take())
+        let kept = text.split(separator: "\n").count { $0.hasPrefix("event ") && $0.last == "x" }
+        #expect(kept > 1000 && kept < 1049)
+        #expect(text.hasSuffix("event: lost\ndata: {\"records\":\(5000 - kept)}\n\n"))
+        // The next ones come again.
+        write(1, to: stream)
+        #expect(String(buffer: stream.take()).hasPrefix("event 0 x"))
+        #expect(String(buffer: stream.take()) == ": still here\n\n")
+    }
+
+    @Test func `events that the form leaves out, and those behind the end, do not come`() {
+        let stream = EventStream(level: .info) { record, _, event in
+            event.append("event\n\n")
+            return record.sequence % 2 == 0
+        }
+        write(5, to: stream)
+        #expect(String(buffer: stream.take()) == "event\n\nevent\n\nevent\n\n")
+        stream.finish()
+        write(5, to: stream)
+        #expect(String(buffer: stream.take()) == ": still here\n\n")
+    }
+}

@@ -1,0 +1,67 @@
+import Foundation
+import Logging
+import TapCore
+import TapNetwork
+import TapRecord
+import TapTestKit
+import Testing
+
+@testable import TapControl
+
+/// The description of the API, against the routes.
+struct OpenAPITests {
+    private typealias Object = [String: Any]
+
+    private static let context = {
+        let dispatcher = RecordDispatcher([])
+        let proxy = ProxyService(
+            ProxyConfiguration(upstream: .endpoint(Endpoint(host: "127.0.0.1", port: 1))),
+            run: Run(),
+            clock: RunClock(),
+            dispatcher: dispatcher,
+            logger: Logger(label: "test"),
+            onListening: { _ in }
+        )
+        return ControlContext(
+            sessions: proxy.sessions,
+            metrics: proxy.metrics,
+            dispatcher: dispatcher,
+            clock: RunClock(),
+            run: "run",
+            version: "test",
+            itemLimit: 1 << 20,
+            log: nil
+        )
+    }()
+
+    private static let routes = Route.all(context, EventStreams(context.dispatcher), Metrics(context))
+
+    private func paths() throws -> Object {
+        let document = try JSONSerialization.jsonObject(with: Data(PackageResources.openapi_json)) as? Object
+        #expect(document?["openapi"] as? String == "3.1.0")
+        return try #require(document?["paths"] as? Object)
+    }
+
+    @Test func `every route is described, and every description has its route`() throws {
+        let described = try paths().flatMap { path, operations in
+            (operations as? Object ?? [:]).keys.map { "\($0.uppercased()) \(path)" }
+        }
+        let served = Self.routes.map { "\($0.method) \($0.path)" }
+        #expect(Set(served).count == served.count)
+        #expect(described.sorted() == served.sorted())
+    }
+
+    @Test func `parameters of paths and queries are described`() throws {
+        let paths = try paths()
+        for route in Self.routes {
+            let operation = (paths[route.path] as? Object)?["\(route.method)".lowercased()] as? Object
+            let parameters = operation?["parameters"] as? [Object] ?? []
+            func names(_ place: String) -> [String] {
+                parameters.filter { $0["in"] as? String == place }.compactMap { $0["name"] as? String }.sorted()
+            }
+            #expect(names("query") == route.query.sorted(), "\(route.path)")
+            let inPath = route.path.split(separator: "/").filter { $0.hasPrefix("{") }.map { $0.dropFirst().dropLast() }
+            #expect(names("path") == inPath.map(String.init).sorted(), "\(route.path)")
+        }
+    }
+}
