@@ -9,7 +9,8 @@ enum ValueFlags {
     static let single: Set = [
         "--accounts", "--by", "--ca", "--ca-dir", "--capture", "--certificate", "--chain", "--channel-binding",
         "--client-tls", "--config", "--control", "--count", "--domain", "--filter", "--format", "--from", "--grace",
-        "--interval", "--jid", "--key", "--keylog", "--level", "--log", "--message", "--metrics", "--on-unparsable", "--part",
+        "--interval", "--jid", "--key", "--keylog", "--level", "--log", "--message", "--metrics", "--on-unparsable",
+        "--part",
         "--password-file", "--peer", "--ping", "--ping-timeout", "--port", "--redact", "--resolver", "--rotate-keep",
         "--rotate-size", "--server-tls", "--subscriptions", "--timeout", "--tls", "--tls-min", "--to", "--upstream",
         "--upstream-ca", "--upstream-certificate", "--upstream-key", "--via", "--with",
