@@ -30,17 +30,22 @@ public struct Attributes: Sendable, Hashable, ExpressibleByDictionaryLiteral {
     /// Whether there are none.
     public var isEmpty: Bool { entries.isEmpty }
 
-    /// Gives each text, with the name that it stands under, to be changed.
-    mutating func change(_ body: (String, inout String) -> Void) {
+    /// Puts in the place of each text what `body` makes of it and the name that it stands under; nil leaves it.
+    ///
+    /// Most texts stay as they are, and the list, which the session may share, is copied for none of them.
+    mutating func change(_ body: (_ name: String, _ text: String) -> String?) {
         for position in entries.indices {
-            let name = entries[position].name
             switch entries[position].value {
-            case .string(var text):
-                body(name, &text)
-                entries[position].value = .string(text)
+            case .string(let text):
+                if let changed = body(entries[position].name, text) { entries[position].value = .string(changed) }
             case .strings(var list):
-                for index in list.indices { body(name, &list[index]) }
-                entries[position].value = .strings(list)
+                var isChanged = false
+                for index in list.indices {
+                    guard let changed = body(entries[position].name, list[index]) else { continue }
+                    list[index] = changed
+                    isChanged = true
+                }
+                if isChanged { entries[position].value = .strings(list) }
             case .integer, .boolean: break
             }
         }
@@ -51,8 +56,10 @@ public struct Attributes: Sendable, Hashable, ExpressibleByDictionaryLiteral {
         get { entries.first { $0.name == name }?.value }
         set {
             guard let position = entries.firstIndex(where: { $0.name == name }) else {
-                if let newValue { entries.append(Entry(name: name, value: newValue)) }
-                return
+                guard let newValue else { return }
+                // One growth instead of three.
+                if entries.count == entries.capacity, entries.count < 8 { entries.reserveCapacity(8) }
+                return entries.append(Entry(name: name, value: newValue))
             }
             if let newValue {
                 entries[position].value = newValue

@@ -28,6 +28,8 @@ public enum Command: Sendable {
     case finish(Leg)
     /// Ends both legs, after all that was written before. `reset` passes a reset on as a reset.
     case close(reset: Bool)
+
+    var isForward: Bool { if case .forward = self { true } else { false } }
 }
 
 /// How the bytes of a leg came to an end.
@@ -50,40 +52,46 @@ public enum Disposition: Sendable, Hashable {
 
 /// Commands that wait for the driver, in order.
 struct CommandQueue: ~Copyable {
-    private var commands: [Command] = []
+    private var waiting: [Waiting] = []
     private var head = 0
 
-    var isEmpty: Bool { head == commands.count }
+    private struct Waiting {
+        var command: Command
+        /// The direction that it forwards. To look at a command in place the compiler copies it, and a record has many texts
+        /// to be counted once more.
+        var forwarded: Direction?
+    }
+
+    var isEmpty: Bool { head == waiting.count }
 
     /// The direction that the next command forwards.
     var forwarded: Direction? {
-        @inline(__always) get {
-            if case .forward(let direction) = commands[head] { direction } else { nil }
-        }
+        @inline(__always) get { waiting[head].forwarded }
     }
 
+    /// - Parameter forwarded: The direction of a ``Command/forward(_:)``, which no other command has.
     @inline(__always)
-    mutating func append(_ command: consuming Command) {
-        if commands.count == 2 { commands.reserveCapacity(8) }
-        commands.append(consume command)
+    mutating func append(_ command: consuming Command, forwarding forwarded: Direction? = nil) {
+        if waiting.count == 2 { waiting.reserveCapacity(8) }
+        waiting.append(Waiting(command: command, forwarded: forwarded))
     }
 
     /// Takes the next command out rather than copying it: a record has many texts to be counted once more. There must be
     /// one.
     @inline(__always)
     mutating func take() -> Command {
-        guard head + 1 < commands.count else {
+        guard head + 1 < waiting.count else {
             // Most events have one.
-            let command = commands.removeLast()
+            let last = waiting.removeLast()
             if head > 0 {
                 // A login's last events have many, and the room for them would stay with the session.
-                commands.removeAll(keepingCapacity: commands.capacity <= 3)
+                waiting.removeAll(keepingCapacity: waiting.capacity <= 3)
                 head = 0
             }
-            return command
+            return last.command
         }
         var command = Command.finish(.client)
-        swap(&command, &commands[head])
+        swap(&command, &waiting[head].command)
         head += 1
         return command
     }

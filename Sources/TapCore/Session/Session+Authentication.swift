@@ -8,25 +8,33 @@ extension Session {
         guard let element = element ?? parse(direction), let step = decodeStep(element, direction) else {
             return recordItem(event, direction, .element, level: .info, part: .sasl)
         }
-        var record = makeRecord(event, direction, .element, level: .info, part: .sasl)
-        record.sasl = step.details
+        recordStep(step, event, direction)
         switch step.kind {
         case .begin:
             info.authentication = .none
             negotiation.beginAuthentication()
         case .failure:
-            record.level = .error
-            record.condition = step.condition
-            record.code = "sasl-failure"
-            record.message = step.text.map { Prose(tools.redactor.disclose(text: $0)) }
             info.authentication = .failed(condition: step.condition ?? "undefined-condition")
             negotiation.failAuthentication()
         default: break
         }
-        emit(consume record)
         noteTimeline(step, element)
         if direction == .recv, step.kind == .failure { noteBindingOutcome(accepted: false) }
         if direction == .recv, step.kind == .success { authenticated(element, event) }
+    }
+
+    private mutating func recordStep(_ step: AuthenticationStep, _ event: StreamEvent, _ direction: Direction) {
+        let isFailure = step.kind == .failure
+        let level = isFailure ? Level.error : .info
+        guard level <= options.level else { return }
+        var record = makeRecord(event, direction, .element, level: level, part: .sasl)
+        record.sasl = step.details
+        if isFailure {
+            record.condition = step.condition
+            record.code = "sasl-failure"
+            record.message = step.text.map { Prose(tools.redactor.disclose(text: $0)) }
+        }
+        emit(consume record)
     }
 
     /// The server has said that authentication has succeeded.

@@ -75,7 +75,7 @@ extension Session {
             LoginStep.code: .string(step.loginStep.rawValue), LoginStep.outcomeDetail: .string(step.outcome.rawValue),
             LoginStep.reasonDetail: .string(step.finding), "subject": .string(step.subject),
         ]
-        emit(record)
+        emit(consume record)
     }
 
     /// The timeline has it too.

@@ -104,7 +104,7 @@ extension Session {
         } else {
             describe(raw: item.bytes, in: &record)
         }
-        emit(record)
+        emit(consume record)
         injected += 1
         report(.sent, of: item.number)
     }

@@ -114,7 +114,7 @@ extension Session {
         case .pass:
             switch directions[direction].pass(event) {
             case .nothing: break
-            case .item: enqueue(.forward(direction))
+            case .item: forward(direction)
             case .rest(let bytes): enqueue(.send(direction.destination, bytes))
             }
         case .replace(let edited):

@@ -28,7 +28,7 @@ extension Session {
         record.message =
             direction == .send
             ? "component sent its handshake (hash of stream ID and secret)" : "server accepted the handshake"
-        emit(record)
+        emit(consume record)
         guard direction == .recv else {
             negotiation.beginAuthentication()
             return begin(.handshake, awaits: .server)
@@ -90,7 +90,7 @@ extension Session {
         record.message = Prose(step.words)
         record.condition = step.condition
         if isRefused { record.code = "dialback-failed" }
-        emit(record)
+        emit(consume record)
         let loginStep: LoginStep.Name = step.isVerification ? .dialbackVerification : .dialback
         switch step.answer {
         case .none:

@@ -36,7 +36,7 @@ extension Session {
     private mutating func handleRequest(_ event: StreamEvent, _ direction: Direction) {
         var record = makeRecord(event, direction, .stanza, level: .info)
         let purpose = purpose(event, direction, &record)
-        guard requests.expectsAnswers(on: info.kind) else { return emit(record) }
+        guard requests.expectsAnswers(on: info.kind) else { return emit(consume record) }
         addRequest(event, direction, record, purpose)
         emit(consume record)
         noteRoster(event, direction, isPush: true)

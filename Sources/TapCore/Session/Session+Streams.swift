@@ -28,7 +28,7 @@ extension Session {
         if options.level >= .info {
             var record = makeRecord(event, direction, .streamOpen, level: .info)
             record.message = headerWords(event, direction).map { Prose($0) }
-            emit(record)
+            emit(consume record)
         }
         if event.epoch > 1, !isRestartDue(direction) {
             // Only the first is reported; each header has its own record.

@@ -126,8 +126,11 @@ public struct Session: ~Copyable {
         while true {
             if !queue.isEmpty {
                 // What is forwarded is what came, whatever a record may show of it.
-                shownSource = queue.forwarded.map { $0 == .send ? .send : .recv } ?? contentSource
-                return queue.take()
+                let forwarded = queue.forwarded
+                shownSource = forwarded.map { $0 == .send ? .send : .recv } ?? contentSource
+                let command = queue.take()
+                assert(command.isForward == (forwarded != nil))
+                return command
             }
             contentSource = .none
             // Few items need it once the login is over; an idle session keeps little.
@@ -206,5 +209,9 @@ public struct Session: ~Copyable {
         return [0x20, 0x09, 0x0A, 0x0D].contains(directions.pending(.send)[0])
     }
 
+    /// Has the driver do something other than ``forward(_:)``.
     mutating func enqueue(_ command: consuming Command) { queue.append(command) }
+
+    /// Has the driver write the item at hand to the leg on which a direction leaves.
+    mutating func forward(_ direction: Direction) { queue.append(.forward(direction), forwarding: direction) }
 }

@@ -16,6 +16,20 @@ extension Record {
         var tls: Attributes?
         var sm: Attributes?
         var details: Attributes?
+
+        fileprivate mutating func changeTexts(_ body: (String) -> String?) {
+            if let text = message?.text, let changed = body(text) { message = Prose(changed) }
+            if let text = condition, let changed = body(text) { condition = changed }
+            sasl?.change { body($1) }
+            tls?.change { body($1) }
+            sm?.change { body($1) }
+            details?.change { body($1) }
+        }
+    }
+
+    /// Puts in the place of each text what `body` makes of it; nil leaves it.
+    mutating func changeTexts(_ body: (String) -> String?) {
+        if !remarks.isEmpty { remarks[0].changeTexts(body) }
     }
 
     /// Whether there is no diagnosis, digest, condition, code or message, no bytes, and no fact of any kind.

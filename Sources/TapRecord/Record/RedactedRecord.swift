@@ -20,8 +20,7 @@ extension Redactor {
     /// - Parameter domain: The domain at which names of users are meant.
     public func redact(_ record: consuming Record, at domain: String? = nil) -> RedactedRecord {
         if policy == .metadata { hidePeople(in: &record, at: domain) }
-        // Nothing that has passed by and needs no words is looked at once more.
-        if policy != .none, !record.isPlain { hideSecrets(in: &record) }
+        if policy != .none { hideSecrets(in: &record) }
         return RedactedRecord(record)
     }
 
@@ -31,25 +30,20 @@ extension Redactor {
         record.domain = record.domain.map { disclose(address: $0) }
         record.sasl?.change { name, text in
             switch name {
-            case "user", "authzid", "authorization_identifier": text = disclose(user: text, at: domain)
-            case "resource", "software", "trace", "realm", "digest_uri": text = disclose(name: text)
-            default: break
+            case "user", "authzid", "authorization_identifier": disclose(user: text, at: domain)
+            case "resource", "software", "trace", "realm", "digest_uri": disclose(name: text)
+            default: nil
             }
         }
         record.details?.change { name, text in
-            if name == "domain" || name == "from" || name == "to" { text = disclose(address: text) }
+            name == "domain" || name == "from" || name == "to" ? disclose(address: text) : nil
         }
     }
 
     private func hideSecrets(in record: inout Record) {
+        // Most records hold nothing but what has passed by and been looked at.
+        guard !record.isPlain else { return }
+        record.changeTexts { hideKeys(in: $0) }
         if !policy.showsRawBytes { record.bytes = nil }
-        if let message = record.message, SecretText.mayHoldSecret(message.text.utf8Span.span) {
-            record.message = Prose(hideKeys(in: message.text))
-        }
-        record.condition = record.condition.map { hideKeys(in: $0) }
-        record.sasl?.change { $1 = hideKeys(in: $1) }
-        record.tls?.change { $1 = hideKeys(in: $1) }
-        record.sm?.change { $1 = hideKeys(in: $1) }
-        record.details?.change { $1 = hideKeys(in: $1) }
     }
 }

@@ -114,12 +114,12 @@ public final class Redactor {
     public func disclose(text: String) -> String {
         guard policy != .none else { return text }
         guard policy != .metadata else { return Placeholder.text(.text, size: text.utf8.count) }
-        return hideKeys(in: text)
+        return hideKeys(in: text) ?? text
     }
 
-    /// A text without the keys and tokens of its URLs.
-    func hideKeys(in text: String) -> String {
-        guard SecretText.mayHoldSecret(text.utf8Span.span) else { return text }
+    /// A text without the keys and tokens of its URLs; nil where it has none.
+    func hideKeys(in text: String) -> String? {
+        guard SecretText.mayHoldSecret(text.utf8Span.span) else { return nil }
         let bytes = Array(text.utf8)
         var shown: [UInt8] = []
         var position = 0
@@ -130,7 +130,7 @@ public final class Redactor {
             Placeholder.append(find.kind, registry.number(of: secret), size: nil, to: &shown)
             position = find.range.upperBound
         }
-        guard position > 0 else { return text }
+        guard position > 0 else { return nil }
         return String(decoding: shown + bytes[position...], as: UTF8.self)
     }
 

@@ -21,6 +21,7 @@ package struct WireText {
     package init() {}
 
     package mutating func removeAll() {
+        guard isBegun else { return }
         bytes.removeAll(keepingCapacity: bytes.capacity <= 1 << 16)
         offsets.removeAll(keepingCapacity: offsets.capacity <= 1 << 14)
         pieces.removeAll(keepingCapacity: true)

@@ -191,15 +191,16 @@ extension Session {
         case .failed(let condition, let text): (record.condition, reason) = (condition, text)
         case .skipped(let why): reason = why
         }
-        let words = [loginStep.outcome.name, record.condition, reason].compactMap { $0 }.joined(separator: ", ")
-        record.message = "\(loginStep.name.rawValue): \(words)"
+        var words = "\(loginStep.name.rawValue): \(loginStep.outcome.name)"
+        for part in [record.condition, reason] { if let part { words += ", \(part)" } }
+        record.message = Prose(words)
         var details: Attributes = [
             LoginStep.code: .string(loginStep.name.rawValue), LoginStep.outcomeDetail: .string(loginStep.outcome.name),
         ]
         details[LoginStep.reasonDetail] = reason.map { .string($0) }
         for entry in loginStep.details.entries { details[entry.name] = entry.value }
         record.details = details
-        emit(record)
+        emit(consume record)
     }
 
     // MARK: Streams and features
