@@ -210,11 +210,15 @@ final class Injections {
     /// The most items that may wait, together with the answers that are waited for.
     static let capacity = IQTracker.capacity
 
-    /// Requests whose answers do not pass, also after their deadline.
+    /// Requests whose answers do not pass, also for a while after their deadline.
     var requests = IQTracker()
     private var waiting: [(item: InjectedItem, direction: Direction)] = []
     /// Who waits for an answer, by the sequence number of the request; and by which direction it comes.
     private var awaited: [UInt64: (item: InjectedItem, direction: Direction)] = [:]
+    /// How long answers that come after their deadline are still kept from passing, in nanoseconds.
+    static let lateness: Int64 = 300_000_000_000
+    /// When they are not any more; nil where none has missed its deadline.
+    private var forgetting: Int64?
     /// Directions that are stored for this alone.
     var stored: Set<Direction> = []
 
@@ -222,7 +226,7 @@ final class Injections {
     var isIdle: Bool { waiting.isEmpty && awaited.isEmpty && stored.isEmpty && requests.count == 0 }
 
     /// When the next of them is given up, in nanoseconds of the run; nil where none waits.
-    var deadline: Int64? { (waiting + awaited.values).map(\.item.deadline).min() }
+    var deadline: Int64? { ((waiting + awaited.values).map(\.item.deadline) + [forgetting ?? .max]).min() }
 
     func append(_ item: InjectedItem, _ direction: Direction, byteLimit: Int) throws(InjectionFault) {
         guard waiting.count + awaited.count < Self.capacity else { throw .tooManyWaiting(limit: Self.capacity) }
@@ -262,6 +266,12 @@ final class Injections {
         let unanswered = awaited.values.filter { $0.item.deadline <= now }
         waiting.removeAll { $0.item.deadline <= now }
         awaited = awaited.filter { $0.value.item.deadline > now }
+        if !unanswered.isEmpty { forgetting = now &+ Self.lateness }
+        if let due = forgetting, due <= now {
+            // An answer that is still waited for may come by the same direction.
+            forgetting = awaited.isEmpty ? nil : now &+ Self.lateness
+            if awaited.isEmpty { requests = IQTracker() }
+        }
         return unsent.map { ($0.item.number, .noBoundary) } + unanswered.map { ($0.item.number, .noAnswer) }
     }
 }

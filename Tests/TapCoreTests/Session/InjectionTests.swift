@@ -157,11 +157,21 @@ import XMPPCore
         #expect(harness.injected.count == 1)
         harness.wait(1)
         #expect(harness.injected.map(\.outcome) == [.sent, .failed(.noAnswer)])
-        #expect(harness.session.nextDeadline == nil)
+        #expect(harness.session.nextDeadline == harness.now.monotonic + Injections.lateness)
         let before = harness.toClient.count
         harness.recv("<iq type='result' id='xt-1'/><presence/>")
         #expect(String(decoding: harness.toClient[before...], as: UTF8.self) == "<presence/>")
         #expect(harness.injected.count == 2 && harness.session.injections == nil)
+    }
+
+    @Test func `a request that is never answered is forgotten after a while`() {
+        var harness = Self.harness()
+        harness.inject(Self.injection(Self.ping, swallowsAnswer: true))
+        harness.wait(10_000_000_000)
+        #expect(harness.session.injections != nil && !harness.session.directions.recv.isCutThrough)
+        harness.wait(Injections.lateness)
+        #expect(harness.session.injections == nil && harness.session.directions.recv.isCutThrough)
+        #expect(harness.session.nextDeadline == nil)
     }
 
     @Test func `an answer that is not swallowed passes, and is paired`() throws {
