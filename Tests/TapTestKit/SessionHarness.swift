@@ -94,12 +94,6 @@ public struct SessionHarness: ~Copyable {
         drain()
     }
 
-    /// Goes on with a direction that is held.
-    public mutating func release(_ direction: Direction) {
-        session.release(direction)
-        drain()
-    }
-
     /// A leg has no more bytes.
     public mutating func end(_ leg: Leg, _ end: LegEnd = .finished) {
         handle(.ended(leg, end))

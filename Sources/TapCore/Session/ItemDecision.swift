@@ -25,8 +25,8 @@ enum ItemDecision {
         case serverTLS
         /// The server's features, which say whether TLS follows. The item is stored.
         case features
-        /// The stream inside TLS, which begins anew: nothing of what was said in clear is used there (RFC 6120 §5.4.3.3),
-        /// and nothing is stored.
+        /// The stream inside TLS, which xmpptap opens with what it has kept of the item. Nothing else of what was said in
+        /// clear is used there (RFC 6120 §5.4.3.3).
         case restart
         /// The counts of the session that it resumes, which another connection still has. It is looked at again then, and
         /// all that follows waits.
@@ -62,12 +62,12 @@ struct Refusal {
     var answer: Answer
     /// The error record's.
     var code: String
-    var message: String
+    var message: Prose
     var condition: StreamErrorCondition?
     var direction: Direction?
     var part = Part.session
     /// For the diagnosis of the login.
-    var diagnosis: String?
+    var diagnosis: Prose?
     var cause: LoginCause?
     /// The part that the item's own record belongs to; nil where the item has none.
     var itemPart: Part?

@@ -11,7 +11,7 @@ struct ParserDifferential {
         case doubtfulNamespace = "doubtful-namespace"
         case readsDifferently = "reads-differently"
 
-        var words: String {
+        var words: Prose {
             switch self {
             case .doubtfulNamespace:
                 "a namespace is not a valid URI: a parser that joins it with a name may read a different name"

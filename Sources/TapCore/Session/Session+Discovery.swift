@@ -1,8 +1,8 @@
-internal import TapRecord
+public import TapRecord
 internal import XMPPCore
 
 /// One step on the way to a session's server, as it was made: a step of the session's timeline.
-public struct DiscoveryStep: Sendable, Hashable {
+public struct DiscoveryStep: Sendable {
     /// Which step. The raw value begins a record's message.
     public enum Step: String, Sendable {
         /// SRV records of a domain were asked for.
@@ -36,7 +36,7 @@ public struct DiscoveryStep: Sendable, Hashable {
     /// What was asked for or connected to: a name, `HOST:PORT`.
     public var subject: String
     /// What was found, or why not; a clause for people.
-    public var finding: String
+    public var finding: Prose
     /// Nanoseconds it took; nil for what was not tried.
     public var duration: Int64?
     /// It is logged at verbose instead of info.
@@ -54,7 +54,7 @@ public struct DiscoveryStep: Sendable, Hashable {
         self.step = step
         self.outcome = outcome
         self.subject = subject
-        self.finding = finding
+        self.finding = Prose(finding)
         self.duration = duration
         self.isDetail = isDetail
     }
@@ -73,7 +73,7 @@ extension Session {
         record.roundTrip = step.duration
         record.details = [
             LoginStep.code: .string(step.loginStep.rawValue), LoginStep.outcomeDetail: .string(step.outcome.rawValue),
-            LoginStep.reasonDetail: .string(step.finding), "subject": .string(step.subject),
+            LoginStep.reasonDetail: .string("\(step.finding)"), "subject": .string(step.subject),
         ]
         emit(consume record)
     }

@@ -46,19 +46,19 @@ extension Session {
     }
 
     private mutating func connectionFailed(_ reason: String, _ fault: ConnectionFault) {
-        login?.observe(.unreachable(fault, reason))
-        if !timeline.hasFailure { finish(.connect, .failed(reason)) }
-        note(.error, .error, code: "server-unreachable", reason, condition: .remoteConnectionFailed, part: .net)
+        login?.observe(.unreachable(fault, Prose(reason)))
+        if !timeline.hasFailure { finish(.connect, .failed(Prose(reason))) }
+        note(.error, .error, code: "server-unreachable", Prose(reason), condition: .remoteConnectionFailed, part: .net)
         refuse(.remoteConnectionFailed, "Cannot connect to the server.")
     }
 
     private mutating func abort(_ condition: StreamErrorCondition, _ text: String, _ code: String) {
         guard !negotiation.isFinished, !negotiation.isRefusing else { return }
         if tls != nil {
-            return negotiateTLS(.stopped(TLSFailure(code: "tls-timeout", LoginDiagnoser.clause(text))))
+            return negotiateTLS(.stopped(TLSFailure(code: "tls-timeout", "\(Prose(text).clause)")))
         }
-        login?.observe(.refused(text))
-        note(.error, .error, code: code, text, condition: condition, part: .session)
+        login?.observe(.refused(Prose(text)))
+        note(.error, .error, code: code, Prose(text), condition: condition, part: .session)
         refuse(condition, text)
     }
 
@@ -157,7 +157,7 @@ extension Session {
     }
 
     /// Goes on with a direction that was held.
-    public mutating func release(_ direction: Direction) {
+    mutating func release(_ direction: Direction) {
         if let items = directions[direction].takeBuffered() { enqueue(.send(direction.destination, items)) }
         directions[direction].release()
     }

@@ -209,7 +209,7 @@ extension Session {
             login?.observe(.fault(fault, direction, isForeign: isForeign))
         }
         if isLate { return turnOpaque(direction, .ended) }
-        failStep(condition: fault.condition.rawValue, isForeign ? "no XMPP" : fault.explanation)
+        failStep(condition: fault.condition.rawValue, isForeign ? "no XMPP" : Prose(fault.explanation))
         if negotiation.isRefusing { return direction == .send ? answerRefused() : finish(reset: false) }
         if refusesUnread {
             return refuse(fault.condition, "\(fault.explanation), at offset \(fault.offset)", fault: direction)

@@ -59,7 +59,7 @@ extension Session {
         var from: String?
         var to: String?
 
-        var words: String {
+        var words: Prose {
             switch (isVerification, answer) {
             case (false, .none): "dialback key for its domain"
             case (false, .valid): "dialback succeeded: the domain is verified"
@@ -87,7 +87,7 @@ extension Session {
         }
         let isRefused = step.answer == .refused
         var record = makeRecord(event, direction, .element, level: isRefused ? .error : .info, part: .sasl)
-        record.message = Prose(step.words)
+        record.message = step.words
         record.condition = step.condition
         if isRefused { record.code = "dialback-failed" }
         emit(consume record)

@@ -59,11 +59,12 @@ extension Session {
 
     private mutating func recallStep(_ record: Record) {
         guard var details = record.details, let name = LoginStep.Name(details) else { return }
+        let reason = details[LoginStep.reasonDetail].map { Prose($0.text) }
         let outcome: LoginStep.Outcome =
-            switch details[LoginStep.outcomeDetail]?.text {
-            case "ok": .ok
-            case "skipped": .skipped(details[LoginStep.reasonDetail]?.text ?? "")
-            default: .failed(condition: record.condition, details[LoginStep.reasonDetail]?.text)
+            switch LoginStep.Result(details) {
+            case .ok: .ok
+            case .skipped: .skipped(reason ?? "")
+            case .failed, nil: .failed(condition: record.condition, reason)
             }
         details[LoginStep.code] = nil
         details[LoginStep.outcomeDetail] = nil
@@ -144,13 +145,5 @@ extension Session {
             info.received.bytes = UInt64(clamping: count)
         }
         handle(.closed, at: now)
-    }
-}
-
-extension LoginStep.Name {
-    /// The step that a record's details tell of.
-    fileprivate init?(_ details: Attributes) {
-        guard let name = details[LoginStep.code]?.text else { return nil }
-        self.init(rawValue: name)
     }
 }

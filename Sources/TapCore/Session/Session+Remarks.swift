@@ -7,7 +7,7 @@ extension Session {
         _ kind: Record.Kind,
         _ level: Level,
         code: String,
-        _ message: String,
+        _ message: Prose,
         condition: StreamErrorCondition? = nil,
         direction: Direction? = nil,
         part: Part = .session,
@@ -16,7 +16,7 @@ extension Session {
         guard level <= options.level else { return }
         var record = makeRecord(kind, level, part: part)
         record.code = code
-        record.message = Prose(message)
+        record.message = message
         record.details = details
         record.condition = condition?.rawValue
         record.direction = direction

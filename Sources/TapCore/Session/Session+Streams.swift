@@ -79,8 +79,8 @@ extension Session {
             record.sasl = step.details
             info.authentication = .failed(condition: condition)
         }
-        let words = element.childText("text", .streamErrors).map { tools.redactor.disclose(text: $0) }
-        record.message = words.map { Prose($0) }
+        let words = element.childText("text", .streamErrors).map { Prose(tools.redactor.disclose(text: $0)) }
+        record.message = words
         emit(record)
         noteHandledCount(element, direction)
         failStep(condition: condition, words)

@@ -106,7 +106,7 @@ public struct SessionInfo: Sendable {
     /// Why, where what passed before allows a judgement that ``ending`` does not make.
     public var closeReason: CloseReason?
     /// The same in words, where there is something to add.
-    public var reason: String?
+    public var reason: Prose?
     /// Requests that never got an answer.
     public var unanswered = 0
 

@@ -125,9 +125,14 @@ struct DiagramCanvas {
         text(20, time(row.time), class: "faint")
         switch row.content {
         case .item(let item): draw(item)
-        case .loginStep(let name, let outcome, let words):
-            let (sign, style) = outcome == "ok" ? ("✓", "good") : outcome == "skipped" ? ("–", "faint") : ("✗", "bad")
-            text(110, "\(sign) \(name)\(words)", limit: 32, class: style)
+        case .loginStep(let result, let words):
+            let (sign, style) =
+                switch result {
+                case .ok: ("✓", "good")
+                case .skipped: ("–", "faint")
+                case .failed, nil: ("✗", "bad")
+                }
+            text(110, "\(sign) \(words)", limit: 32, class: style)
         case .remark(let level, let words):
             text(
                 x(.client) + 12,
@@ -153,7 +158,7 @@ struct DiagramCanvas {
         if let mark { words += " <tspan class=\"mark\">[\(xml(mark))]</tspan>" }
         body +=
             "<text class=\"label\" x=\"\(left + 12)\" y=\"\(y)\">\(words)<title>\(xml(item.label))</title></text>\n"
-        let dashes = item.mark == "inferred" ? " inferred" : ""
+        let dashes = item.isInferred ? " inferred" : ""
         let end = to - 7 * sign
         body += "<line class=\"\(style)\(dashes)\" x1=\"\(from)\" y1=\"\(line)\" x2=\"\(end)\" y2=\"\(line)\"/>"
         if item.isStopped {

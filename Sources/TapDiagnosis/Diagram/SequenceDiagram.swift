@@ -22,7 +22,7 @@ public struct SequenceDiagram: Sendable {
             /// An item from one to another.
             case item(Item)
             /// A step of the timeline that has ended.
-            case loginStep(name: String, outcome: String, words: String)
+            case loginStep(LoginStep.Result?, words: String)
             /// A remark or an error, of this level.
             case remark(Level, String)
         }
@@ -38,6 +38,7 @@ public struct SequenceDiagram: Sendable {
         var label: String
         /// What this program did: made it, changed it, dropped it, inferred it; nil where it let it pass.
         var mark: String?
+        var isInferred = false
         /// It did not reach the other side.
         var isStopped = false
         /// It says that something failed.
@@ -98,18 +99,10 @@ public struct SequenceDiagram: Sendable {
     }
 
     private mutating func noteStep(_ record: Record) {
-        guard let name = record.details?[LoginStep.code]?.text,
-            let outcome = record.details?[LoginStep.outcomeDetail]?.text
-        else {
-            return
-        }
-        var words = record.condition.map { ": \($0)" } ?? ""
-        if let duration = record.roundTrip {
-            var line = LineBuffer()
-            line.append(duration: duration)
-            words += ", \(String(decoding: line.bytes, as: UTF8.self))"
-        }
-        add(.loginStep(name: name, outcome: outcome, words: words), at: record.time)
+        guard let details = record.details, let name = details[LoginStep.code]?.text else { return }
+        let condition = record.condition.map { ": \($0)" } ?? ""
+        let duration = record.roundTrip.map { ", \(LineBuffer.duration($0))" } ?? ""
+        add(.loginStep(LoginStep.Result(details), words: name + condition + duration), at: record.time)
     }
 
     private mutating func add(_ content: Row.Content, at time: Timestamp) {
@@ -132,6 +125,7 @@ public struct SequenceDiagram: Sendable {
         item.isFailure = record.level <= .error || record.condition != nil
         if record.code == "inferred" {
             item.mark = "inferred"
+            item.isInferred = true
         } else if record.origin == .tap {
             item.from = .tap
             item.to = record.leg.map { Lane($0) } ?? item.to

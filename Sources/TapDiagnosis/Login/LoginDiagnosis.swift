@@ -1,7 +1,7 @@
 public import TapRecord
 
 /// Why a login failed: the record `login-failed`, and what `explain` prints.
-public struct LoginDiagnosis: Sendable, Hashable {
+public struct LoginDiagnosis: Sendable {
     /// The cause.
     public var cause: LoginCause
     /// The step on which it failed.
@@ -13,7 +13,7 @@ public struct LoginDiagnosis: Sendable, Hashable {
     /// Whether the login would have succeeded without xmpptap in between; nil if the recording does not show whether it was.
     public var isProxyTheCause: Bool?
     /// What happened, as a clause for people.
-    public var finding: String
+    public var finding: Prose
     /// What to try, as a key. Of a diagnosis that is read from a record, the usual one.
     public var remedy: Remedy
     /// What to try, as an imperative; nil where nobody has said.
@@ -27,7 +27,7 @@ public struct LoginDiagnosis: Sendable, Hashable {
     package init(
         _ cause: LoginCause,
         at loginStep: LoginStep.Name,
-        _ finding: String,
+        _ finding: Prose,
         condition: String? = nil,
         side: LoginCause.Side? = nil,
         rule: String? = nil
@@ -59,7 +59,7 @@ public struct LoginDiagnosis: Sendable, Hashable {
         ]
         details["rule"] = rule.map { .string($0) }
         details["proxy_is_cause"] = isProxyTheCause.map { .boolean($0) }
-        details["finding"] = .string(finding)
+        details["finding"] = .string("\(finding)")
         details["try"] = advice.map { .string($0) }
         return details
     }
@@ -76,7 +76,7 @@ public struct LoginDiagnosis: Sendable, Hashable {
         self.side = side
         rule = details["rule"]?.text
         isProxyTheCause = details["proxy_is_cause"].map { $0 == true }
-        finding = details["finding"]?.text ?? ""
+        finding = Prose(details["finding"]?.text ?? "")
         advice = details["try"]?.text
         remedy = .usual(cause)
         condition = record.condition

@@ -82,42 +82,50 @@ public struct SubscriptionHistory: Sendable {
 /// ``TapRecord/Record/Code/subscription``.
 public struct SubscriptionChange: Sendable, Hashable, CustomStringConvertible {
     /// What stands for the state of a contact that was taken out of the roster.
-    public static let removed = "removed"
+    private static let removed = "removed"
 
     /// The contact's bare JID; what is no JID as it was written.
     public var contact: String
-    /// The state before, in the words of ``SubscriptionState``.
-    public var before: String
-    /// The state after, or ``removed``; the same as ``before`` where nothing changed.
-    public var after: String
+    /// The state before.
+    public var before: SubscriptionState
+    /// The state after; nil is a removal. The same as ``before`` where nothing changed.
+    public var after: SubscriptionState?
 
     /// A change; no state after it is a removal.
     public init(contact: String, from before: SubscriptionState, to after: SubscriptionState?) {
-        self.contact = contact
-        self.before = "\(before)"
-        self.after = after.map { "\($0)" } ?? Self.removed
-    }
-
-    /// Reads ``details``; nil for those that an older program wrote.
-    public init?(_ details: Attributes) {
-        guard let contact = details[Record.Detail.contact]?.text, let before = details[Record.Detail.before]?.text,
-            let after = details[Record.Detail.after]?.text
-        else { return nil }
         self.contact = contact
         self.before = before
         self.after = after
     }
 
+    /// Reads ``details``; nil for those that another version wrote.
+    public init?(_ details: Attributes) {
+        guard let contact = details[Record.Detail.contact]?.text,
+            let before = details[Record.Detail.before].flatMap({ SubscriptionState($0.text) }),
+            let after = details[Record.Detail.after]?.text
+        else { return nil }
+        self.init(contact: contact, from: before, to: SubscriptionState(after))
+        guard self.after != nil || after == Self.removed else { return nil }
+    }
+
     /// The change as typed details.
     public var details: Attributes {
         [
-            Record.Detail.contact: .string(contact), Record.Detail.before: .string(before),
-            Record.Detail.after: .string(after),
+            Record.Detail.contact: .string(contact), Record.Detail.before: .string("\(before)"),
+            Record.Detail.after: .string(outcome),
         ]
     }
 
-    /// `juliet@example.net: none → pending out`, or `juliet@example.net: both as before`.
-    public var description: String {
-        before == after ? "\(contact): \(before) as before" : "\(contact): \(before) → \(after)"
+    /// The state after in words, `removed` for a removal.
+    public var outcome: String { after.map { "\($0)" } ?? Self.removed }
+
+    /// The states: `none → pending out`, or `both as before`.
+    public var states: String {
+        // States that are known alike are told alike.
+        let (before, after) = ("\(before)", outcome)
+        return before == after ? "\(before) as before" : "\(before) → \(after)"
     }
+
+    /// `juliet@example.net: none → pending out`, or `juliet@example.net: both as before`.
+    public var description: String { "\(contact): \(states)" }
 }

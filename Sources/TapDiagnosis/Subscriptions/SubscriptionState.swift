@@ -73,7 +73,25 @@ public struct SubscriptionState: Sendable, Hashable {
     }
 }
 
-extension SubscriptionState: CustomStringConvertible {
+extension SubscriptionState: LosslessStringConvertible {
+    /// Every state by its ``description``, in which what is not known does not count.
+    private static let described = Dictionary(
+        (0..<64).map { bits in
+            var state = SubscriptionState()
+            (state.to, state.from) = (bits & 1 != 0, bits & 2 != 0)
+            (state.isPendingOut, state.isPendingIn) = (bits & 4 != 0, bits & 8 != 0)
+            (state.isToKnown, state.isFromKnown) = (bits & 16 == 0, bits & 32 == 0)
+            return (state.description, state)
+        },
+        uniquingKeysWith: { first, _ in first }
+    )
+
+    /// Reads a ``description``; nil for other texts.
+    public init?(_ description: String) {
+        guard let state = Self.described[description] else { return nil }
+        self = state
+    }
+
     /// As the log names it: `none`, `pending out`, `to, pending in`, `both`; `unknown`, or `to (from unknown)` where half of
     /// it is known.
     public var description: String {

@@ -3,26 +3,29 @@ public import TapRecord
 /// Compares a login timeline with one that completed: where they first differ.
 ///
 /// Ignores how the server was found, and what the recording could not see.
-public struct TimelineComparison: Sendable, Hashable {
+public struct TimelineComparison: Sendable {
     /// A step of one of the two.
-    public struct LoginStep: Sendable, Hashable {
-        /// The step, `mechanism SCRAM-SHA-256`.
-        public let words: String
-        /// `ok`, `failed` or `skipped`.
-        public let outcome: String
+    public struct Step: Sendable {
+        /// Its result.
+        public let result: LoginStep.Result
         /// The reason, if it failed.
-        public let reason: String?
-        /// Equal for the same step.
-        fileprivate let key: String
-        fileprivate let name: String
+        fileprivate let reason: Prose?
+        fileprivate let name: LoginStep.Name
+        /// What distinguishes it from others of its name.
+        fileprivate let label: String?
+
+        /// The step, `mechanism SCRAM-SHA-256`.
+        public var words: String { label.map { "\(name.rawValue) \($0)" } ?? name.rawValue }
+
+        fileprivate func isSame(as other: Step) -> Bool { name == other.name && label == other.label }
     }
 
     /// One row of the comparison.
-    public struct Row: Sendable, Hashable {
+    public struct Row: Sendable {
         /// The step of the timeline that completed.
-        public let working: LoginStep?
+        public let working: Step?
         /// The step of the other timeline.
-        public let other: LoginStep?
+        public let other: Step?
         /// The first difference; true once.
         public let isDifference: Bool
     }
@@ -32,10 +35,10 @@ public struct TimelineComparison: Sendable, Hashable {
     /// The first difference, as a clause about "the client"; nil if there is none.
     public let difference: String?
 
-    /// Compares the step records of two sessions (see ``TapCore/LoginStep/code``).
+    /// Compares the step records of two sessions (see ``TapRecord/LoginStep/code``).
     public init(working: [Record], other: [Record]) {
-        let one = working.compactMap(Self.loginStep)
-        let two = other.compactMap(Self.loginStep)
+        let one = working.compactMap(Self.step)
+        let two = other.compactMap(Self.step)
         var rows: [Row] = []
         var difference: String?
         for height in 0..<max(one.count, two.count) {
@@ -49,30 +52,28 @@ public struct TimelineComparison: Sendable, Hashable {
         self.difference = difference
     }
 
-    private static func loginStep(_ record: Record) -> LoginStep? {
-        guard record.code == TapRecord.LoginStep.code, let name = record.details?[TapRecord.LoginStep.code]?.text else {
-            return nil
-        }
-        let outcome = record.details?[TapRecord.LoginStep.outcomeDetail]?.text ?? ""
-        func detail(_ name: String) -> String? { record.details?[name]?.text }
+    private static func step(_ record: Record) -> Step? {
+        guard record.code == LoginStep.code, let details = record.details, let name = LoginStep.Name(details),
+            let result = LoginStep.Result(details)
+        else { return nil }
+        let isOfClient = details["leg"] == "client"
         var label: String?
         switch name {
-        case "name-lookup", "connect": return nil
+        case .nameLookup, .connect: return nil
         // TLS between xmpptap and its client is no step of the comparison.
-        case "tls" where detail("leg") == "client" && outcome == "ok": return nil
-        case "tls" where detail("leg") == "client": label = "with xmpptap"
-        case "mechanism": label = detail("mechanism")
-        case "sasl", "sasl2": label = detail("phase")
+        case .tls where isOfClient && result == .ok: return nil
+        case .tls where isOfClient: label = "with xmpptap"
+        case .mechanism: label = details["mechanism"]?.text
+        case .sasl, .sasl2: label = details["phase"]?.text
         default: break
         }
-        let words = label.map { "\(name) \($0)" } ?? name
         // The condition is enough; the diagnosis has the text.
-        let reason = outcome == "ok" ? nil : record.condition ?? detail(TapRecord.LoginStep.reasonDetail)
-        return LoginStep(words: words, outcome: outcome, reason: reason, key: words, name: name)
+        let reason = result == .ok ? nil : record.condition ?? details[LoginStep.reasonDetail]?.text
+        return Step(result: result, reason: reason.map { Prose($0) }, name: name, label: label)
     }
 
     /// The difference between two steps of one row; nil if there is none.
-    private static func difference(_ working: LoginStep?, _ other: LoginStep?, after last: LoginStep?) -> String? {
+    private static func difference(_ working: Step?, _ other: Step?, after last: Step?) -> String? {
         guard let working else {
             return other.map { "the client continued with \($0.words), where the probe's login was complete" }
         }
@@ -81,20 +82,20 @@ public struct TimelineComparison: Sendable, Hashable {
             return "the client stopped \(place); the probe continued with \(working.words)"
         }
         // A client log shows only what TLS carries: its missing TLS step is no difference.
-        if working.key == other.key, other.outcome == "skipped", other.name == "tls" { return nil }
+        if working.isSame(as: other), other.result == .skipped, other.name == .tls { return nil }
         let reason = other.reason.map { " (\($0))" } ?? ""
-        if other.outcome == "failed", working.outcome != "failed" {
-            let place = other.name == "sasl" || other.name == "sasl2" ? other.name.uppercased() : other.words
+        if other.result == .failed, working.result != .failed {
+            let place = other.name == .sasl || other.name == .sasl2 ? other.name.rawValue.uppercased() : other.words
             return "the client failed at \(place)\(reason); the probe continued with \(working.words)"
         }
-        guard working.key == other.key else {
-            if working.name == "mechanism", other.name == "mechanism" {
+        guard working.isSame(as: other) else {
+            if working.name == .mechanism, other.name == .mechanism {
                 return "the client chose \(other.words), the probe \(working.words)"
             }
             return "the client continued with \(other.words), the probe with \(working.words)"
         }
-        guard working.outcome != other.outcome else { return nil }
-        return other.outcome == "skipped"
+        guard working.result != other.result else { return nil }
+        return other.result == .skipped
             ? "the client skipped \(other.words)\(reason)"
             : "the client completed \(other.words), the probe did not"
     }

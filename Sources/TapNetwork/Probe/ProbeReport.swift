@@ -63,7 +63,7 @@ public struct ProbeReport: Sendable {
     }
 
     /// What the records of a domain say of one of its services.
-    public enum Service: Sendable, Hashable {
+    public enum Service: Sendable {
         /// Not queried.
         case unasked
         /// Nothing.
@@ -71,7 +71,7 @@ public struct ProbeReport: Sendable {
         /// There is decidedly none (RFC 2782: `.`).
         case refused
         /// These servers, as `HOST:PORT (PRIORITY WEIGHT)`.
-        case announced(String)
+        case announced(Prose)
         /// The name servers do not answer.
         case unknown
     }
@@ -310,7 +310,7 @@ extension ProbeReport {
                 clearService = service
             }
             lookups.lines.append("\(name): \(step.finding)")
-            lookups.details[name] = .string(step.finding)
+            lookups.details[name] = .string("\(step.finding)")
             lookups.duration = max(lookups.duration, step.duration ?? 0)
         case .addresses:
             lookups.lines.append("\(step.subject): \(step.finding)")

@@ -1,5 +1,5 @@
 /// One step of a login, from the connection to the first stanza.
-public struct LoginStep: Sendable, Hashable {
+public struct LoginStep: Sendable {
     /// What the step is. The raw value is stable: it is the detail `step` of the record of a step.
     public enum Name: String, Sendable, Hashable, CaseIterable {
         /// The server's name was looked up (RFC 6120 §3.2).
@@ -54,26 +54,31 @@ public struct LoginStep: Sendable, Hashable {
     }
 
     /// The outcome of a step.
-    public enum Outcome: Sendable, Hashable {
+    public enum Outcome: Sendable {
         case ok
         /// The error condition, if any, and a text: the peer's own, or xmpptap's.
-        case failed(condition: String? = nil, String? = nil)
+        case failed(condition: String? = nil, Prose? = nil)
         /// The step was possible but not taken, or cannot be seen; the reason.
-        case skipped(String)
+        case skipped(Prose)
 
-        /// `ok`, `failed` or `skipped`.
-        public var name: String {
+        /// Which of them it is.
+        public var result: Result {
             switch self {
-            case .ok: "ok"
-            case .failed: "failed"
-            case .skipped: "skipped"
+            case .ok: .ok
+            case .failed: .failed
+            case .skipped: .skipped
             }
         }
     }
 
+    /// An ``Outcome`` without its reasons. The raw value is stable: it is the detail `outcome` of the record of a step.
+    public enum Result: String, Sendable, Hashable {
+        case ok, failed, skipped
+    }
+
     /// The detail of a record that holds the ``name``, and the `code` of such a record.
     public static let code = "step"
-    /// The detail of a record that holds the ``Outcome/name``.
+    /// The detail of a record that holds the ``Result``.
     public static let outcomeDetail = "outcome"
     /// The detail of a record that holds why it failed or was skipped, in words beside the condition.
     public static let reasonDetail = "reason"
@@ -109,5 +114,22 @@ public struct LoginStep: Sendable, Hashable {
         self.outcome = outcome
         self.details = details
         self.awaited = awaited
+    }
+}
+
+// What the details of a step's record tell.
+extension LoginStep.Name {
+    /// The step; nil where there is none, or one that is not known here.
+    public init?(_ details: Attributes) {
+        guard let name = details[LoginStep.code]?.text else { return nil }
+        self.init(rawValue: name)
+    }
+}
+
+extension LoginStep.Result {
+    /// The result; nil where there is none, or one that is not known here.
+    public init?(_ details: Attributes) {
+        guard let name = details[LoginStep.outcomeDetail]?.text else { return nil }
+        self.init(rawValue: name)
     }
 }

@@ -14,6 +14,12 @@ public struct Prose: Sendable, ExpressibleByStringInterpolation, TextOutputStrea
     /// How many bytes of UTF-8 they take.
     @inlinable public var byteCount: Int { text.utf8.count }
 
+    /// The same without the full stop at their end, to stand inside a sentence.
+    public var clause: Prose { text.hasSuffix(".") ? Prose(String(text.dropLast())) : self }
+
+    /// Both, one after the other.
+    public static func + (left: Prose, right: Prose) -> Prose { Prose(left.text + right.text) }
+
     /// Prints them.
     public func write(to target: inout some TextOutputStream) { text.write(to: &target) }
 }

@@ -15,11 +15,10 @@ struct SubscriptionReport {
             var time = TimestampWriter()
             for event in events {
                 let stamp = LineBuffer.text { time.appendTimeOfDay(event.time, to: &$0) }
-                let change = event.change
-                let states =
-                    change.before == change.after ? "\(change.after) as before" : "\(change.before) → \(change.after)"
                 let ofRun = history.runCount > 1 ? " of run \(event.run)" : ""
-                lines.append("  \(stamp) [\(event.session)\(ofRun)] \(event.account): \(states) (\(event.reason))")
+                lines.append(
+                    "  \(stamp) [\(event.session)\(ofRun)] \(event.account): \(event.change.states) (\(event.reason))"
+                )
             }
             lines.append("  at the end \(Self.outcome(events, pair))")
         }
@@ -29,22 +28,21 @@ struct SubscriptionReport {
     /// How it stands at the end, as each of the two last saw it.
     private static func outcome(_ events: [SubscriptionHistory.Event], _ pair: SubscriptionHistory.Pair) -> String {
         let seen = [pair.first, pair.second].compactMap { account in
-            events.last { $0.account == account }.map { (account, $0.change.after) }
+            events.last { $0.account == account }.map { "\(account): \($0.change.outcome)\(gloss($0.change.after))" }
         }
-        return seen.map { account, state in "\(account): \(state)\(gloss(state))" }.joined(separator: "; ")
+        return seen.joined(separator: "; ")
     }
 
     /// What a state means for the account.
-    private static func gloss(_ state: String) -> String {
-        // Of a state that is half known, what is known.
-        let known = state.firstRange(of: " (").map { state[..<$0.lowerBound] } ?? state[...]
-        return switch known {
-        case "both": ", each sees the other's presence"
-        case "to", "to, pending in": ", sees the other's presence"
-        case "from", "from, pending out": ", shows its own presence"
-        case "pending out": ", without an answer yet"
-        case "pending in": ", has not answered yet"
-        default: ""
+    private static func gloss(_ state: SubscriptionState?) -> String {
+        guard let state else { return "" }
+        return switch (state.to, state.from, state.isPendingOut, state.isPendingIn) {
+        case (true, true, _, _): ", each sees the other's presence"
+        case (true, false, _, _): ", sees the other's presence"
+        case (false, true, _, _): ", shows its own presence"
+        case (false, false, true, false): ", without an answer yet"
+        case (false, false, false, true): ", has not answered yet"
+        case (false, false, _, _): ""
         }
     }
 }

@@ -48,20 +48,20 @@ struct ProbeComparison {
         }
         guard let diagnosis = path.diagnosis else { return lines }
         let more =
-            [ProbeText.sentence(diagnosis.finding, rule: diagnosis.rule)]
+            [ProbeText.sentence("\(diagnosis.finding)", rule: diagnosis.rule)]
             + (diagnosis.advice.map { ["try: \($0)"] } ?? [])
         return lines + more.flatMap { ProbeText.wrapped(Console.escaped($0), to: 98) }.map { "  \($0)" }
     }
 
-    private static func cell(_ loginStep: TimelineComparison.LoginStep?, _ width: Int, _ paint: Paint) -> String {
-        guard let loginStep else { return String(repeating: " ", count: max(0, width)) }
+    private static func cell(_ step: TimelineComparison.Step?, _ width: Int, _ paint: Paint) -> String {
+        guard let step else { return String(repeating: " ", count: max(0, width)) }
         let (mark, colour): (String, Paint.Colour) =
-            switch loginStep.outcome {
-            case "ok": ("✓", .green)
-            case "failed": ("✗", .red)
-            default: ("–", .dim)
+            switch step.result {
+            case .ok: ("✓", .green)
+            case .failed: ("✗", .red)
+            case .skipped: ("–", .dim)
             }
-        let words = Console.escaped(loginStep.words)
+        let words = Console.escaped(step.words)
         return "\(paint(mark, colour)) \(words.padded(to: width - 2))"
     }
 
@@ -71,8 +71,8 @@ struct ProbeComparison {
     var json: [String] {
         let steps = comparison.rows.map { row in
             ProbeJSON.object("comparison-step") {
-                if let loginStep = row.working { $0.field("probe", "\(loginStep.words): \(loginStep.outcome)") }
-                if let loginStep = row.other { $0.field("client", "\(loginStep.words): \(loginStep.outcome)") }
+                if let step = row.working { $0.field("probe", "\(step.words): \(step.result.rawValue)") }
+                if let step = row.other { $0.field("client", "\(step.words): \(step.result.rawValue)") }
                 $0.field("differs", row.isDifference)
             }
         }

@@ -87,7 +87,7 @@ struct ProbeJSON {
             $0.field("step", diagnosis.loginStep.rawValue)
             $0.field("side", diagnosis.side.rawValue)
             if let rule = diagnosis.rule { $0.field("rule", rule) }
-            $0.field("text", diagnosis.finding)
+            $0.field("text", "\(diagnosis.finding)")
             $0.field("try", diagnosis.probeAdvice(isDirect: report.isDirect))
         }
     }

@@ -104,7 +104,7 @@ struct ProbeText: Sendable {
             }
             let title = diagnosis.isOfNetwork ? "cannot reach a server of \(who)" : "\(who) cannot log in"
             let words = [
-                Self.sentence(Console.escaped(diagnosis.finding), rule: diagnosis.rule), diagnosis.place,
+                Self.sentence(Console.escaped("\(diagnosis.finding)"), rule: diagnosis.rule), diagnosis.place,
                 "try: \(Console.escaped(diagnosis.probeAdvice(isDirect: report.isDirect)))",
             ]
             return ["\(paint("✗", .red)) \(paint("\(title): \(diagnosis.step) failed", .bold))"]

@@ -1,4 +1,4 @@
-import TapCore
+@testable import TapCore
 import TapRecord
 import TapTestKit
 import Testing
@@ -93,7 +93,8 @@ import XMPPCore
         harness.recv("<message><bo")
         let client = harness.toClient.count
         harness.session.handle(.abort(.resourceConstraint, "The log cannot be written."), at: harness.now)
-        harness.release(.send)
+        harness.session.release(.send)
+        harness.wait(0)
         #expect(harness.toClient.count == client)
         #expect(String(decoding: harness.toServer.suffix(16), as: UTF8.self) == "</stream:stream>")
         #expect(harness.closed == false)

@@ -2,6 +2,7 @@ import Testing
 import XMPPCore
 
 @testable import TapNetwork
+import TapRecord
 @testable import TapSecurity
 
 /// What is graded how.

@@ -6,8 +6,8 @@ extension LoginDiagnoser {
     /// The diagnosis of a step that the other side refused.
     func of(_ loginStep: LoginStep) -> LoginDiagnosis? {
         guard case .failed(let condition, let words) = loginStep.outcome else { return nil }
-        let said = words.map { ": \(Self.clause($0))" } ?? ""
-        func diagnosis(_ cause: LoginCause, _ finding: String, rule: String? = nil) -> LoginDiagnosis {
+        let said = words.map { ": \($0.clause)" } ?? ""
+        func diagnosis(_ cause: LoginCause, _ finding: Prose, rule: String? = nil) -> LoginDiagnosis {
             LoginDiagnosis(cause, at: loginStep.name, finding, condition: condition, rule: rule)
         }
         switch loginStep.name {
@@ -31,18 +31,18 @@ extension LoginDiagnoser {
     private func of(_ condition: String?) -> String { condition.map { " (\($0))" } ?? "" }
 
     private func ofRegistration(_ condition: String?, _ said: String) -> LoginDiagnosis {
-        let (cause, words): (LoginCause, String) =
+        let (cause, words): (LoginCause, Prose) =
             switch condition {
             case "conflict", "409": (.accountExists, "the user name that the client wants to register is taken")
             case "not-allowed", "forbidden", "service-unavailable", "feature-not-implemented", "405", "403", "503":
                 (.registrationNotAllowed, "the server does not allow registration")
             default: (.registrationRefused, "the server refused the registration")
             }
-        return LoginDiagnosis(cause, at: .registration, words + of(condition) + said, condition: condition)
+        return LoginDiagnosis(cause, at: .registration, "\(words)\(of(condition))\(said)", condition: condition)
     }
 
     private func ofBinding(_ loginStep: LoginStep.Name, _ condition: String?, _ said: String) -> LoginDiagnosis {
-        let (cause, words): (LoginCause, String) =
+        let (cause, words): (LoginCause, Prose) =
             switch condition {
             case "conflict": (.conflict, "the resource is already in use")
             case "resource-constraint":
@@ -50,7 +50,7 @@ extension LoginDiagnoser {
             default: (.bindRefused, "the server refused \(loginStep == .session ? "the session" : "the resource")")
             }
         let rule = cause == .resourceConstraint ? "RFC 6120 §7.6.2.1" : nil
-        return LoginDiagnosis(cause, at: loginStep, words + of(condition) + said, condition: condition, rule: rule)
+        return LoginDiagnosis(cause, at: loginStep, "\(words)\(of(condition))\(said)", condition: condition, rule: rule)
     }
 
     // MARK: SASL
@@ -81,9 +81,9 @@ extension LoginDiagnoser {
     func of(_ attempt: LoginObserver.Attempt) -> LoginDiagnosis {
         let loginStep: LoginStep.Name = steps.contains { $0.name == .sasl2 } ? .sasl2 : .sasl
         let condition = attempt.condition ?? "undefined-condition"
-        let said = attempt.words.map { ": \(Self.clause($0))" } ?? ""
-        func diagnosis(_ cause: LoginCause, _ finding: String, side: LoginCause.Side? = nil) -> LoginDiagnosis {
-            LoginDiagnosis(cause, at: loginStep, finding + said, condition: condition, side: side)
+        let said = attempt.words.map { ": \($0.clause)" } ?? ""
+        func diagnosis(_ cause: LoginCause, _ finding: Prose, side: LoginCause.Side? = nil) -> LoginDiagnosis {
+            LoginDiagnosis(cause, at: loginStep, "\(finding)\(said)", condition: condition, side: side)
         }
         if attempt.isOwn, let diagnosis = ofOwnLogin() { return diagnosis }
         if attempt.isOwn, let words = notes.ownFailure {
@@ -113,7 +113,8 @@ extension LoginDiagnoser {
             // Both failed for the password; the stronger mechanism may have given more detail.
             if earlier.condition == "not-authorized", condition == "not-authorized" {
                 var diagnosis = of(earlier)
-                diagnosis.finding += "; the client then revealed its password by PLAIN, which failed too"
+                diagnosis.finding =
+                    "\(diagnosis.finding); the client then revealed its password by PLAIN, which failed too"
                 return diagnosis
             }
             return diagnosis(
@@ -150,7 +151,7 @@ extension LoginDiagnoser {
     /// The diagnosis of a login that xmpptap refused itself.
     private func ofRefusalHere(
         _ attempt: LoginObserver.Attempt,
-        _ diagnosis: (LoginCause, String, LoginCause.Side?) -> LoginDiagnosis
+        _ diagnosis: (LoginCause, Prose, LoginCause.Side?) -> LoginDiagnosis
     ) -> LoginDiagnosis? {
         switch attempt.condition {
         case "not-authorized" where notes.hasMissedAccount:
@@ -168,7 +169,7 @@ extension LoginDiagnoser {
             )
             found.remedy = .comparePassword
             return found
-        case "malformed-request" where attempt.words == "unsupported-channel-binding-type":
+        case "malformed-request" where attempt.isBindingUnavailable:
             let type = attempt.binding ?? "an unknown type"
             let isOld = type == "tls-unique" && notes.legs?.clientTLS ?? 0 >= 0x0304
             var found = diagnosis(
@@ -203,7 +204,7 @@ extension LoginDiagnoser {
 
     private func ofCredentials(
         _ attempt: LoginObserver.Attempt,
-        _ diagnosis: (LoginCause, String, LoginCause.Side?) -> LoginDiagnosis
+        _ diagnosis: (LoginCause, Prose, LoginCause.Side?) -> LoginDiagnosis
     ) -> LoginDiagnosis {
         switch (attempt.serverError, attempt.tells) {
         case ("unknown-user", _), (nil, .unknownUser):
@@ -235,7 +236,7 @@ extension LoginDiagnoser {
     private func ofBinding(
         _ attempt: LoginObserver.Attempt,
         _ condition: String
-    ) -> (LoginCause, String, LoginCause.Side?)? {
+    ) -> (LoginCause, Prose, LoginCause.Side?)? {
         let forecast = notes.bindingForecast?.cause
         switch attempt.serverError {
         case "channel-bindings-dont-match":
@@ -268,7 +269,7 @@ extension LoginDiagnoser {
         return (forecast, "the client found that the server's signed values differ from those it received", nil)
     }
 
-    private func denial() -> (LoginCause, String, LoginCause.Side?) {
+    private func denial() -> (LoginCause, Prose, LoginCause.Side?) {
         // The client saw no -PLUS mechanism, or does not use one.
         let side: LoginCause.Side? = notes.bindingForecast?.strategy == .strip ? .tap : nil
         return (

@@ -20,13 +20,13 @@ extension LoginDiagnoser {
         let who = direction == .recv ? "the server" : "the client"
         switch condition {
         case .hostUnknown, .hostGone:
-            let words = "the server does not serve \(domain ?? "the requested domain")"
-            return diagnosis(.hostUnknown, condition, words)
+            return diagnosis(.hostUnknown, condition, "the server does not serve \(domain ?? "the requested domain")")
         case .seeOtherHost:
             return diagnosis(.seeOtherHost, condition, info.reason ?? "the server redirects the client to another host")
         case .resourceConstraint: return diagnosis(.resourceConstraint, condition, "\(who) is out of resources")
         case .policyViolation:
-            let words = info.reason.map { "policy violation: \($0)" } ?? "policy violation; \(who) gave no reason"
+            let words: Prose =
+                info.reason.map { "policy violation: \($0)" } ?? "policy violation; \(who) gave no reason"
             return diagnosis(.policyViolation, condition, words, side: blamed(by: direction))
         case .systemShutdown: return diagnosis(.systemShutdown, condition, "\(who) is shutting down")
         case .conflict:
@@ -53,7 +53,7 @@ extension LoginDiagnoser {
             return diagnosis(.missingBind, condition, "the client sent stanzas before it bound a resource")
         case .notWellFormed, .badFormat, .invalidXML, .restrictedXML, .unsupportedEncoding:
             let other = direction == .recv ? "client" : "server"
-            let words = "\(who) rejected the \(other)'s stream as malformed"
+            let words: Prose = "\(who) rejected the \(other)'s stream as malformed"
             return diagnosis(.malformedStream, condition, words, side: blamed(by: direction))
         default: return other(name, direction)
         }
@@ -66,7 +66,7 @@ extension LoginDiagnoser {
     private func diagnosis(
         _ cause: LoginCause,
         _ condition: StreamErrorCondition,
-        _ finding: String,
+        _ finding: Prose,
         side: LoginCause.Side? = nil,
         rule: String? = nil
     ) -> LoginDiagnosis {
@@ -170,7 +170,7 @@ extension LoginDiagnoser {
         if let attempt, attempt.isAborted {
             return LoginDiagnosis(.clientAborted, at: loginStep, "the client aborted \(attempt.mechanism)")
         }
-        let plain = "the client \(went) after the server's challenge"
+        let plain: Prose = "the client \(went) after the server's challenge"
         if let cause = notes.bindingForecast?.cause, cause == .mechanismsAltered || cause == .tlsVersionAltered {
             let what = cause == .mechanismsAltered ? "mechanisms" : "TLS versions"
             return LoginDiagnosis(

@@ -17,8 +17,7 @@ struct LoginDiagnoser {
         if case .error(let condition, let direction) = info.ending { return of(streamError: condition, direction) }
         // Steps count in chronological order: a client that is refused and then tries another way fails there.
         let failed = steps.last { loginStep in
-            guard case .failed = loginStep.outcome else { return false }
-            return loginStep.name != .resume && loginStep.awaited == nil
+            loginStep.outcome.result == .failed && loginStep.name != .resume && loginStep.awaited == nil
         }
         if let failed, let diagnosis = of(failed) { return diagnosis }
         guard !isUnreadable else { return nil }
@@ -35,7 +34,7 @@ struct LoginDiagnoser {
 
     /// Who registers and leaves has got what it came for.
     private var hasRegistered: Bool {
-        steps.contains { $0.name == .registration && $0.outcome == .ok && $0.details["phase"] == "submit" }
+        steps.contains { $0.name == .registration && $0.outcome.result == .ok && $0.details["phase"] == "submit" }
             && info.authentication == .none
     }
 
@@ -64,16 +63,16 @@ struct LoginDiagnoser {
         case StreamErrorCondition.remoteConnectionFailed.rawValue: return ofConnection()
         case StreamErrorCondition.hostUnknown.rawValue:
             let words = notes.refusal ?? "xmpptap does not serve the domain"
-            return LoginDiagnosis(.domainNotServed, at: .streamOpen, Self.clause(words), condition: condition)
+            return LoginDiagnosis(.domainNotServed, at: .streamOpen, words.clause, condition: condition)
         // The timeline says which side did not answer.
         case StreamErrorCondition.connectionTimeout.rawValue where steps.contains { $0.awaited != nil }: return nil
         default:
             if let diagnosis = ofOwnLogin() { return diagnosis }
             let words = notes.refusal ?? "xmpptap closed the session"
             if let cause = notes.refusalCause {
-                return LoginDiagnosis(cause, at: .startTLS, Self.clause(words), condition: condition)
+                return LoginDiagnosis(cause, at: .startTLS, words.clause, condition: condition)
             }
-            return LoginDiagnosis(.endedByTap, at: reached, Self.clause(words), condition: condition)
+            return LoginDiagnosis(.endedByTap, at: reached, words.clause, condition: condition)
         }
     }
 
@@ -84,12 +83,7 @@ struct LoginDiagnoser {
             case .nameNotFound, .serviceNotOffered, .lookupFailed: .nameLookup
             default: .connect
             }
-        return LoginDiagnosis(cause, at: loginStep, Self.clause(notes.refusal ?? "the server cannot be reached"))
-    }
-
-    /// A sentence without its full stop.
-    static func clause(_ sentence: String) -> String {
-        sentence.hasSuffix(".") ? String(sentence.dropLast()) : sentence
+        return LoginDiagnosis(cause, at: loginStep, notes.refusal?.clause ?? "the server cannot be reached")
     }
 
     // MARK: Malformed streams
@@ -109,7 +103,7 @@ struct LoginDiagnoser {
                 "the server answered the clear-text stream with a TLS record: this port expects direct TLS"
             )
         }
-        let words = "malformed stream from the \(side.rawValue): \(fault.explanation)"
+        let words: Prose = "malformed stream from the \(side.rawValue): \(fault.explanation)"
         switch fault.code {
         case .notAStream:
             return LoginDiagnosis(
@@ -128,7 +122,7 @@ struct LoginDiagnoser {
 // Failed TLS of a leg, by the code of its record.
 extension LoginDiagnoser {
     /// The diagnosis of a failed step `tls`; its detail `leg` names the leg.
-    func ofTLS(_ loginStep: LoginStep, _ code: String?, _ words: String?) -> LoginDiagnosis {
+    func ofTLS(_ loginStep: LoginStep, _ code: String?, _ words: Prose?) -> LoginDiagnosis {
         let isClient = loginStep.details["leg"] == "client"
         let side: LoginCause.Side = isClient ? .client : .server
         func diagnosis(_ cause: LoginCause, side: LoginCause.Side? = nil) -> LoginDiagnosis {

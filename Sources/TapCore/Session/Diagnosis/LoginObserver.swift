@@ -10,7 +10,7 @@ final class LoginObserver {
     static let mostAttempts = 8
 
     /// One authentication by SASL.
-    struct Attempt: Sendable, Hashable {
+    struct Attempt: Sendable {
         /// As the client named it.
         var mechanism: String
         /// The gs2 flag: `n`, `y` or `p`; nil if the mechanism has none.
@@ -34,7 +34,7 @@ final class LoginObserver {
         /// The condition with which it failed.
         var condition: String?
         /// The server's text, redacted.
-        var words: String?
+        var words: Prose?
         /// The text says that the user is unknown, the password wrong, or the channel binding.
         var tells: LoginCause?
         var hasSucceeded = false
@@ -43,6 +43,8 @@ final class LoginObserver {
         var isOwn = false
         /// xmpptap refused it, not the server.
         var isRefusedHere = false
+        /// It is bound to a type that the client's connection does not have.
+        var isBindingUnavailable = false
 
         var isSCRAM: Bool { mechanism.hasPrefix("SCRAM-") }
 
@@ -75,11 +77,12 @@ final class LoginObserver {
         case serverHeader(version: String?)
         case features(StreamFeatures)
         /// A step of SASL on the client's leg; `words` are those of a failure, as they may be told.
-        case step(AuthenticationStep, words: String?)
+        case step(AuthenticationStep, words: Prose?)
         /// The same of xmpptap's own login to the server.
-        case ownStep(AuthenticationStep, words: String?)
-        /// xmpptap, not the server, refused the attempt that has just failed.
-        case refusedHere
+        case ownStep(AuthenticationStep, words: Prose?)
+        /// xmpptap, not the server, refused the attempt that has just failed; `bindings` are the types that the client's
+        /// connection has.
+        case refusedHere(bindings: [String])
         /// TLS is up: what was said in clear may have been anybody's.
         case enteredTLS
         /// A direction cannot be parsed; the first one counts.
@@ -91,8 +94,8 @@ final class LoginObserver {
         /// xmpptap requires TLS of the client.
         case demandedTLS
         /// xmpptap closes the session for this reason.
-        case refused(String?, LoginCause? = nil)
-        case unreachable(ConnectionFault, String)
+        case refused(Prose?, LoginCause? = nil)
+        case unreachable(ConnectionFault, Prose)
         /// By `<bind/>` or legacy authentication; of Bind2 it is the tag.
         case requestedResource(String?)
         /// Of SASL2 (XEP-0388 §2.2).
@@ -106,7 +109,7 @@ final class LoginObserver {
         /// The client's account is not among those of `--accounts`, and its login cannot pass.
         case missedAccount
         /// xmpptap gave up its own login; `isServerUnproven` where the server did not authenticate itself.
-        case ownFailure(String, isServerUnproven: Bool)
+        case ownFailure(Prose, isServerUnproven: Bool)
         /// The driver, or a recording, knows the cause. The first counts, unless `isFinal`.
         case blamed(LoginDiagnosis, isFinal: Bool = false)
     }
@@ -120,7 +123,7 @@ final class LoginObserver {
     private(set) var hasServerHeader = false
     private(set) var fault: (fault: ScanFault, direction: Direction, isForeign: Bool)?
     private var unreadFrom: (send: UInt64, recv: UInt64)?
-    private(set) var refusal: String?
+    private(set) var refusal: Prose?
     private(set) var refusalCause: LoginCause?
     /// Keys of dialback are checked by this stream (XEP-0220 §2.3): it need not carry anything else.
     private(set) var hasVerified = false
@@ -133,7 +136,7 @@ final class LoginObserver {
     private(set) var legs: BindingForecast.Legs?
     private(set) var bindingForecast: BindingForecast?
     private(set) var bindingSeen: Bool?
-    private(set) var ownFailure: String?
+    private(set) var ownFailure: Prose?
     private(set) var isServerUnproven = false
     private(set) var hasMissedAccount = false
 
@@ -166,8 +169,10 @@ final class LoginObserver {
         case .ownStep(let step, let words):
             if step.kind == .begin { (ownFailure, isServerUnproven) = (nil, false) }
             note(step, words, isOwn: true)
-        case .refusedHere:
-            if let last = attempts.indices.last, !attempts[last].isOwn { attempts[last].isRefusedHere = true }
+        case .refusedHere(let bindings):
+            guard let last = attempts.indices.last, !attempts[last].isOwn else { break }
+            attempts[last].isRefusedHere = true
+            attempts[last].isBindingUnavailable = attempts[last].binding.map { !bindings.contains($0) } ?? false
         case .enteredTLS:
             offer = nil
             hasServerHeader = false
@@ -201,7 +206,7 @@ final class LoginObserver {
         return parts.map { $0 ?? "" }.joined(separator: "\n")
     }
 
-    private func note(_ step: AuthenticationStep, _ words: String?, isOwn: Bool) {
+    private func note(_ step: AuthenticationStep, _ words: Prose?, isOwn: Bool) {
         if step.kind == .begin {
             if attempts.count == Self.mostAttempts { attempts.removeFirst() }
             attempts.append(Attempt(mechanism: step.details["mechanism"]?.text ?? "no mechanism", isOwn: isOwn))

@@ -22,7 +22,7 @@ extension Session {
         condition: String? = nil,
         remedy: Remedy? = nil
     ) {
-        var diagnosis = LoginDiagnosis(cause, at: loginStep, finding, condition: condition, side: side)
+        var diagnosis = LoginDiagnosis(cause, at: loginStep, Prose(finding), condition: condition, side: side)
         if let remedy { diagnosis.remedy = remedy }
         login?.observe(.blamed(diagnosis))
     }
@@ -158,7 +158,7 @@ extension BindingForecast {
     /// The message about it, after the client's choice; nil if there is nothing to report.
     ///
     /// - Parameter seen: Whether this server accepted such a login before; nil if unknown.
-    func warning(seen: Bool?, _ advice: Advice?) -> (level: Level, words: String)? {
+    func warning(seen: Bool?, _ advice: Advice?) -> (level: Level, words: Prose)? {
         switch outcome {
         case .works: return nil
         case .depends(let what): return (.info, "channel binding: the result depends on \(what): \(words)")

@@ -14,9 +14,9 @@ struct Liveness {
     }
 
     /// What a peer had not heard when it gave up.
-    struct Finding: Equatable {
+    struct Finding {
         var closeReason: CloseReason
-        var words: String
+        var words: Prose
     }
 
     /// A younger request may still be in transit.

@@ -35,7 +35,7 @@ extension Session {
         case "conflict":
             info.closeReason = .conflict
             let resource = info.jid.flatMap { Address($0).resource }.map { tools.redactor.disclose(name: $0) }
-            info.reason = "another login uses the same resource" + (resource.map { " \($0)" } ?? "")
+            info.reason = "another login uses the same resource\(resource.map { " \($0)" } ?? "")"
         case "connection-timeout":
             let unheard = unheard(by: direction)
             info.closeReason = unheard?.closeReason ?? .idle
@@ -43,7 +43,7 @@ extension Session {
         case "system-shutdown": info.closeReason = .systemShutdown
         case "policy-violation":
             info.closeReason = .policyViolation
-            info.reason = element.childText("text", .streamErrors).map { tools.redactor.disclose(text: $0) }
+            info.reason = element.childText("text", .streamErrors).map { Prose(tools.redactor.disclose(text: $0)) }
         case "see-other-host":
             info.closeReason = .seeOtherHost
             let host = element.childText("see-other-host", .streamErrors) ?? "another host"

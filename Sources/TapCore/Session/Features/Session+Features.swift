@@ -42,9 +42,9 @@ extension Session {
                 Refusal(
                     answer: .streamError(.internalServerError, words),
                     code: "internal",
-                    message: words,
+                    message: Prose(words),
                     condition: .internalServerError,
-                    diagnosis: words
+                    diagnosis: Prose(words)
                 )
             )
         }

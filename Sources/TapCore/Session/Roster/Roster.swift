@@ -11,14 +11,6 @@ struct Roster {
     /// Bytes of their addresses that are kept: what no server would accept as one may be as long as a tag.
     static let byteCapacity = 1 << 20
 
-    /// A change of one contact's state, to be told.
-    struct Change {
-        var contact: String
-        var before: SubscriptionState
-        /// Nil where the contact was removed.
-        var after: SubscriptionState?
-    }
-
     private(set) var contacts: [String: SubscriptionState] = [:]
     /// The whole roster has been shown: who is not in ``contacts`` is no contact. A versioned roster that the client has
     /// already is not shown (RFC 6121 §2.6).
@@ -29,7 +21,9 @@ struct Roster {
     private(set) var byteCount = 0
 
     /// A presence about a subscription goes by.
-    mutating func observe(_ kind: SubscriptionState.PresenceType, _ direction: Direction, contact: String) -> Change {
+    mutating func observe(_ kind: SubscriptionState.PresenceType, _ direction: Direction, contact: String)
+        -> SubscriptionChange
+    {
         let before = state(of: contact)
         var after = before
         switch direction {
@@ -37,11 +31,11 @@ struct Roster {
         case .recv: after.apply(received: kind)
         }
         set(contact, after)
-        return Change(contact: contact, before: before, after: after)
+        return SubscriptionChange(contact: contact, from: before, to: after)
     }
 
     /// The server shows the whole roster, or in a push some items of it.
-    mutating func observe(_ query: Element, isPush: Bool) -> [Change] {
+    mutating func observe(_ query: Element, isPush: Bool) -> [SubscriptionChange] {
         let changes = query.children.compactMap { apply($0) }
         if !isPush { isComplete = !hasForgotten }
         return changes
@@ -51,18 +45,18 @@ struct Roster {
         contacts[contact] ?? (isComplete ? SubscriptionState() : .unknown)
     }
 
-    private mutating func apply(_ item: Element) -> Change? {
+    private mutating func apply(_ item: Element) -> SubscriptionChange? {
         guard item.matches("item", .roster), let contact = item.attribute("jid").map({ Address($0).comparableBare })
         else { return nil }
         let before = state(of: contact)
         guard item.attribute("subscription") != "remove" else {
             if contacts.removeValue(forKey: contact) != nil { byteCount -= contact.utf8.count }
-            return Change(contact: contact, before: before, after: nil)
+            return SubscriptionChange(contact: contact, from: before, to: nil)
         }
         var after = SubscriptionState(subscription: item.attribute("subscription"), ask: item.attribute("ask"))
         after.isPendingIn = before.isPendingIn && !after.from
         set(contact, after)
-        return Change(contact: contact, before: before, after: after)
+        return SubscriptionChange(contact: contact, from: before, to: after)
     }
 
     private mutating func set(_ contact: String, _ state: SubscriptionState) {
@@ -138,11 +132,11 @@ extension Session {
     /// make 60,000 records.
     static let mostPushedChanges = 16
 
-    private mutating func tell(_ change: Roster.Change, _ reason: String) {
+    private mutating func tell(_ change: SubscriptionChange, _ reason: String) {
         var record = makeRecord(.note, .info, part: .session)
         record.code = Record.Code.subscription
-        let contact = tools.redactor.disclose(address: change.contact)
-        let change = SubscriptionChange(contact: contact, from: change.before, to: change.after)
+        var change = change
+        change.contact = tools.redactor.disclose(address: change.contact)
         record.message = "\(change)"
         var details = change.details
         details["because"] = .string(reason)

@@ -232,7 +232,7 @@ extension Session {
         case .respond(let bytes): say(Self.element("response", uri, bytes), isOwn: true)
         case .abort: say(XMLWriter.bytes { $0.element("abort", xmlns: uri) }, isOwn: true)
         case .end(let condition, let text, let isServerAtFault):
-            login?.observe(.refused(text))
+            login?.observe(.refused(Prose(text)))
             refuse(condition, text, fault: isServerAtFault ? .recv : .send)
         case .remark(let remark): tell(remark)
         }
@@ -321,7 +321,7 @@ extension Session {
         record(bytes, step, .client)
         noteTimeline(step, element)
         guard step.kind == .failure else { return }
-        login?.observe(.refusedHere)
+        login?.observe(.refusedHere(bindings: negotiation.bridged?.bridge.client?.bindings.map(\.type) ?? []))
         info.authentication = .failed(condition: step.condition ?? "undefined-condition")
         negotiation.failAuthentication()
     }
@@ -350,13 +350,13 @@ extension Session {
         let step = decodeOwn(element, .recv)
         var record = makeRecord(event, .recv, .element, level: .info, part: .sasl)
         record.sasl = step?.details
-        let words = step?.text.map { tools.redactor.disclose(text: $0) }
+        let words = step?.text.map { Prose(tools.redactor.disclose(text: $0)) }
         // The answer to a login that was given up is no failure.
         if let step, step.kind == .failure, !acts.isEmpty {
             record.level = .error
             record.condition = step.condition
             record.code = "sasl-failure"
-            record.message = words.map { Prose($0) }
+            record.message = words
         }
         emit(consume record)
         guard let step, !acts.isEmpty else { return }
@@ -435,7 +435,7 @@ extension Session {
                     + "server's"
             )
         case .ownLoginFailed(let words, let user, let isServerAtFault):
-            login?.observe(.ownFailure(words, isServerUnproven: isServerAtFault))
+            login?.observe(.ownFailure(Prose(words), isServerUnproven: isServerAtFault))
             tell(
                 .error,
                 "own-login-failed",
@@ -456,7 +456,7 @@ extension Session {
                 "client-login-refused",
                 "\(account(user)) has no stored key for \(base) in --accounts, and its client uses \(mechanism); login refused; "
                     + "add the password, or a stored key for \(base), to the account's file, or let the client use "
-                    + has.joined(separator: ", ")
+                    + "\(has.joined(separator: ", "))"
             )
         case .clientRefused(let words, let user):
             tell(
@@ -476,7 +476,7 @@ extension Session {
         tell(.info, "inline-refused", "not relayed, because the server would bind it to xmpptap's own login: \(names)")
     }
 
-    private mutating func tell(_ level: Level, _ code: String, _ words: String) {
+    private mutating func tell(_ level: Level, _ code: String, _ words: Prose) {
         note(level == .error ? .error : .note, level, code: code, words, part: .sasl)
     }
 

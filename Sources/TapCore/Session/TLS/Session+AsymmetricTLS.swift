@@ -51,7 +51,7 @@ extension Session {
         switch (asymmetric.way, direction) {
         case (.answering, .send) where kind == .element && !isStartTLS(event):
             return .refuse(clearRefusal(.client, "the client continued without TLS", itemPart: .session))
-        case (.answering, .send): return .buffer(until: .restart)
+        case (.answering, .send): return .answer
         case (.asking, .send), (.preceding, .send): return Self.decideOpening(kind, asymmetric)
         case (.asking, .recv): return interceptAnswer(event, kind, asymmetric, &reading)
         case (.answering, .recv), (.preceding, .recv):
@@ -72,7 +72,7 @@ extension Session {
     private static func decideOpening(_ kind: StanzaScanner.Item.Kind, _ asymmetric: AsymmetricTLS) -> ItemDecision {
         switch (kind, asymmetric.isOpen) {
         case (.declaration, false), (.header, false): asymmetric.way == .asking ? .pass : .buffer(until: .restart)
-        case (.declaration, true), (.whitespace, _): .buffer(until: .restart)
+        case (.declaration, true), (.whitespace, _): .answer
         // The client is gone: it would have waited.
         case (.header, true), (.element, _), (.end, _): .drop
         }
@@ -96,18 +96,18 @@ extension Session {
                 Refusal(
                     answer: .streamError(.policyViolation, words),
                     code: ScanFault.Code.itemTooLong.rawValue,
-                    message: words,
+                    message: Prose(words),
                     condition: .policyViolation,
-                    diagnosis: words
+                    diagnosis: Prose(words)
                 )
             )
         case .element where asymmetric.hasAsked && event.head.namespace.namespace == .tls:
-            return .buffer(until: .restart)
+            return .answer
         case .element where isFeatures(event) && !asymmetric.hasAsked:
             let offer = parse(.recv).flatMap { StreamFeatures($0) }
             if let offer, offer.startTLS != .absent {
                 reading = .asymmetricTLS(offer)
-                return .buffer(until: .restart)
+                return .answer
             }
             reading = .none
             guard offer != nil else { return nil }

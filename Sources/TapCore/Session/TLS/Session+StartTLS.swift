@@ -59,7 +59,7 @@ extension Session {
             note(.note, .info, code: "client-tls-off", "no TLS on the client leg (--client-tls off)", part: .tls)
         }
         if options.serverTLS == .off {
-            let words = "no TLS on the server leg, not even for the login (--server-tls off)"
+            let words: Prose = "no TLS on the server leg, not even for the login (--server-tls off)"
             note(.note, .warn, code: "server-tls-off", words, part: .tls)
         }
     }
@@ -127,7 +127,7 @@ extension Session {
 
     /// The client sent `<starttls/>`, which was not offered (--client-tls off).
     private var requestRefusal: Refusal {
-        let words = "client sent <starttls/>, but --client-tls is off"
+        let words: Prose = "client sent <starttls/>, but --client-tls is off"
         return Refusal(
             answer: .tlsFailure,
             code: "tls-off",
@@ -152,7 +152,7 @@ extension Session {
     /// Refuses direct TLS if --client-tls is off; returns whether it did.
     mutating func refusesDirectTLS() -> Bool {
         guard options.holdsProceed, options.clientTLS == .off else { return false }
-        let words = "client sent a TLS ClientHello, but --client-tls is off"
+        let words: Prose = "client sent a TLS ClientHello, but --client-tls is off"
         login?.observe(.refused(words, .legWithTLS))
         note(.error, .error, code: "tls-off", words, direction: .send, part: .tls)
         info.ending = .tap(condition: StreamErrorCondition.policyViolation.rawValue)

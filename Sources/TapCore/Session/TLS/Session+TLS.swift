@@ -186,7 +186,7 @@ extension Session {
         finish(
             .tls,
             key: leg.name.description,
-            .failed(condition: failure.code, failure.words),
+            .failed(condition: failure.code, Prose(failure.words)),
             details: details
         )
         var record = makeRecord(.error, .error, part: .tls)

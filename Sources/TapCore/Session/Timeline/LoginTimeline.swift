@@ -41,9 +41,7 @@ public struct LoginTimeline: Sendable {
     func has(_ name: LoginStep.Name) -> Bool { steps.contains { $0.name == name } }
 
     /// Whether any step has failed.
-    var hasFailure: Bool {
-        steps.contains { if case .failed = $0.outcome { true } else { false } }
-    }
+    var hasFailure: Bool { steps.contains { $0.outcome.result == .failed } }
 
     /// A step begins; a pending one of the same name is discarded.
     mutating func begin(
@@ -90,7 +88,7 @@ public struct LoginTimeline: Sendable {
         let steps = underWay
         underWay = []
         return steps.map { step in
-            let silence =
+            let silence: Prose =
                 step.awaits == .server ? "the server did not answer" : "the client did not continue"
             return add(
                 step.name,
@@ -163,7 +161,7 @@ extension Session {
     }
 
     /// An error that ends all pending steps.
-    mutating func failStep(condition: String?, _ words: String? = nil) {
+    mutating func failStep(condition: String?, _ words: Prose? = nil) {
         if let loginStep = timeline.failLast(.failed(condition: condition, words), at: now.monotonic) {
             tell(loginStep)
         }
@@ -185,19 +183,20 @@ extension Session {
         var record = makeRecord(.session, .verbose, part: loginStep.name.part)
         record.code = LoginStep.code
         record.roundTrip = loginStep.duration
-        var reason: String?
+        var reason: Prose?
         switch loginStep.outcome {
         case .ok: break
         case .failed(let condition, let text): (record.condition, reason) = (condition, text)
         case .skipped(let why): reason = why
         }
-        var words = "\(loginStep.name.rawValue): \(loginStep.outcome.name)"
-        for part in [record.condition, reason] { if let part { words += ", \(part)" } }
+        let result = loginStep.outcome.result.rawValue
+        var words = "\(loginStep.name.rawValue): \(result)"
+        for part in [record.condition, reason.map { "\($0)" }] { if let part { words += ", \(part)" } }
         record.message = Prose(words)
         var details: Attributes = [
-            LoginStep.code: .string(loginStep.name.rawValue), LoginStep.outcomeDetail: .string(loginStep.outcome.name),
+            LoginStep.code: .string(loginStep.name.rawValue), LoginStep.outcomeDetail: .string(result),
         ]
-        details[LoginStep.reasonDetail] = reason.map { .string($0) }
+        details[LoginStep.reasonDetail] = reason.map { .string("\($0)") }
         for entry in loginStep.details.entries { details[entry.name] = entry.value }
         record.details = details
         emit(consume record)
@@ -241,7 +240,7 @@ extension Session {
     /// A SASL message has passed.
     mutating func noteTimeline(_ step: AuthenticationStep, _ element: Element) {
         let loginStep: LoginStep.Name = element.namespace.isSASL2 ? .sasl2 : .sasl
-        let words = step.text.map { tools.redactor.disclose(text: $0) }
+        let words = step.text.map { Prose(tools.redactor.disclose(text: $0)) }
         login?.observe(.step(step, words: words))
         if step.kind == .begin || step.kind == .challenge { forecastBinding() }
         switch step.kind {

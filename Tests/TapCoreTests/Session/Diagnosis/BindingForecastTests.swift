@@ -320,7 +320,7 @@ import TapRecord
         #expect(bound?.cause == .bindingMismatch && bound?.isProxyTheCause == true)
         let direct = Self.diagnosis(flag: "p=tls-exporter", .passthrough, challenge, failure)
         #expect(direct?.cause == .notAuthorized && direct?.isProxyTheCause == false)
-        #expect(direct?.finding.contains("wrong channel binding gives the same error") == true)
+        #expect(direct?.finding.description.contains("wrong channel binding gives the same error") == true)
         let unbound = Self.diagnosis(flag: "n", .minted, challenge, failure)
         #expect(unbound?.cause == .notAuthorized)
     }

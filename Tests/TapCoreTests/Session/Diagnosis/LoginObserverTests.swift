@@ -1,3 +1,4 @@
+import TapTestKit
 import Testing
 import XMPPCore
 
@@ -32,7 +33,7 @@ import TapRecord
         login.observe(.step(Self.begin("SCRAM-SHA-1"), words: nil))
         #expect(login.failedSCRAM == nil)
         login.observe(.step(Self.failure("Unknown user"), words: "[redacted]"))
-        #expect(login.failedSCRAM?.tells == .unknownUser && login.failedSCRAM?.words == "[redacted]")
+        #expect(login.failedSCRAM?.tells == .unknownUser && login.failedSCRAM?.words?.description == "[redacted]")
         login.observe(.step(Self.begin("PLAIN"), words: nil))
         #expect(login.failedSCRAM?.mechanism == "SCRAM-SHA-1")
     }
@@ -40,10 +41,10 @@ import TapRecord
     @Test func `xmpptap's own attempts are told from the client's`() {
         let login = LoginObserver()
         login.observe(.step(Self.begin("PLAIN"), words: nil))
-        login.observe(.refusedHere)
+        login.observe(.refusedHere(bindings: []))
         login.observe(.ownFailure("no", isServerUnproven: true))
         login.observe(.ownStep(Self.begin("SCRAM-SHA-1"), words: nil))
-        login.observe(.refusedHere)
+        login.observe(.refusedHere(bindings: []))
         #expect(login.attempts.map(\.isOwn) == [false, true])
         #expect(login.attempts.map(\.isRefusedHere) == [true, false])
         // A new one of its own begins without the failure of the one before.
@@ -86,7 +87,7 @@ import TapRecord
         let login = LoginObserver()
         login.observe(.refused("no TLS", .legWithoutTLS))
         login.observe(.refused(nil))
-        #expect(login.refusal == "no TLS" && login.refusalCause == .legWithoutTLS)
+        #expect(login.refusal?.description == "no TLS" && login.refusalCause == .legWithoutTLS)
     }
 
     @Test func `Bytes of both sides after the first that cannot be followed are an exchange`() {
