@@ -1,4 +1,4 @@
-/// Why a proxy does not run: what happened, to which address, and the way out, in one line.
+/// Why a proxy does not run: what happened, and to which address.
 public struct ProxyError: Error, Sendable, Hashable {
     /// What happened.
     public enum Code: Sendable, Hashable {
@@ -43,25 +43,17 @@ public struct ProxyError: Error, Sendable, Hashable {
 }
 
 extension ProxyError: CustomStringConvertible {
-    /// One line for people.
+    /// What happened, in one line for people.
     public var description: String {
         switch code {
-        case .remoteNotAllowed:
-            "other machines can reach \(address), log in through this proxy and be recorded; use --allow-remote to allow "
-                + "this, or listen on 127.0.0.1"
-        case .relaysToItself(let upstream):
-            "the upstream \(upstream) is this proxy itself, listening on \(address); use the XMPP server's address"
-        case .portInUse:
-            "cannot listen on \(address): the port is already in use; stop that program, or choose another port with --listen "
-                + "(0 lets the system choose)"
-        case .portNotAllowed:
-            "cannot listen on \(address): ports below 1024 need root permissions; choose another port with --listen"
-        case .noLoopback:
-            "cannot listen on \(address): this machine has neither 127.0.0.1 nor ::1; use --listen HOST:PORT"
-        case .cannotListen(let reason):
-            "cannot listen on \(address): \(reason); use an address of this machine with --listen HOST:PORT"
-        case .unknownResolver: "cannot resolve the DNS server \(address); use its IP address with --resolver"
-        case .listenerLost: "the listener on \(address) failed; restart the proxy"
+        case .remoteNotAllowed: "other machines can reach \(address), log in through this proxy and be recorded"
+        case .relaysToItself(let upstream): "the upstream \(upstream) is this proxy itself, listening on \(address)"
+        case .portInUse: "cannot listen on \(address): the port is already in use"
+        case .portNotAllowed: "cannot listen on \(address): ports below 1024 need root permissions"
+        case .noLoopback: "cannot listen on \(address): this machine has neither 127.0.0.1 nor ::1"
+        case .cannotListen(let reason): "cannot listen on \(address): \(reason)"
+        case .unknownResolver: "cannot resolve the DNS server \(address)"
+        case .listenerLost: "the listener on \(address) failed"
         }
     }
 }

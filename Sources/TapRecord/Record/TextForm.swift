@@ -18,7 +18,7 @@ public struct TextForm: Sendable {
         /// A text over 2 KiB is cut in its middle, with a note; for terminals, never for files.
         public var cutsLongTexts = false
         /// How to see such a text whole, as the note says it.
-        public var cutAdvice = "use --log-to FILE,verbose for all of it"
+        public var cutAdvice = ""
         /// Levels and directions are coloured; for terminals without `NO_COLOR`.
         public var isColoured = false
         /// XML is broken into indented lines (the form `pretty`).

@@ -1,4 +1,5 @@
 internal import TapDiagnosis
+internal import TapNetwork
 internal import TapSecurity
 
 /// What to try where a login fails: all words that name flags, subcommands or settings of servers.
@@ -65,6 +66,22 @@ enum AdviceTable {
             + "; Android apps accept a user-installed authority only if they opt in; on iOS, enable full trust for it; a "
             + "client with certificate pinning, DANE or POSH needs the server's own certificate (--certificate, --key) "
             + "or --tls passthrough"
+    }
+}
+
+// What helps where a proxy does not run.
+extension AdviceTable {
+    static func words(for code: ProxyError.Code) -> String {
+        switch code {
+        case .remoteNotAllowed: "use --allow-remote to allow this, or listen on 127.0.0.1"
+        case .relaysToItself: "use the XMPP server's address"
+        case .portInUse: "stop that program, or choose another port with --listen (0 lets the system choose)"
+        case .portNotAllowed: "choose another port with --listen"
+        case .noLoopback: "use --listen HOST:PORT"
+        case .cannotListen: "use an address of this machine with --listen HOST:PORT"
+        case .unknownResolver: "use its IP address with --resolver"
+        case .listenerLost: "restart the proxy"
+        }
     }
 }
 

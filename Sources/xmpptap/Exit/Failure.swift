@@ -22,7 +22,10 @@ extension Failure: CustomStringConvertible {
 
 extension Failure {
     init(_ error: ProxyError) {
-        self.init(status: error.blame == .usage ? .usage : .network, message: error.description)
+        self.init(
+            status: error.blame == .usage ? .usage : .network,
+            message: "\(error); \(AdviceTable.words(for: error.code))"
+        )
     }
 }
 

@@ -145,17 +145,17 @@ final class OpenLogs: Sendable {
 
     /// The configuration of a log's sink.
     ///
-    /// - Parameter cutAdvice: How to see the whole text that a terminal shows shortened, if another log is no option.
+    /// - Parameter cutAdvice: How to see the whole text that a terminal shows shortened.
     static func configuration(
         _ log: LogPlan.Log,
         rotation: RecordWriter.Rotation? = nil,
-        cutAdvice: String? = nil
+        cutAdvice: String = "use --log-to FILE,verbose for all of it"
     ) -> LogSink.Configuration {
         var writer = RecordWriter.Options()
         if log.path != nil { writer.rotation = rotation }
         var style = TextForm.Style()
         style.cutsLongTexts = log.isTerminal
-        if let cutAdvice { style.cutAdvice = cutAdvice }
+        style.cutAdvice = cutAdvice
         style.isColoured = log.isColoured
         style.indentsXML = log.form == .pretty
         return LogSink.Configuration(

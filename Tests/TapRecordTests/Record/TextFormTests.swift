@@ -253,6 +253,7 @@ import XMPPCore
     @Test func onATerminalALongTextIsCutInItsMiddle() throws {
         var style = TextForm.Style()
         style.cutsLongTexts = true
+        style.cutAdvice = "see the file"
         var sample = Sample(.stanza)
         sample.record.session = 3
         let body = String(repeating: "日", count: 4000)
@@ -260,7 +261,7 @@ import XMPPCore
         let text = try sample.text("off,send", style: style)
         #expect(text.hasPrefix("17:22:44.262 [3] SEND: <message>日日"))
         #expect(text.hasSuffix("日日</message>\n"))
-        #expect(text.contains("日 … 10 kB cut here; use --log-to FILE,verbose for all of it … 日"))
+        #expect(text.contains("日 … 10 kB cut here; see the file … 日"))
         #expect(!text.contains("\\x"))
         #expect(text.utf8.count < 2048)
         // In a file never, and not what is just short enough.
