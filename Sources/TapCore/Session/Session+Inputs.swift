@@ -189,7 +189,8 @@ extension Session {
         let isWaiting =
             directions[direction].isHeld || directions[direction].isDelayed
             || leg == .client && negotiation.isAwaitingServer
+        guard isWaiting else { return true }
         let waiting = directions[direction].waiting + (rules?[direction].behind.count ?? 0)
-        return !isWaiting || waiting < options.waitingBytes
+        return waiting < options.waitingBytes
     }
 }

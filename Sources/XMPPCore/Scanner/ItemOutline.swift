@@ -121,6 +121,9 @@ public struct OutlinedChild: Sendable, BitwiseCopyable {
     public let name: ByteRange
     /// Namespace.
     public let namespace: Namespace
+    /// Where the item declares the namespace that is ``Namespace/other``, as written; empty for another, and where the
+    /// stream's header declares it.
+    public let uri: ByteRange
     /// What it holds.
     public let content: Content
 }
@@ -138,9 +141,13 @@ extension StreamDecoder {
             let end = max(Int(node.end), index + 1)
             if !node.isText {
                 let content = Self.content(index, end, nodes)
-                guard body(OutlinedChild(name: node.name, namespace: node.namespace, content: content)) else {
-                    return false
-                }
+                let child = OutlinedChild(
+                    name: node.name,
+                    namespace: node.namespace,
+                    uri: node.isInherited ? .empty : node.uri,
+                    content: content
+                )
+                guard body(child) else { return false }
             }
             index = end
         }

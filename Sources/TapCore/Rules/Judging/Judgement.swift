@@ -19,8 +19,8 @@ extension RuleSet {
         guard asks(item.direction, isOpen: isOpen, item.head.kind) else { return Verdict() }
         var judgement = Judgement(self, item, context)
         for stage in 0...1 {
-            let rules = entries(stage, item.direction, isOpen: isOpen, item.head.kind)
-            if judgement.run(rules, tree, &state) == .decided { break }
+            let rules = index.slot(stage, item.direction, isOpen: isOpen, item.head.kind).rules
+            if judgement.run(rules, tree, &state, stage: stage) == .decided { break }
         }
         return judgement.verdict
     }
@@ -63,8 +63,11 @@ struct Judgement: ~Escapable {
 
     // MARK: Rules
 
-    mutating func run(_ rules: [Int], _ tree: () -> Element?, _ state: inout RuleState) -> Flow {
-        for number in rules {
+    /// - Parameter stage: That of the rules, where the index knows which of them can hold; nil for those of a chain.
+    mutating func run(_ rules: [Int], _ tree: () -> Element?, _ state: inout RuleState, stage: Int? = nil) -> Flow {
+        for (position, number) in rules.enumerated() {
+            // Of an item that was edited the index knows nothing.
+            if edited == nil, let stage, !state.selection.contains(position, stage: stage) { continue }
             rulesLeft -= 1
             guard rulesLeft >= 0 else {
                 remark(.tooManyRules)

@@ -34,8 +34,7 @@ public struct RuleSet: Sendable {
     /// All that any rule leaves out of records.
     let redactions: [StanzaPath]
 
-    /// The rules that can hold, by stage, direction, whether the session is open, and kind.
-    private let entries: [[Int]]
+    let index: RuleIndex
     private let altering: [Bool]
 
     /// Reads files.
@@ -66,7 +65,8 @@ public struct RuleSet: Sendable {
         warnings = parser.warnings
         tables = RuleTables(parser.definitions)
         hitCounts = RuleHits(count: parser.rules.count)
-        (entries, altering) = Self.index(parser.rules, chains)
+        index = RuleIndex(parser.rules) { Self.asks($0, isOpen: $1) }
+        altering = Self.altering(parser.rules, chains)
         let tests = parser.rules.flatMap(\.conditions).map(\.test)
         asksTime = tests.contains { if case .time = $0 { true } else if case .day = $0 { true } else { false } }
         asksRoundTrip = tests.contains { if case .roundTrip = $0 { true } else { false } }
@@ -87,7 +87,8 @@ public struct RuleSet: Sendable {
         warnings = []
         tables = RuleTables(definitions)
         hitCounts = RuleHits(count: 0)
-        (entries, altering) = Self.index([], [])
+        index = RuleIndex([]) { _, _ in false }
+        altering = [false, false]
         (asksTime, asksRoster, asksRoundTrip) = (false, false, false)
         redactions = []
     }
@@ -119,37 +120,23 @@ public struct RuleSet: Sendable {
 
     // MARK: Index
 
-    private static func slot(_ stage: Int, _ direction: Direction, _ isOpen: Bool, _ kind: StanzaHead.Kind) -> Int {
-        let number = RuleKinds(kind).rawValue.trailingZeroBitCount
-        return ((stage * 2 + Int(direction.rawValue)) * 2 + (isOpen ? 1 : 0)) * 4 + number
-    }
-
-    private static func index(_ rules: [Rule], _ chains: [[Int]]) -> ([[Int]], [Bool]) {
-        var entries = Array(repeating: [Int](), count: 32)
-        var altering = [false, false]
-        let alteringChains = Self.altering(rules, chains)
-        for (number, rule) in rules.enumerated() {
-            for direction in Direction.allCases where rule.chain.includes(direction) && !rule.excludes(direction) {
-                if alters(rule, alteringChains) { altering[Int(direction.rawValue)] = true }
-                for kind in [StanzaHead.Kind.message, .presence, .iq, .nonza] where rule.kinds.contains(RuleKinds(kind))
-                {
-                    for isOpen in [false, true] where asks(rule, isOpen, kind) {
-                        entries[slot(rule.chain.stage, direction, isOpen, kind)].append(number)
-                    }
-                }
+    private static func altering(_ rules: [Rule], _ chains: [[Int]]) -> [Bool] {
+        let alteringChains = alteringChains(rules, chains)
+        return Direction.allCases.map { direction in
+            rules.contains { rule in
+                rule.chain.includes(direction) && !rule.excludes(direction) && alters(rule, alteringChains)
             }
         }
-        return (entries, altering)
     }
 
     /// A handshake is the business of its own chain, and of rules that speak of phases or of elements that are no stanzas.
-    private static func asks(_ rule: Rule, _ isOpen: Bool, _ kind: StanzaHead.Kind) -> Bool {
+    private static func asks(_ rule: Rule, isOpen: Bool) -> Bool {
         if rule.chain == .handshake { return !isOpen }
         return isOpen || rule.namesPhase || rule.namesElement
     }
 
     /// The chains in which a rule can change what goes out, or which jump to such a one.
-    private static func altering(_ rules: [Rule], _ chains: [[Int]]) -> Set<Int> {
+    private static func alteringChains(_ rules: [Rule], _ chains: [[Int]]) -> Set<Int> {
         var altering: Set<Int> = []
         // Jumps nest no deeper than this.
         for _ in 0...RuleParser.deepestJump {
@@ -166,14 +153,9 @@ public struct RuleSet: Sendable {
         rule.steps.contains { if case .jump(let chain) = $0 { chains.contains(chain) } else { $0.alters } }
     }
 
-    /// The rules to ask about an item, in order; one list for each stage.
-    func entries(_ stage: Int, _ direction: Direction, isOpen: Bool, _ kind: StanzaHead.Kind) -> [Int] {
-        entries[Self.slot(stage, direction, isOpen, kind)]
-    }
-
     /// Whether any rule can hold for such an item: where none can, there is nothing to ask.
     func asks(_ direction: Direction, isOpen: Bool, _ kind: StanzaHead.Kind) -> Bool {
-        !entries(0, direction, isOpen: isOpen, kind).isEmpty || !entries(1, direction, isOpen: isOpen, kind).isEmpty
+        index.asks(direction, isOpen: isOpen, kind)
     }
 
     /// Whether any rule can change what goes out in a direction: where none can, it is relayed in cut-through.

@@ -11,10 +11,37 @@ struct RuleState: ~Copyable {
     private var counters: [Int: Int] = [:]
     private var generator: UInt64
     var checker = ItemChecker()
+    /// Which rules are asked about the item at hand.
+    var selection = RuleSelection()
     /// What stateful conditions have answered about the item at hand, the last in the lowest bit, behind a 1.
     private(set) var answers: UInt32 = 1
     /// What they answered when the item came before: the next is the highest of so many bits.
     private var recalled: (answers: UInt32, count: Int) = (0, 0)
+
+    /// What a session leaves to the one that resumes it.
+    struct Memory: Sendable {
+        fileprivate var marks: [String: Int64]
+        fileprivate var counters: [Int: Int]
+        fileprivate var generator: UInt64
+        /// Whose counters they are.
+        fileprivate var tables: ObjectIdentifier
+    }
+
+    /// What is to be left to another session with these rules.
+    func memory(of set: RuleSet) -> Memory {
+        Memory(marks: marks, counters: counters, generator: generator, tables: ObjectIdentifier(set.tables))
+    }
+
+    /// Goes on where another session has ended. The counters of other rules count something else.
+    mutating func resume(_ memory: Memory, with set: RuleSet) {
+        marks = memory.marks
+        guard memory.tables == ObjectIdentifier(set.tables) else { return }
+        counters = memory.counters
+        generator = memory.generator
+    }
+
+    /// Other rules are asked from now on, with counters of their own.
+    mutating func forgetCounters() { counters = [:] }
 
     /// The state of a session that begins.
     ///

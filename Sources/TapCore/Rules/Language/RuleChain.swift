@@ -87,7 +87,7 @@ struct Rule: Sendable {
 
     /// The conditions up to the first that counts how often it is asked: what stands behind it says nothing about when the
     /// rule is to be asked.
-    private var conditionsBeforeCounts: ArraySlice<RuleCondition> {
+    var conditionsBeforeCounts: ArraySlice<RuleCondition> {
         conditions.prefix { condition in
             switch condition.test {
             case .limit, .every, .nth, .probability: false

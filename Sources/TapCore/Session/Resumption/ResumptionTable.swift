@@ -47,6 +47,8 @@ final class ResumptionTable: Sendable {
         var session: UInt64
         /// Whose reconnects are counted.
         var client: ReconnectWatch.Key?
+        /// What its rules remember, once it is suspended.
+        var rules: RuleState.Memory?
     }
 
     /// What a session that is to resume another finds out about its counts.
@@ -137,7 +139,14 @@ final class ResumptionTable: Sendable {
     /// The connection of a session is gone. Nothing happens where another session has resumed it.
     ///
     /// - Parameter ledgers: Its counts, where they matter; nil also where it has surrendered them.
-    func suspend(_ key: Key, of session: UInt64, at monotonic: Int64, leaving ledgers: StreamManagementLedgers? = nil) {
+    /// - Parameter rules: What its rules remember.
+    func suspend(
+        _ key: Key,
+        of session: UInt64,
+        at monotonic: Int64,
+        leaving ledgers: StreamManagementLedgers? = nil,
+        rules: RuleState.Memory? = nil
+    ) {
         table.withLock { table in
             guard let entry = table.entries[key] else {
                 // There was no room for it.
@@ -148,6 +157,7 @@ final class ResumptionTable: Sendable {
             let (end, isTooMuch) = monotonic.addingReportingOverflow(entry.lifetime)
             let last = isTooMuch ? Int64.max : end
             table.entries[key]?.end = last
+            table.entries[key]?.content.rules = rules
             table.suspensions += 1
             table.entries[key]?.suspension = table.suspensions
             table.append((key, table.suspensions))
@@ -316,6 +326,7 @@ extension Session {
         if let earlier {
             info.jid = earlier.jid
             client = earlier.client
+            if let rules, let memory = earlier.rules { rules.state.resume(memory, with: rules.set) }
         }
         let words =
             earlier.map { "resumed session \($0.session)" }
@@ -329,7 +340,8 @@ extension Session {
         resumption = nil
         if case .clean? = info.ending { return run.resumptions.end(key, of: number) }
         let ledgers = streamManagement?.translator.legacy
-        run.resumptions.suspend(key, of: number, at: now.monotonic, leaving: ledgers)
+        let memory = rules.map { $0.state.memory(of: $0.set) }
+        run.resumptions.suspend(key, of: number, at: now.monotonic, leaving: ledgers, rules: memory)
     }
 
     /// The session with this number resumes this one, whose connections are still there.

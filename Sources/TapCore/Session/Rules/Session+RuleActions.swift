@@ -27,9 +27,10 @@ extension Session {
             case .log(let level, let text): log(level, text, place, direction)
             case .inject(let target, let bytes, let why) where !ruling.isRepeated && !isPassing:
                 inject(bytes, target, why == .copy && Self.isRequest(event, directions.bytes(direction)), rules)
-            case .duplicate(let copies) where !ruling.isRepeated && !isPassing && verdict.fate == .pass:
+            // Who has not handled a stanza has not handled its copies.
+            case .duplicate(let copies) where !isPassing && verdict.fate == .pass:
                 let bytes = edited?.bytes ?? item(direction)
-                for _ in 0..<copies { inject(bytes, direction, false, rules) }
+                for _ in 0..<copies { inject(bytes, direction, false, isCopy: true, rules) }
             case .inject, .duplicate, .delay, .pause, .fault, .record, .level, .redact: break
             }
         }
@@ -52,13 +53,14 @@ extension Session {
         _ bytes: [UInt8],
         _ direction: Direction,
         _ swallowsAnswer: Bool,
+        isCopy: Bool = false,
         _ rules: SessionRules
     ) {
         inject(
             Injection(
                 bytes,
                 to: direction.destination,
-                number: Injection.ruleNumber,
+                number: isCopy ? Injection.copyNumber : Injection.ruleNumber,
                 swallowsAnswer: swallowsAnswer,
                 timeout: Self.injectionTime
             )
@@ -69,7 +71,7 @@ extension Session {
     /// Goes on with what rules let wait, where that is due; whether there is anything to do for it. Asked before any other
     /// item is looked at.
     mutating func attend(to rules: SessionRules) -> Bool {
-        guard !negotiation.isFinished else { return false }
+        guard rules.isBusy, !negotiation.isFinished else { return false }
         for direction in Direction.allCases {
             if rules.injecting & 1 << direction.rawValue != 0 {
                 // Where bytes pass as they come, all that has come must have been looked at.
@@ -91,6 +93,7 @@ extension Session {
                 return true
             }
         }
+        rules.settle()
         return false
     }
 

@@ -13,6 +13,7 @@ extension Session {
         guard recording == nil, !options.isClientLog else { return }
         if let rules {
             rules.set = set ?? RuleSet()
+            rules.state.forgetCounters()
         } else if let set {
             rules = SessionRules(set, session: number, remote: remote, localTime: options.rules?.localTime)
         }
@@ -98,7 +99,15 @@ extension Session {
         guard rules.ruling == nil else { return }
         defer { noteRoster(event, direction, rules) }
         let phase = negotiation.rulePhase
-        guard rules.set.asks(direction, isOpen: !phase.isHandshake, event.head.kind) else { return }
+        guard rules.set.asks(direction, isOpen: !phase.isHandshake, event.head.kind),
+            rules.set.index.select(
+                event.head,
+                directions[direction].decoder,
+                direction,
+                isOpen: !phase.isHandshake,
+                into: &rules.state.selection
+            )
+        else { return }
         let bytes = directions.bytes(direction)
         let context = context(event, direction, phase, rules)
         let repeated = beginRepeated(event, direction, rules)
@@ -119,6 +128,7 @@ extension Session {
             rules.set.asks(direction, isOpen: !phase.isHandshake, event.head.kind)
         else { return }
         rules.state.begin()
+        rules.state.selection.reset()
         let context = context(event, direction, phase, rules)
         let verdict = rules.set.judge(
             RuleItem(direction, event.head, edited.bytes.span),

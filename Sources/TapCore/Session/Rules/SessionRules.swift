@@ -26,7 +26,9 @@ final class SessionRules {
     var swallowsFailure = false
 
     /// Stanzas of rules wait to go out in these directions, as bits.
-    var injecting: UInt8 = 0
+    var injecting: UInt8 = 0 { didSet { if injecting != 0 { isBusy = true } } }
+    /// Something waits that ``Session/attend(to:)`` has to look at.
+    private(set) var isBusy = false
 
     private var lines: InlineArray<2, WaitingLine> = [WaitingLine(), WaitingLine()]
     private var lastHeld: UInt64 = 0
@@ -64,11 +66,18 @@ final class SessionRules {
     /// What waits in a direction.
     subscript(direction: Direction) -> WaitingLine {
         _read { yield lines[Int(direction.rawValue)] }
-        _modify { yield &lines[Int(direction.rawValue)] }
+        _modify {
+            yield &lines[Int(direction.rawValue)]
+            isBusy = true
+        }
     }
+
+    /// Looks whether anything waits any more.
+    func settle() { isBusy = injecting != 0 || self[.send].isOccupied || self[.recv].isOccupied }
 
     /// When the first item that waits goes on; nil where none does by itself.
     var deadline: Int64? {
+        guard isBusy else { return nil }
         let (send, recv) = (self[.send].item?.deadline, self[.recv].item?.deadline)
         return send.map { min($0, recv ?? .max) } ?? recv
     }
@@ -133,6 +142,8 @@ struct WaitingLine {
     var item: WaitingItem?
     /// What has come behind the item, and is not decoded yet.
     private(set) var behind: [UInt8] = []
+    /// Something waits.
+    var isOccupied: Bool { item != nil || !behind.isEmpty }
     /// Nothing goes out.
     var isStalled: Bool { item?.isStalled == true }
     /// When bytes came that were not looked at: offsets in the leg up to which, ascending.
