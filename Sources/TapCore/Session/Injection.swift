@@ -9,8 +9,10 @@ public struct Injection: Sendable {
     static let repeatedNumber = UInt64.max - 1
     /// Marks stanzas of rules.
     static let ruleNumber = UInt64.max - 2
+    /// Marks copies that a rule sends behind a stanza.
+    static let copyNumber = UInt64.max - 3
 
-    /// Chosen by the caller; comes back with what becomes of the stanza. The session uses the three highest numbers.
+    /// Chosen by the caller; comes back with what becomes of the stanza. The session uses the four highest numbers.
     public var number: UInt64
     /// One whole stanza as it goes out, with nothing but white space around it, which does not go out.
     public var item: [UInt8]
@@ -119,6 +121,12 @@ final class InjectedItem {
     let stanzaCount: Int
     /// It is an iq that is to be answered.
     let isRequest: Bool
+
+    /// Whether a rule has put it there.
+    var isOfRule: Bool { number == Injection.ruleNumber || number == Injection.copyNumber }
+
+    /// Whether it is injected again where its connection is lost before the receiver has it.
+    var outlivesConnection: Bool { number == Injection.ruleNumber || number == Injection.repeatedNumber }
 
     /// Reads an item as if it stood in a stream.
     init(
@@ -233,6 +241,11 @@ final class Injections {
         let bytes = waiting.reduce(item.bytes.count) { $0 + $1.item.bytes.count }
         guard bytes <= byteLimit else { throw .tooManyWaiting(limit: byteLimit) }
         waiting.append((item, direction))
+    }
+
+    /// What rules, or an earlier connection, have put into a direction and is not out.
+    func unsent(_ direction: Direction) -> [[UInt8]] {
+        waiting.filter { $0.direction == direction && $0.item.outlivesConnection }.map(\.item.bytes)
     }
 
     func isWaiting(_ direction: Direction) -> Bool { waiting.contains { $0.direction == direction } }

@@ -39,6 +39,7 @@ extension Session {
     mutating func advance(_ injections: Injections) {
         for direction in Direction.allCases {
             if let obstacle = obstacle(direction) {
+                for item in injections.unsent(direction) { streamManagement?.translator.ledgers[direction].lose(item) }
                 for number in injections.removeAll(direction) { report(.failed(obstacle), of: number) }
             } else if injections.isWaiting(direction) {
                 if mayInsert(direction) { return send(injections.takeFirst(direction), direction, injections) }
@@ -70,8 +71,10 @@ extension Session {
                 "a stanza that was injected before the resumption could not be injected again: \(fault)",
                 part: .inject
             )
-        case Injection.ruleNumber:
+        case Injection.ruleNumber, Injection.copyNumber:
             guard case .failed(let fault) = outcome, fault != .noAnswer else { return }
+            // It goes out where the session is resumed.
+            if fault == .ended, streamManagement?.translator.isOn == true { return }
             note(
                 .note,
                 .warn,
@@ -150,7 +153,7 @@ extension Session {
         _ direction: Direction,
         in record: inout Record
     ) {
-        guard item.number == Injection.ruleNumber, let rules, !rules.set.redactions.isEmpty else {
+        guard item.isOfRule, let rules, !rules.set.redactions.isEmpty else {
             _ = Self.compose(event, of: item.decoder, tools.redactor, always: true, into: &composed, &record)
             return
         }

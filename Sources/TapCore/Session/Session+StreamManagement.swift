@@ -75,7 +75,9 @@ extension Session {
     /// Counts what is injected into a direction: a stanza, or as many as there are in raw bytes.
     mutating func inject(_ item: InjectedItem, _ direction: Direction, _ streamManagement: StreamManagement) {
         // A ping that is lost would come too late.
-        let isKept = item.event?.head.kind == .message || item.number == Injection.ruleNumber
+        // A copy is sent again with its stanza.
+        let isMessage = item.event?.head.kind == .message
+        let isKept = isMessage && item.number != Injection.copyNumber || item.outlivesConnection
         let kept = isKept ? item.bytes : nil
         for _ in 0..<item.stanzaCount { streamManagement.translator.ledgers[direction].inject(keeping: kept) }
         followDivergence(streamManagement)

@@ -182,6 +182,13 @@ public struct StreamManagementLedger: Sendable {
         return delivered
     }
 
+    /// A stanza that was to be injected could not be before the connection was lost.
+    mutating func lose(_ item: [UInt8]) {
+        if isCounting, lost.count < Self.capacity, item.count <= Self.injectedBytes / Self.capacity {
+            lost.append(item)
+        }
+    }
+
     /// Takes the injected stanzas that were lost with an earlier connection, the oldest first.
     public mutating func takeLost() -> [[UInt8]] {
         defer { lost = [] }

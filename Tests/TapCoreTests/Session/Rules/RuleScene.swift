@@ -19,6 +19,10 @@ struct RuleScene: ~Copyable {
     ) throws {
         var options = options
         options.rules = LiveRules(try RuleFileTests.load(rules)) { _ in RuleLocalTime(minute: 600, weekday: 3) }
+        self.init(options, run: run, turns: turns, enablesStreamManagement: enablesStreamManagement)
+    }
+
+    init(_ options: SessionOptions, run: Run, turns: Int = 10, enablesStreamManagement: Bool = false) {
         harness = SessionHarness(options: options, run: run)
         harness.say(Array(Conversations.plainLogin.prefix(turns)))
         guard enablesStreamManagement else { return }

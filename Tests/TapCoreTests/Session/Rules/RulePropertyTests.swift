@@ -1,0 +1,279 @@
+import TapRecord
+import TapTestKit
+import Testing
+import XMPPCore
+
+@testable import TapCore
+
+/// Two honest ends with stream management, and rules between them.
+@Suite struct RulePropertyTests {
+    @Test(arguments: 0..<8) func `nothing is lost but what a rule drops, nothing comes twice, and order is kept`(
+        part: Int
+    ) throws {
+        for seed in part * 40..<(part + 1) * 40 {
+            var world = try RuleWorld(seed: UInt64(seed))
+            for _ in 0..<150 { world.step() }
+            world.finish()
+        }
+    }
+
+    @Test func `a rule with a memory decides as before when a stanza comes again`() throws {
+        let run = Run()
+        let rules = "::send\n\nKIND: message\nEVERY: 2\nDROP."
+        func message(_ number: Int) -> String { "<message id='m\(number)'/>" }
+        var options = SessionOptions(level: .trace)
+        options.rules = LiveRules(try RuleFileTests.load(rules)) { _ in RuleLocalTime() }
+        var scene = RuleScene(options, run: run, enablesStreamManagement: true)
+        #expect(scene.send((1...5).map(message).joined()).server == message(1) + message(3) + message(5))
+        scene.harness.end(.client, .reset)
+        scene.harness.close()
+
+        scene = RuleScene(options, run: run, turns: 8)
+        _ = scene.send("<resume xmlns='urn:xmpp:sm:3' h='0' previd='i1'/>")
+        // The server has handled the first that it got.
+        _ = scene.recv("<resumed xmlns='urn:xmpp:sm:3' h='1' previd='i1'/>")
+        #expect(scene.send((3...6).map(message).joined()).server == message(3) + message(5))
+        #expect(scene.send(message(7)).server == message(7))
+    }
+}
+
+/// One of the ends: what it has sent and got, by the letter of XEP-0198.
+private struct HonestEnd: ~Copyable {
+    private(set) var sent: [String] = []
+    /// How many of its stanzas the other has acknowledged.
+    private(set) var acknowledged = 0
+    /// What it has handled: the ids of the other's stanzas, of errors and replies those of its own.
+    private(set) var got: [String] = []
+    /// Bytes that it has written and nobody has read.
+    var outgoing: [UInt8] = []
+    private var decoder = HonestEnd.begin()
+
+    init() {}
+
+    private static func begin() -> StreamDecoder {
+        var decoder = StreamDecoder(limits: .authenticated)
+        let header = "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>"
+        decoder.append(Array(header.utf8).span)
+        _ = decoder.next()
+        return decoder
+    }
+
+    var handled: Int { got.count }
+
+    mutating func write(_ text: String) { outgoing += Array(text.utf8) }
+
+    mutating func send(_ stanza: String) {
+        sent.append(stanza)
+        write(stanza)
+    }
+
+    /// The connection is gone.
+    mutating func disconnect() {
+        outgoing = []
+        decoder = Self.begin()
+    }
+
+    /// The other has handled so many; what it has not goes out again.
+    mutating func resume(_ count: Int) {
+        acknowledge(count)
+        for stanza in sent[acknowledged...] { write(stanza) }
+    }
+
+    private mutating func acknowledge(_ count: Int) {
+        #expect(count >= acknowledged && count <= sent.count, "h=\(count) of \(sent.count), \(acknowledged) before")
+        acknowledged = min(max(count, acknowledged), sent.count)
+    }
+
+    /// Reads what the other end, or xmpptap, has written; gives the resumption that it holds.
+    mutating func read(_ bytes: some Sequence<UInt8>) -> (name: String, h: Int)? {
+        decoder.append(Array(bytes).span)
+        var resumption: (name: String, h: Int)?
+        while let event = decoder.next() {
+            guard case .item(.element) = event.kind, let element = try? StanzaParser().parse(decoder) else { continue }
+            let h = element.attribute("h").flatMap { Int($0) } ?? -1
+            switch element.name {
+            case "r": write("<a xmlns='urn:xmpp:sm:3' h='\(handled)'/>")
+            case "a": acknowledge(h)
+            case "resume", "resumed": resumption = (element.name, h)
+            case "message": got.append("\(element.attribute("type") ?? "") \(element.attribute("id") ?? "")")
+            default: Issue.record("\(element.name)")
+            }
+        }
+        return resumption
+    }
+}
+
+/// A session with random rules, its ends, and what is known of what the rules do.
+private struct RuleWorld: ~Copyable {
+    private static let rules: [(kind: String, actions: String)] = [
+        ("drop", "DROP."), ("bounce", "BOUNCE=not-allowed"), ("reply", "REPLY=hello"),
+        ("delay", "DELAY=50ms (jitter 30ms)"),
+        ("copy", "DUPLICATE=1"), ("edit", "SET=body#=edited"), ("pause", "PAUSE."),
+        ("some", "EVERY: 3\nDROP."), ("late", "DELAY=20ms\nDUPLICATE=2"), ("stall", "EVERY: 2\nSTALL=70ms"),
+    ]
+    private let seed: UInt64
+    private var random: SeededGenerator
+    private let run = Run()
+    private let options: SessionOptions
+    private var harness: SessionHarness
+    private let kinds: Set<String>
+    private var client = HonestEnd()
+    private var server = HonestEnd()
+    /// What each end has read of what came for it.
+    private var read = (client: 0, server: 0)
+    private var number = 0
+    private var kind: [String: String] = [:]
+    private var order: (client: [String], server: [String]) = ([], [])
+
+    init(seed: UInt64) throws {
+        self.seed = seed
+        random = SeededGenerator(seed: seed)
+        let chosen = Self.rules.shuffled(using: &random).prefix(.random(in: 1...Self.rules.count, using: &random))
+        let chains = ["::both", "::both", "::send", "::recv"]
+        let chain = chains.randomElement(using: &random) ?? "::both"
+        let text = chosen.map { "KIND: message\nNOT TYPE: error\nINSPECT: body#=\($0.kind)\n\($0.actions)\n\n" }
+        var options = SessionOptions(level: .info)
+        options.rules = LiveRules(try RuleFileTests.load("\(chain)\n\n" + text.joined())) { _ in RuleLocalTime() }
+        self.options = options
+        var kinds = Set(chosen.map(\.kind))
+        for direction in [("::send", "c"), ("::recv", "s")] where chain == direction.0 {
+            kinds.insert("only \(direction.1)")
+        }
+        self.kinds = kinds
+        harness = SessionHarness(options: options, run: run)
+        harness.say(Array(Conversations.plainLogin.prefix(10)))
+        harness.send("<enable xmlns='urn:xmpp:sm:3' resume='true'/>")
+        harness.recv("<enabled xmlns='urn:xmpp:sm:3' resume='true' id='i1' max='600'/>")
+        read = (harness.toClient.count, harness.toServer.count)
+    }
+
+    mutating func step() {
+        switch Int.random(in: 0..<100, using: &random) {
+        case 0..<30: send()
+        case 30..<55: write(Int.random(in: 1...120, using: &random))
+        case 55..<75: readSome(Int.random(in: 1...300, using: &random))
+        case 75..<82:
+            if Bool.random(using: &random) { client.write(Self.request) } else { server.write(Self.request) }
+        case 82..<92: harness.wait(.random(in: 1...60, using: &random) * 1_000_000)
+        case 92..<97: release()
+        default: reconnect()
+        }
+    }
+
+    private static let request = "<r xmlns='urn:xmpp:sm:3'/>"
+
+    private mutating func send() {
+        number += 1
+        let isClient = Bool.random(using: &random)
+        let id = "\(isClient ? "c" : "s")\(number)"
+        let kind = (Self.rules.map(\.kind) + ["plain"]).randomElement(using: &random) ?? "plain"
+        self.kind[id] = kind
+        let address = isClient ? "to='romeo@example.net'" : "from='romeo@example.net/x'"
+        let stanza = "<message \(address) id='\(id)'><body>\(kind)</body></message>"
+        if isClient { order.client.append(id) } else { order.server.append(id) }
+        if isClient { client.send(stanza) } else { server.send(stanza) }
+    }
+
+    /// Either end's bytes reach xmpptap, as far as it reads them.
+    private mutating func write(_ count: Int) {
+        if Bool.random(using: &random) {
+            let bytes = Array(client.outgoing.prefix(count))
+            client.outgoing.removeFirst(bytes.count)
+            if !bytes.isEmpty { harness.receive(.send, bytes) }
+        } else {
+            let bytes = Array(server.outgoing.prefix(count))
+            server.outgoing.removeFirst(bytes.count)
+            if !bytes.isEmpty { harness.receive(.recv, bytes) }
+        }
+    }
+
+    private mutating func readSome(_ count: Int) {
+        if Bool.random(using: &random) { _ = readClient(count) } else { _ = readServer(count) }
+    }
+
+    private mutating func readClient(_ count: Int) -> (name: String, h: Int)? {
+        let bytes = harness.toClient[read.client...].prefix(count)
+        read.client += bytes.count
+        return client.read(bytes)
+    }
+
+    private mutating func readServer(_ count: Int) -> (name: String, h: Int)? {
+        let bytes = harness.toServer[read.server...].prefix(count)
+        read.server += bytes.count
+        return server.read(bytes)
+    }
+
+    private mutating func release() {
+        if let held = harness.session.heldItems.first { harness.handle(.release(held.number, .pass)) }
+    }
+
+    /// The connection is lost, with all that was on its way, and the session resumed on another.
+    private mutating func reconnect() {
+        harness.end(.client, .reset)
+        harness.close()
+        let now = harness.now
+        harness = SessionHarness(options: options, run: run)
+        harness.now = now.advanced(by: 1_000_000)
+        harness.say(Array(Conversations.plainLogin.prefix(8)))
+        read = (harness.toClient.count, harness.toServer.count)
+        client.disconnect()
+        server.disconnect()
+        harness.send("<resume xmlns='urn:xmpp:sm:3' h='\(client.handled)' previd='i1'/>")
+        guard let resume = readServer(.max) else { return }
+        harness.recv("<resumed xmlns='urn:xmpp:sm:3' h='\(server.handled)' previd='i1'/>")
+        server.resume(resume.h)
+        var answer: (name: String, h: Int)?
+        answer = readClient(.max)
+        #expect(answer?.name == "resumed", "seed \(seed)")
+        if let answer { client.resume(answer.h) }
+    }
+
+    /// All that is on its way arrives, and both ends acknowledge all.
+    mutating func finish() {
+        for round in 0..<60 {
+            if round == 40 || round == 50 {
+                client.write(Self.request)
+                server.write(Self.request)
+            }
+            for _ in 0..<4 { write(.max) }
+            harness.wait(100_000_000)
+            while !harness.session.heldItems.isEmpty { release() }
+            _ = readClient(.max)
+            _ = readServer(.max)
+        }
+        let isQuiet = client.outgoing.isEmpty && server.outgoing.isEmpty && harness.session.releaseDeadline == nil
+        #expect(isQuiet, "seed \(seed)")
+        let (clientSent, serverSent) = (client.sent.count, server.sent.count)
+        #expect(client.acknowledged == clientSent && server.acknowledged == serverSent, "seed \(seed)")
+        check(order.client, gotByReceiver: server.got, bySender: client.got, "c")
+        check(order.server, gotByReceiver: client.got, bySender: server.got, "s")
+    }
+
+    private func check(_ ids: [String], gotByReceiver: [String], bySender: [String], _ side: String) {
+        let hasRules = !kinds.contains { $0.hasPrefix("only ") } || kinds.contains("only \(side)")
+        var first: [String] = []
+        for id in ids {
+            let kind = kind[id].flatMap { hasRules && kinds.contains($0) ? $0 : nil } ?? "plain"
+            let count = gotByReceiver.count { $0 == " \(id)" }
+            let expected =
+                switch kind {
+                case "drop", "bounce": 0...0
+                // A copy that is lost with a connection behind its stanza is not sent again.
+                case "copy": 1...2
+                case "late": 1...3
+                case "some": 0...1
+                default: 1...1
+                }
+            #expect(expected.contains(count), "seed \(seed): \(id) (\(kind)) came \(count) times")
+            let back = bySender.count { $0.hasSuffix(" \(id)") }
+            #expect(
+                back == (kind == "bounce" || kind == "reply" ? 1 : 0),
+                "seed \(seed): \(id) (\(kind)) came back \(back) times"
+            )
+            if count > 0 { first.append(id) }
+        }
+        var seen: Set<String> = []
+        let got = gotByReceiver.map { String($0.dropFirst($0.hasPrefix(" ") ? 1 : 0)) }
+        #expect(got.filter { first.contains($0) && seen.insert($0).inserted } == first, "seed \(seed), \(side)")
+    }
+}
