@@ -200,7 +200,7 @@ extension AdviceTable {
         case .bindRefused: "check the condition; the server may limit the sessions per account"
         case .domainNotServed:
             "add the domain with --upstream-domain or --listen, or check the domain in the client's configuration"
-        case .endedByTap: "see the error above; limits are set with --limit"
+        case .endedByTap: "see the error above; limits are set with --limit, rules with --rules"
         }
     }
 }

@@ -1,3 +1,4 @@
+internal import TapDiagnosis
 internal import TapRecord
 import XMPPCore
 
@@ -113,10 +114,10 @@ extension Session {
         say([(.element, failure)], to: .client, part: .sasl)
         info.authentication = .failed(condition: condition)
         negotiation.failAuthentication()
-        finish(
-            namespace.isSASL2 ? .sasl2 : .sasl,
-            .failed(condition: condition, "refused by \(ruling.rule.map { "\($0)" } ?? "a rule")")
-        )
+        let step: LoginStep.Name = namespace.isSASL2 ? .sasl2 : .sasl
+        let rule = ruling.rule.map { "\($0)" } ?? "a rule"
+        finish(step, .failed(condition: condition, "refused by \(rule)"))
+        login?.observe(.blamed(LoginDiagnosis(.endedByTap, at: step, "refused by \(rule)", condition: condition)))
     }
 
     // MARK: Faults
