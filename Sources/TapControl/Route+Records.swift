@@ -1,5 +1,6 @@
 internal import Hummingbird
 internal import Synchronization
+internal import TapCore
 internal import TapRecord
 
 // What sessions do, live.
@@ -7,8 +8,12 @@ extension Route {
     static func records(_ context: ControlContext, _ streams: EventStreams) -> [Route] {
         [
             Route(method: .get, path: "/records", query: ["filter", "level", "session"]) { request in
-                guard request.query("filter") == nil else {
-                    throw Problem.refused("filter is not supported yet; leave it out")
+                let chosen = try request.query("filter").map { text throws(Problem) in
+                    do throws(FilterFault) {
+                        return try RecordFilter(text)
+                    } catch {
+                        throw .refused("filter: \(error)")
+                    }
                 }
                 let level = try request.query("level").map { try Problem.level($0) } ?? .info
                 var spec = LogSpec(level: level)
@@ -16,13 +21,15 @@ extension Route {
                     spec = LogSpec(level: .off)
                     spec.set(level, session: number)
                 }
-                let filter = LogFilter(spec)
+                let levels = LogFilter(spec)
                 let form = Mutex(JSONForm())
                 let run = context.run
                 return try streams.respond(
-                    with: EventStream(level: filter.level) { record, content, event in
-                        let shown = filter.shown(of: record)
-                        guard !shown.isEmpty else { return false }
+                    with: EventStream(level: levels.level) { record, content, event in
+                        let shown = levels.shown(of: record)
+                        guard !shown.isEmpty, chosen?.matches(copy record, content: content) ?? true else {
+                            return false
+                        }
                         event.append("event: record\nid: ")
                         event.append(string: run)
                         event.append("-")

@@ -144,6 +144,13 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
             itemLimit: session.limits.itemBytes,
             log: tap.logs.controlled
         )
+        context.rules = service.configuration.rules.map { rules in
+            ControlledRules(files: rules.files) {
+                rules.live.current?.rulesWithHits ?? []
+            } reload: {
+                try service.reloadRules()
+            }
+        }
         context.logs = { [logs = tap.logs] in logs.figures }
         return [ControlService(socket, metrics: port, context, logger: DiagnosticHandler.logger())]
     }
