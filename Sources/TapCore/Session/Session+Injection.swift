@@ -20,8 +20,15 @@ extension Session {
             )
             self.injections = injections
         } catch {
+            guard error != .ended || !keeps(injection, direction) else { return }
             report(.failed(error), of: injection.number)
         }
+    }
+
+    /// Whether a stanza of a rule's that came too late for this connection is kept for the next one of the session.
+    private func keeps(_ injection: Injection, _ direction: Direction) -> Bool {
+        guard injection.number == Injection.ruleNumber, resumption != nil, let streamManagement else { return false }
+        return streamManagement.translator.ledgers[direction].keep(lost: injection.item)
     }
 
     /// Why no item can be put into a direction, or come by it; nil where it can.
@@ -39,7 +46,9 @@ extension Session {
     mutating func advance(_ injections: Injections) {
         for direction in Direction.allCases {
             if let obstacle = obstacle(direction) {
-                for item in injections.unsent(direction) { streamManagement?.translator.ledgers[direction].lose(item) }
+                for item in injections.unsent(direction) {
+                    streamManagement?.translator.ledgers[direction].keep(lost: item)
+                }
                 for number in injections.removeAll(direction) { report(.failed(obstacle), of: number) }
             } else if injections.isWaiting(direction) {
                 if mayInsert(direction) { return send(injections.takeFirst(direction), direction, injections) }

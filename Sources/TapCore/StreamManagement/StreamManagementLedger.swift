@@ -25,8 +25,10 @@ public import XMPPCore
 /// Memory is bounded: runs of stanzas that pass take none, what is acknowledged is forgotten, and of more than
 /// ``capacity`` places at which counts part the oldest become one, which is acknowledged as a whole.
 public struct StreamManagementLedger: Sendable {
-    /// Places at which the counts part, and marks, that are kept at most.
-    public static let capacity = 64
+    /// Places at which the counts part that are kept at most.
+    public static let capacity = 128
+    /// Stanzas at most of which it is known what was decided on them, until they are acknowledged.
+    public static let decisionCapacity = 512
     /// Bytes of injected stanzas that are kept at most, to be injected again where they are lost.
     public static let injectedBytes = 256 << 10
     /// As many of either call for an acknowledgement.
@@ -93,10 +95,21 @@ public struct StreamManagementLedger: Sendable {
         var receiver: UInt64?
     }
 
+    /// 16 bytes, as there may be many.
     private struct Decision: Hashable {
-        var number: UInt64
-        var mark: Mark
-        var outcome: Outcome
+        private var numberAndOutcome: UInt64
+        let mark: Mark
+
+        init(number: UInt64, mark: Mark, outcome: Outcome) {
+            numberAndOutcome = number << 2 | UInt64(outcome.rawValue)
+            self.mark = mark
+        }
+
+        var number: UInt64 { numberAndOutcome >> 2 }
+        var outcome: Outcome {
+            get { Outcome(rawValue: UInt8(numberAndOutcome & 3)) ?? .passed }
+            set { numberAndOutcome = number << 2 | UInt64(newValue.rawValue) }
+        }
     }
 
     /// Whether stream management counts in this direction.
@@ -182,11 +195,14 @@ public struct StreamManagementLedger: Sendable {
         return delivered
     }
 
-    /// A stanza that was to be injected could not be before the connection was lost.
-    mutating func lose(_ item: [UInt8]) {
-        if isCounting, lost.count < Self.capacity, item.count <= Self.injectedBytes / Self.capacity {
-            lost.append(item)
-        }
+    /// Keeps a stanza that could not be injected any more, to be injected when the session is resumed; false where there
+    /// is no room.
+    @discardableResult
+    mutating func keep(lost item: [UInt8]) -> Bool {
+        let size = lost.reduce(item.count) { $0 + $1.count }
+        guard isCounting, lost.count < Self.capacity, size <= Self.injectedBytes else { return false }
+        lost.append(item)
+        return true
     }
 
     /// Takes the injected stanzas that were lost with an earlier connection, the oldest first.
@@ -242,7 +258,8 @@ public struct StreamManagementLedger: Sendable {
 
     private mutating func remember(_ mark: Mark, _ outcome: Outcome) {
         guard isCounting else { return }
-        if decisions.count >= Self.capacity { decisions.removeFirst() }
+        // Not one by one: all others move each time.
+        if decisions.count >= Self.decisionCapacity { decisions.removeFirst(Self.decisionCapacity / 4) }
         decisions.append(Decision(number: sent, mark: mark, outcome: outcome))
     }
 
@@ -370,7 +387,7 @@ public struct StreamManagementLedger: Sendable {
             }
             kept.append(decision)
         }
-        earlier = Array((kept + earlier.filter { $0.number > sent }).prefix(Self.capacity))
+        earlier = Array((kept + earlier.filter { $0.number > sent }).prefix(Self.decisionCapacity))
         repeatedEnd = max(repeatedEnd, sent)
         lost += injected.lazy.filter { [handled] in $0.number > handled }.map(\.item)
         injected = []

@@ -129,6 +129,24 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         #expect(Self.send("<a \(sm) h='3'/>", &second) == "<a \(sm) h='1'/>")
     }
 
+    @Test func `what a rule sends when the connection is gone already is sent on the next one`() {
+        let run = Run()
+        var first = Self.enabled(run)
+        Self.inject("<message id='a'/>", to: .client, &first)
+        first.end(.client)
+        let bounce = "<message id='b' type='error'/>"
+        first.inject(Injection(Array(bounce.utf8), to: .server, number: Injection.ruleNumber))
+        #expect(first.told(code: "rule-injection-failed").isEmpty)
+        first.end(.server)
+        first.close()
+        var second = Self.authenticated(run, at: 1)
+        second.send("<resume \(sm) h='1' previd='i1'/>")
+        let before = second.toServer.count
+        second.recv("<resumed \(sm) h='0' previd='i1'/>")
+        #expect(String(decoding: second.toServer[before...], as: UTF8.self) == bounce)
+        #expect(Self.recv("<a \(sm) h='1'/>", &second) == "<a \(sm) h='0'/>")
+    }
+
     @Test func `an answer that was dropped is dropped when the server sends it again`() {
         let run = Run()
         var first = Self.enabled(run)

@@ -244,7 +244,7 @@ import XMPPCore
             }
         }
         #expect(ledger.isCrowded)
-        #expect(ledger.byteCount < 8192)
+        #expect(ledger.byteCount < 16 << 10)
         var told: UInt64 = 0
         for count in stride(from: 0, to: ledger.delivered, by: 3) {
             let next = UInt64(ledger.acknowledge(UInt32(count)).count)
@@ -301,6 +301,23 @@ import XMPPCore
         #expect(ledger.hold(Mark(fingerprint: 0)) == nil)
         #expect(ledger.acknowledge(1).count == 1)
         #expect(ledger.hold(Mark(fingerprint: 0)) != nil)
+    }
+
+    @Test func `what was decided on a whole queue of unacknowledged stanzas is known when it is sent again`() {
+        var ledger = StreamManagementLedger(startingAt: 0)
+        for number: UInt32 in 1...384 {
+            let mark = Mark(fingerprint: number, rule: number % 5)
+            if number % 3 == 0 { ledger.drop(mark) } else { ledger.pass(mark) }
+        }
+        for _ in 0..<2 {
+            ledger.resume()
+            for number: UInt32 in 1...384 {
+                let again = ledger.retransmission(number)
+                #expect(again?.outcome == (number % 3 == 0 ? .dropped : .passed) && again?.rule == number % 5)
+                let mark = Mark(fingerprint: number, rule: number % 5)
+                if number % 3 == 0 { ledger.drop(mark) } else { ledger.pass(mark) }
+            }
+        }
     }
 
     @Test func `what is known of stanzas that are sent again is bounded, however often the connection is lost`() {
