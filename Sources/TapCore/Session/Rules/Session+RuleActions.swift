@@ -210,7 +210,7 @@ extension Session {
             .note,
             level,
             code: "rule-log",
-            tools.redactor.disclose(text: text),
+            Prose(tools.redactor.disclose(text: text)),
             direction: direction,
             part: .rules,
             details: ["rule": .string("\(place)")]
