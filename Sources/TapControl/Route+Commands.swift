@@ -109,13 +109,14 @@ private struct InjectCommand: Sendable {
     private let timeout: Int64
 
     init(_ body: JSONObject) throws(Problem) {
-        try body.allow("to", "stanza", "message", "raw", "await_answer", "timeout_ns")
+        try body.allow("to", "stanza", "base64", "message", "raw", "await_answer", "timeout_ns")
         leg = try body.leg()
         isRaw = try body.bool("raw") ?? false
         awaitsAnswer = try body.bool("await_answer")
         timeout = try body.integer("timeout_ns", in: 1...300_000_000_000) ?? 10_000_000_000
-        switch (try body.text("stanza"), try body.object("message")) {
-        case (let stanza?, nil): item = .stanza(Array(stanza.utf8))
+        let bytes = try Self.bytes(body)
+        switch (bytes, try body.object("message")) {
+        case (let stanza?, nil): item = .stanza(stanza)
         case (nil, let message?):
             try message.allow("body", "peer", "from")
             item = .message(
@@ -125,6 +126,15 @@ private struct InjectCommand: Sendable {
             )
         default: throw .refused("either \"stanza\" or \"message\" is needed")
         }
+    }
+
+    /// The stanza, which only where it is raw can be bytes that are no text.
+    private static func bytes(_ body: JSONObject) throws(Problem) -> [UInt8]? {
+        guard let base64 = try body.text("base64") else { return try body.text("stanza").map { Array($0.utf8) } }
+        guard try body.bool("raw") == true, !body.has("stanza"), let bytes = Base64.decode(base64) else {
+            throw .refused("\"base64\" is the raw bytes in base64, instead of \"stanza\" and with \"raw\"")
+        }
+        return bytes
     }
 
     func injection(_ session: borrowing Session, _ number: UInt64) throws -> Injection {
