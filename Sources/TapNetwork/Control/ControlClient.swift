@@ -101,22 +101,26 @@ public struct ControlClient: Sendable {
         _ request: Request,
         _ body: (ServerSentEvent) throws(ControlClientError) -> Bool
     ) async throws(ControlClientError) {
-        try await perform { () async throws in
-            try await connect().executeThenClose { inbound, outbound in
-                try? await send(request, outbound)
-                var parts = inbound.makeAsyncIterator()
-                let head = try await Self.head(&parts)
-                guard head.status == .ok else {
-                    _ = try await Self.body(of: head, &parts)
-                    return
-                }
-                var reader = ServerSentEvents()
-                while case .body(let buffer)? = try await parts.next() {
-                    var events: [ServerSentEvent] = []
-                    try reader.read(buffer.readableBytesView) { events.append($0) }
-                    for event in events { guard try body(event) else { return } }
+        do throws(ControlClientError) {
+            try await perform { () async throws in
+                try await connect().executeThenClose { inbound, outbound in
+                    try? await send(request, outbound)
+                    var parts = inbound.makeAsyncIterator()
+                    let head = try await Self.head(&parts)
+                    guard head.status == .ok else {
+                        _ = try await Self.body(of: head, &parts)
+                        return
+                    }
+                    var reader = ServerSentEvents()
+                    while case .body(let buffer)? = try await parts.next() {
+                        var events: [ServerSentEvent] = []
+                        try reader.read(buffer.readableBytesView) { events.append($0) }
+                        for event in events { guard try body(event) else { return } }
+                    }
                 }
             }
+        } catch {
+            guard Task.isCancelled else { throw error }
         }
     }
 

@@ -93,9 +93,9 @@ struct InjectCommand: AsyncParsableCommand, Configurable {
     }
 
     func run() async throws {
+        let body = try body()
         let client = try control.client()
         let chosen = try await session.choose(client)
-        let body = try body()
         let answer = try await client.ask(
             .init("POST", chosen.path("/inject"), body: body),
             // The proxy keeps the time itself, for the boundary and then for the answer.
