@@ -67,6 +67,7 @@ final class ClientConnection: Connection {
     private(set) var isReady = false
     var onReady: (ClientConnection) -> Void = { _ in }
     var onReceived: (ClientConnection, Int) -> Void = { _, _ in }
+    var onReceivedBytes: (UnsafeBufferPointer<UInt8>) -> Void = { _ in }
     var onDrained: (ClientConnection) -> Void = { _ in }
     /// What a scenario keeps of it: where it is in the mix, how much is to come back, since when.
     var position = 0
@@ -79,7 +80,10 @@ final class ClientConnection: Connection {
     func begin() { send("<?xml version='1.0'?><stream:stream to='garden.example' \(header)") }
 
     override func received(_ bytes: UnsafeBufferPointer<UInt8>) {
-        guard !isReady else { return onReceived(self, bytes.count) }
+        guard !isReady else {
+            onReceivedBytes(bytes)
+            return onReceived(self, bytes.count)
+        }
         let ends: [StaticString] = [
             "</stream:features>", "'urn:ietf:params:xml:ns:xmpp-sasl'/>", "</stream:features>", "</iq>",
         ]

@@ -57,6 +57,9 @@ final class Relay {
         try? FileManager.default.removeItem(at: folder)
     }
 
+    /// The path of a file in its folder.
+    func path(of name: String) -> String { folder.appending(path: name).path }
+
     /// CPU it has used so far, in microseconds: user and system, all threads.
     var cpu: Double { scheduledTime ?? countedTime }
 

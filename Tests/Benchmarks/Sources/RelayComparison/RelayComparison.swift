@@ -4,6 +4,7 @@ import Foundation
 ///
 /// ```
 /// RelayComparison XMPPTAP [ROUNDS [SCALE]]    medians of interleaved rounds (3); SCALE shortens or lengthens them (1)
+/// RelayComparison XMPPTAP injection           the delay of injected stanzas while others pass
 /// ```
 ///
 /// Clients and server are this process, on loopback. CPU is that of the relay alone, user and system. Other work on the
@@ -12,10 +13,18 @@ import Foundation
 struct RelayComparison {
     static func main() {
         let arguments = CommandLine.arguments
+        if arguments.count == 3, arguments[2] == "injection" {
+            do {
+                return try InjectionDelay(arguments[1]).run(seconds: 20)
+            } catch {
+                FileHandle.standardError.write(Data("benchmark: \(error)\n".utf8))
+                exit(1)
+            }
+        }
         let rounds = arguments.count > 2 ? Int(arguments[2]) ?? 0 : 3
         let scale = arguments.count > 3 ? Double(arguments[3]) ?? 0 : 1
         guard arguments.count > 1, rounds > 0, scale > 0 else {
-            print("usage: RelayComparison XMPPTAP [ROUNDS [SCALE]]")
+            print("usage: RelayComparison XMPPTAP [ROUNDS [SCALE] | injection]")
             exit(2)
         }
         do {
