@@ -12,7 +12,10 @@ struct ReadmeTests {
     @Test func `Every flag that is named is one of the program's`() async throws {
         // The parser has this one of its own, and tells nobody.
         var known: Set = ["--generate-completion-script"]
-        let commands = [[], ["proxy"], ["probe"], ["read"], ["explain"], ["demo"], ["doctor"], ["rules", "run"]]
+        let commands = [
+            [], ["proxy"], ["probe"], ["read"], ["explain"], ["demo"], ["doctor"], ["rules", "run"], ["inject"],
+            ["ping"],
+        ]
         for command in commands + ["create", "show", "export", "remove"].map({ ["ca", $0] }) {
             let help = try await XMPPTapBinary.run(command + ["--help"])
             #expect(help.ending == .exited(0))

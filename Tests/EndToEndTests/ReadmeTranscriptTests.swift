@@ -67,6 +67,43 @@ struct ReadmeTranscriptTests {
         try Self.check("$ xmpptap proxy", said)
     }
 
+    @Test(.enabled(if: TestProgram.areInstalled(.prosody, .slixmpp), "Prosody or slixmpp is missing"))
+    func `commands to a running proxy`() async throws {
+        let server = try await ProsodyServer()
+        let folder = try TemporaryFolder()
+        let control = ["--control", folder.path(of: "control.sock")]
+        let proxy = try XMPPTapBinary(proxyTo: server.port, control)
+        var clients: [ScriptedClient] = []
+        for (account, resource) in [(Account.romeo, "orchard"), (.juliet, "balcony")] {
+            let client = try ScriptedClient(
+                .slixmpp,
+                as: account,
+                port: try await proxy.port(),
+                .init(receive: 2),
+                options: ["--jid", "\(account.jid)/\(resource)"]
+            )
+            try await client.event("ready")
+            clients.append(client)
+        }
+        let version = #"<iq type="get" id="v" to="localhost"><query xmlns="jabber:iq:version"/></iq>"#
+        let commands: [(words: String, arguments: [String])] = [
+            ("$ xmpptap sessions", ["sessions"]),
+            (
+                "$ xmpptap inject --session 2 --to client",
+                ["inject", "--session", "2", "--to", "client", "--message", "Ay me!", "--peer", "romeo@localhost"]
+            ),
+            ("$ echo '\(version)' |", ["inject", "--session", "2", "--to", "server"]),
+            ("$ xmpptap ping --jid", ["ping", "--jid", "juliet@localhost", "--count", "2", "--interval", "100ms"]),
+            ("$ xmpptap level verbose", ["level", "verbose", "--session", "2"]),
+        ]
+        for (words, arguments) in commands {
+            let run = try await XMPPTapBinary.run(arguments + control, input: version)
+            #expect(run.ending == .exited(0), "\(run.error)")
+            let printed = (run.output + run.error).split(separator: "\n", omittingEmptySubsequences: false)
+            try Self.check(words, printed.dropLast().map(String.init))
+        }
+    }
+
     @Test(.enabled(if: TestProgram.areInstalled(.prosody, .profanity, .jq), "Prosody, profanity or jq is missing"))
     func `a first session with a Prosody set up as the README says`() async throws {
         let folder = try TemporaryFolder()

@@ -1,0 +1,313 @@
+import Foundation
+import TapTestKit
+import Testing
+
+/// The commands that speak to a running proxy, with a real server and real clients behind it.
+@Suite(
+    .timeLimit(.minutes(3)),
+    .enabled(if: TestProgram.areInstalled(.prosody, .slixmpp), "Prosody or slixmpp is missing")
+) struct RunningProxyTests {
+    private typealias Result = (ending: ToolProcess.Ending, output: String, error: String)
+
+    /// Juliet and Romeo on a server, through a proxy with a control socket. Romeo answers what he gets.
+    private final class Scene: Sendable {
+        let server: ProsodyServer
+        let tap: Tap
+        let romeo: ScriptedClient
+        let juliet: ScriptedClient
+        /// Juliet's full JID, and the number of her session.
+        let jid: String
+        let session = "2"
+
+        static let reply = "Speak again"
+        /// Seconds for which a client stays.
+        private static let patience = ["--timeout", "180"]
+
+        /// - Parameter receive: the messages that each of them gets before she and he leave.
+        init(juliet messages: Int = 1000, romeo received: Int = 1000) async throws {
+            server = try await ProsodyServer()
+            let control = try TemporaryFolder()
+            self.control = control
+            tap = try await Tap(upstream: server.port, arguments: ["--control", control.path(of: "tap.sock")])
+            romeo = try ScriptedClient(
+                .slixmpp,
+                as: .romeo,
+                port: tap.port,
+                .init(reply: Self.reply, receive: received),
+                options: Self.patience
+            )
+            try await romeo.event("ready")
+            juliet = try ScriptedClient(
+                .slixmpp,
+                as: .juliet,
+                port: tap.port,
+                .init(receive: messages),
+                options: Self.patience
+            )
+            jid = try #require(try await juliet.event("bound").jid)
+            try await juliet.event("ready")
+        }
+
+        private let control: TemporaryFolder
+        var flags: [String] { ["--control", control.path(of: "tap.sock")] }
+
+        func run(_ arguments: [String], input: String = "") async throws -> Result {
+            try await XMPPTapBinary.run(arguments + flags, input: input)
+        }
+
+        /// Waits until a client has received this text so many times.
+        func received(_ client: ScriptedClient, _ body: String, times: Int = 1) async throws {
+            let end = ContinuousClock.now + .seconds(20)
+            while client.events.count(where: { $0.event == "received" && $0.body == body }) < times {
+                guard ContinuousClock.now < end else { throw KitError("\(body) was not received: \(client.events)") }
+                try await Task.sleep(for: .milliseconds(20))
+            }
+        }
+
+        /// Says something as Juliet, and waits for Romeo's answer: both sessions are whole.
+        func checkRelaying(_ body: String) async throws {
+            let before = juliet.events.count { $0.body == Self.reply }
+            let sent = try await run(
+                ["inject", "--session", session, "--to", "server", "--message", body, "--peer", Account.romeo.jid]
+            )
+            #expect(sent.ending == .exited(0), "\(sent.error)")
+            try await received(romeo, body)
+            try await received(juliet, Self.reply, times: before + 1)
+        }
+    }
+
+    @Test func `messages are injected both ways, and the session goes on to its end`() async throws {
+        let scene = try await Scene(juliet: 3, romeo: 2)
+        let fromNobody = try await scene.run([
+            "inject", "--jid", Account.juliet.jid, "--to", "client", "--message", "Ay <me> & 'more'", "--peer",
+            "nurse@example.org",
+        ])
+        #expect(fromNobody.ending == .exited(0), "\(fromNobody.error)")
+        #expect(fromNobody.output.hasPrefix("sent to \(scene.jid) in session 2 after "), "\(fromNobody.output)")
+        try await scene.received(scene.juliet, "Ay <me> & 'more'")
+        let received = try #require(scene.juliet.events.first { $0.event == "received" })
+        #expect(received.from == "nurse@example.org" && fromNobody.output.contains("id \(received.id ?? "none")"))
+        try await scene.checkRelaying("It is the east")
+        let stanza = "<message to='\(Account.romeo.jid)' type='chat' id='own-1'><body>Good night</body></message>\n"
+        let piped = try await scene.run(["inject", "--jid", scene.jid, "--to", "server", "--json"], input: stanza)
+        #expect(piped.ending == .exited(0) && piped.output.contains("\"outcome\":\"sent\""), "\(piped.error)")
+        let (hers, his) = (try await scene.juliet.finish(), try await scene.romeo.finish())
+        #expect(his.filter { $0.event == "received" }.map(\.body) == ["It is the east", "Good night"])
+        #expect(hers.filter { $0.event == "received" }.count == 3)
+        try await scene.tap.stop()
+        let own = try scene.tap.records().filter { $0.origin == "tap" && $0.name == "message" }
+        #expect(own.count == 3 && own.allSatisfy { $0.session == 2 })
+        try await scene.server.stop()
+    }
+
+    @Test func `the answer to an injected request is printed and swallowed`() async throws {
+        let scene = try await Scene()
+        let version = "<iq type='get' id='v1' to='\(Account.juliet.domain)'><query xmlns='jabber:iq:version'/></iq>"
+        let answered = try await scene.run(["inject", "--session", "2", "--to", "server"], input: version)
+        #expect(answered.ending == .exited(0), "\(answered.error)")
+        #expect(answered.output.hasPrefix("<iq ") && answered.output.contains("<name>Prosody</name>"))
+        #expect(answered.error.hasPrefix("answered by \(Account.juliet.domain) after "), "\(answered.error)")
+        let json = try await scene.run(["inject", "--session", "2", "--to", "server", "--json"], input: version)
+        let object = try JSONSerialization.jsonObject(with: Data(json.output.utf8)) as? [String: Any]
+        #expect(object?["outcome"] as? String == "answered" && object?["type"] as? String == "result")
+        #expect(object?["round_trip_ns"] is Int && (object?["answer"] as? String)?.contains("Prosody") == true)
+        // Nobody waits for it: Juliet gets an answer that she has not asked for.
+        let unasked = try await scene.run(["inject", "--session", "2", "--to", "server", "--no-wait"], input: version)
+        #expect(unasked.ending == .exited(0) && unasked.output.hasPrefix("sent to "), "\(unasked.error)")
+        try await scene.checkRelaying("It is the east")
+        try await scene.tap.stop()
+        let answers = try scene.tap.records().filter {
+            $0.direction == "recv" && $0.payload == "{jabber:iq:version}query"
+        }
+        #expect(answers.map(\.action) == ["dropped", "dropped", nil])
+    }
+
+    @Test(arguments: ["client", "server"]) func `pings are answered, counted and swallowed`(side: String) async throws {
+        let scene = try await Scene()
+        let name = side == "client" ? scene.jid : Account.juliet.domain
+        let arguments = ["ping", "--jid", scene.jid, "--to", side, "--count", "3", "--interval", "100ms"]
+        let pinged = try await scene.run(arguments)
+        let lines = pinged.output.split(separator: "\n", omittingEmptySubsequences: false)
+        #expect(pinged.ending == .exited(0) && lines.count == 9, "\(pinged)")
+        #expect(lines.first == "PING \(name), \(side) of session 2")
+        for number in 1...3 {
+            #expect(lines[number].firstMatch(of: /^answer from (.*): seq=(\d) time=\d+\.\d{3} ms$/)?.2 == "\(number)")
+        }
+        #expect(lines[5] == "--- \(name) ping statistics ---")
+        #expect(lines[6].hasPrefix("3 sent, 3 answered, 0% loss, time "))
+        #expect(lines[7].wholeMatch(of: /rtt min\/avg\/max\/mdev = [\d.]+\/[\d.]+\/[\d.]+\/[\d.]+ ms/) != nil)
+        try await scene.checkRelaying("It is the east")
+        try await scene.tap.stop()
+        let pings = try scene.tap.records().filter { $0.origin == "tap" && $0.payload == "{urn:xmpp:ping}ping" }
+        #expect(pings.count == 3)
+        #expect(try scene.tap.records().count { $0.action == "dropped" && $0.answers != nil } == 3)
+    }
+
+    @Test func `Ctrl-C ends the pings with their summary`() async throws {
+        let scene = try await Scene()
+        let ping = try XMPPTapBinary(["ping", "--session", "2", "--interval", "200ms"] + scene.flags)
+        _ = try await ping.process.line(of: .standardOutput) { $0.contains("seq=2") }
+        ping.process.signal(SIGINT)
+        #expect(try await ping.process.ending() == .exited(0))
+        #expect(ping.process.lines(of: .standardOutput).contains { $0.contains("0% loss") })
+        try await scene.checkRelaying("It is the east")
+    }
+
+    @Test func `sessions are listed and shown`() async throws {
+        let scene = try await Scene()
+        let table = try await scene.run(["sessions"])
+        let rows = table.output.split(separator: "\n")
+        #expect(table.ending == .exited(0) && rows.count == 3 && rows[0].hasPrefix("SESSION  JID "), "\(table)")
+        #expect(rows[2].contains(scene.jid) && rows[2].contains("ready"))
+        let json = try await scene.run(["sessions", "--json"])
+        #expect(json.output.split(separator: "\n").count == 2)
+        let one = try await scene.run(["sessions", "2"])
+        #expect(one.ending == .exited(0) && one.output.hasPrefix("session   2 \(scene.jid), ready\n"), "\(one)")
+        #expect(one.output.contains("\ntimeline:\n"), "\(one.output)")
+        let whole = try await scene.run(["sessions", "2", "--json"])
+        let object = try JSONSerialization.jsonObject(with: Data(whole.output.utf8)) as? [String: Any]
+        #expect(object?["timeline"] is [Any] && object?["roster"] is [Any] && object?["requests"] is [Any])
+        let none = try await scene.run(["sessions", "99"])
+        #expect(none.ending == .exited(1) && none.error.contains("no session 99"), "\(none)")
+        let closed = try await scene.run(["sessions", "close", "2"])
+        #expect(closed.ending == .exited(0), "\(closed)")
+        try await scene.juliet.event("disconnected")
+        let gone = try await scene.run(["inject", "--session", "2", "--to", "client"], input: "<presence/>")
+        #expect(gone.ending == .exited(1), "\(gone)")
+        // Romeo's session is not touched.
+        let his = try await scene.run(["ping", "--session", "1", "--count", "1"])
+        #expect(his.ending == .exited(0), "\(his)")
+    }
+
+    @Test func `a level is changed and taken back while sessions run`() async throws {
+        let scene = try await Scene()
+        let before = try await scene.run(["level"])
+        #expect(before.ending == .exited(0), "\(before)")
+        let levels = before.output
+        #expect(try await scene.run(["level", "verbose", "--session", "2"]).output == levels + "session:2=verbose\n")
+        #expect(try await scene.run(["level", "trace", "--part", "sasl"]).output.contains("\nsasl=trace\n"))
+        let jid = try await scene.run(["level", "error", "--jid", Account.romeo.jid, "--json"])
+        #expect(jid.output.contains("\"\(Account.romeo.jid)\":\"error\""), "\(jid)")
+        try await scene.checkRelaying("It is the east")
+        _ = try await scene.tap.binary.process.line(of: .standardOutput) { $0.contains("It is the east") }
+        for words in [["--session", "2"], ["--part", "sasl"], ["--jid", Account.romeo.jid]] {
+            let back = try await scene.run(["level", "default"] + words)
+            #expect(back.ending == .exited(0), "\(back)")
+        }
+        #expect(try await scene.run(["level"]).output == levels)
+        try await scene.checkRelaying("Good night")
+        #expect(!scene.tap.binary.process.text(of: .standardOutput).contains("Good night"))
+    }
+
+    @Test func `live records look as in the log`() async throws {
+        let scene = try await Scene()
+        let all = try XMPPTapBinary(["tail", "--level", "verbose"] + scene.flags)
+        let json = try XMPPTapBinary(["tail", "--json", "--session", "2"] + scene.flags)
+        // Until both listen.
+        while [all, json].contains(where: { !$0.process.text(of: .standardOutput).contains("rehearsal") }) {
+            try await scene.checkRelaying("rehearsal")
+        }
+        try await scene.checkRelaying("It is the east")
+        _ = try await all.process.line(of: .standardOutput) { $0.contains("RECV") && $0.contains("It is the east") }
+        _ = try await json.process.line(of: .standardOutput) { $0.contains("It is the east") }
+        for tail in [all, json] {
+            tail.process.signal(SIGINT)
+            #expect(try await tail.process.ending() == .exited(0))
+        }
+        try await scene.tap.stop()
+        let log = Set(scene.tap.lines())
+        let shown = all.process.lines(of: .standardOutput)
+        #expect(!shown.isEmpty && shown.allSatisfy(log.contains))
+        let sessions = try json.process.lines(of: .standardOutput).map {
+            try JSONDecoder().decode(LogRecord.self, from: Data($0.utf8)).session
+        }
+        #expect(!sessions.isEmpty && sessions.allSatisfy { $0 == 2 })
+    }
+
+    @Test func `what is no stanza for the session is refused, and nothing happens to it`() async throws {
+        let scene = try await Scene()
+        let cases: [(stanza: String, words: String)] = [
+            ("<message><body>x</message>", "offset 16"),
+            ("<message/><presence/>", "more than one stanza; the second begins at offset 10"),
+            ("</stream:stream>", "it ends the stream"), ("<message to='a@b'", "it is no whole stanza"),
+            ("", "it is no whole stanza"),
+            ("<x xmlns='urn:x'/>", "it is no iq, message or presence"), ("<!DOCTYPE x><message/>", "offset"),
+        ]
+        for (stanza, words) in cases {
+            let refused = try await scene.run(["inject", "--session", "2", "--to", "client"], input: stanza)
+            #expect(refused.ending == .exited(1) && refused.error.contains(words), "\(stanza): \(refused)")
+        }
+        let big = "<message><body>\(String(repeating: "x", count: 2 << 20))</body></message>"
+        let tooLarge = try await scene.run(["inject", "--session", "2", "--to", "client"], input: big)
+        #expect(tooLarge.ending == .exited(1) && tooLarge.error.contains("larger than"), "\(tooLarge.error)")
+        let huge = try await scene.run(
+            ["inject", "--session", "2", "--to", "client"],
+            input: String(repeating: "x", count: 100 << 20)
+        )
+        #expect(huge.ending == .exited(3) && huge.error.contains("is larger than"), "\(huge.error)")
+        let nobody = try await scene.run(
+            ["inject", "--jid", "tybalt@localhost", "--to", "client"],
+            input: "<message/>"
+        )
+        #expect(nobody.ending == .exited(1) && nobody.error.contains("no session of tybalt@localhost"), "\(nobody)")
+        try await scene.checkRelaying("It is the east")
+        #expect(!scene.juliet.events.contains { $0.event == "disconnected" })
+    }
+
+    @Test func `raw bytes go out as they are, and the peer ends its stream for them`() async throws {
+        let scene = try await Scene()
+        let sent = try await scene.run(
+            ["inject", "--session", "2", "--to", "server", "--raw"],
+            input: "<message></body>"
+        )
+        #expect(sent.ending == .exited(0), "\(sent)")
+        try await scene.juliet.event("disconnected")
+        try await scene.tap.stop()
+        let records = try scene.tap.records()
+        let raw = try #require(records.first { $0.code == "raw" })
+        #expect(raw.origin == "tap" && raw.kind == "bytes" && raw.length == 16 && raw.xml == nil)
+        #expect(records.contains { $0.session == 2 && $0.code == "stream-error" })
+    }
+
+    @Test func `a JID with several sessions is refused with their list`() async throws {
+        let scene = try await Scene()
+        let second = try ScriptedClient(.slixmpp, as: .juliet, port: scene.tap.port, .init(receive: 1000))
+        let jid = try #require(try await second.event("bound").jid)
+        try await second.event("ready")
+        let refused = try await scene.run(["ping", "--jid", Account.juliet.jid, "--count", "1"])
+        #expect(refused.ending == .exited(2), "\(refused)")
+        #expect(refused.error.contains("has several sessions: 2 (\(scene.jid)), 3 (\(jid)); choose one with --session"))
+        let full = try await scene.run(["ping", "--jid", jid, "--count", "1"])
+        #expect(full.ending == .exited(0) && full.output.hasPrefix("PING \(jid), client of session 3"), "\(full)")
+    }
+
+    @Test func `the only running proxy is found; none and several are told`() async throws {
+        let server = try await ProsodyServer()
+        let folder = try TemporaryFolder()
+        let environment = ["XDG_RUNTIME_DIR": folder.path, "TMPDIR": folder.path]
+        func sessions() async throws -> Result {
+            let binary = try XMPPTapBinary(["sessions"], environment: environment)
+            let ending = try await binary.process.ending()
+            return (
+                ending, binary.process.text(of: .standardOutput), binary.process.text(of: .standardError)
+            )
+        }
+        let none = try await sessions()
+        #expect(none.ending == .exited(4) && none.error.contains("no running proxy found in \(folder.path)/xmpptap"))
+        let first = try XMPPTapBinary(proxyTo: server.port, environment: environment)
+        _ = try await first.port()
+        let one = try await sessions()
+        #expect(one.ending == .exited(0) && one.error.contains("the proxy has no sessions"), "\(one)")
+        let second = try XMPPTapBinary(proxyTo: server.port, environment: environment)
+        _ = try await second.port()
+        let both = try await sessions()
+        #expect(both.ending == .exited(2) && both.error.contains("several proxies are running"), "\(both)")
+        for proxy in [first, second] { #expect(both.error.contains("PID \(proxy.process.identifier) at ")) }
+        // One that was killed leaves its socket.
+        second.process.signal(SIGKILL)
+        _ = try await second.process.ending()
+        #expect(try await sessions().ending == .exited(0))
+        try await first.process.terminate()
+        #expect(try await sessions().ending == .exited(4))
+    }
+}
