@@ -62,7 +62,7 @@ public final class ControlService: Service {
         let listener = HTTPListener(
             descriptor: descriptor,
             checksUser: checksUser,
-            responder: Route.responder(routes),
+            routes: routes,
             logger: quiet
         )
         do {

@@ -12,17 +12,30 @@ final class EventStream: Sink {
     private static let capacity = 1 << 20
     private static let heartbeat = Duration.seconds(15)
 
-    /// Which records become events, and how one is written: false writes none.
-    typealias Form =
-        @Sendable (
-            _ record: borrowing Record, _ content: Span<UInt8>, _ event: inout LineBuffer
-        ) -> Bool
+    /// Appends an event's data, one line of JSON, or returns false: of this record there is none.
+    typealias Form = @Sendable (_ record: borrowing Record, _ content: Span<UInt8>, _ data: inout LineBuffer) -> Bool
 
     private struct State {
         var waiting = LineBuffer(capacity: 0)
-        var event = LineBuffer()
+        var data = LineBuffer()
         var lost = 0
         var isOver = false
+
+        /// Has an event of the data wait.
+        mutating func event(_ name: StaticString, _ run: String?, _ sequence: UInt64) {
+            waiting.append("event: ")
+            waiting.append(name)
+            if let run {
+                waiting.append("\nid: ")
+                waiting.append(string: run)
+                waiting.append("-")
+                waiting.append(decimal: sequence)
+            }
+            waiting.append("\ndata: ")
+            let data = data
+            waiting.append(bytes: data.span)
+            waiting.append("\n")
+        }
 
         /// Tells of what was lost, where it was.
         mutating func loss() {
@@ -34,13 +47,19 @@ final class EventStream: Sink {
     }
 
     let level: Level
+    /// What events are called.
+    private let name: StaticString
+    /// Ids are this, `-` and the number of the record; nil gives events none.
+    private let run: String?
     private let form: Form
     private let state = Mutex(State())
     private let news: AsyncStream<Void>
     private let tell: AsyncStream<Void>.Continuation
 
-    init(level: Level, form: @escaping Form) {
+    init(_ name: StaticString, level: Level, run: String? = nil, form: @escaping Form) {
+        self.name = name
         self.level = level
+        self.run = run
         self.form = form
         (news, tell) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
@@ -51,14 +70,13 @@ final class EventStream: Sink {
         let isFirst = state.withLock { state in
             guard !state.isOver else { return false }
             let isFirst = state.waiting.isEmpty && state.lost == 0
-            state.event.removeAll()
-            guard form(redacted.record, content, &state.event) else { return false }
-            if state.waiting.count + state.event.count > Self.capacity {
+            state.data.removeAll()
+            guard form(redacted.record, content, &state.data) else { return false }
+            if state.waiting.count + state.data.count > Self.capacity {
                 state.lost += 1
             } else {
                 if state.lost > 0 { state.loss() }
-                let event = state.event
-                state.waiting.append(bytes: event.span)
+                state.event(name, run, redacted.record.sequence)
             }
             return isFirst
         }

@@ -17,7 +17,7 @@ struct HTTPListener: Sendable {
     let descriptor: Int32
     /// Whether only processes of this user and of root are answered: for Unix sockets.
     let checksUser: Bool
-    let responder: RouterResponder<BasicRequestContext>
+    let routes: [Route]
     let logger: Logger
 
     private final class OpenConnections: Sendable {
@@ -28,6 +28,7 @@ struct HTTPListener: Sendable {
 
     /// Answers until the task is cancelled, which closes all connections.
     func run(on group: any EventLoopGroup) async throws {
+        let responder = Route.responder(routes)
         let http = HTTP1Channel(
             responder: { request, writer, channel in
                 let context = BasicRequestContext(
@@ -37,7 +38,7 @@ struct HTTPListener: Sendable {
                     let response = try await responder.respond(to: request, context: context)
                     // The router's own, which says nothing.
                     if response.status == .notFound, response.headers[.contentType] == nil {
-                        throw HTTPError(.notFound)
+                        throw Route.problem(request, routes)
                     }
                     return response
                 }

@@ -51,9 +51,7 @@ struct Problem: Error {
                 detail: "no session \(error.number); it has ended, or never was: see GET /sessions"
             ).response
         } catch let error as HTTPError {
-            let detail =
-                error.status == .notFound ? "no such resource; see GET /openapi.json" : error.body ?? "\(error)"
-            return Problem(status: error.status, detail: detail).response
+            return Problem(status: error.status, detail: error.body ?? "\(error)").response
         } catch is CancellationError {
             return Problem(status: .serviceUnavailable, detail: "xmpptap stops").response
         } catch {

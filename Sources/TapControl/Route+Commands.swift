@@ -193,6 +193,7 @@ extension Problem {
             case .notRequest: (.unprocessableContent, "; set \"await_answer\" to false")
             case .tooLarge, .malformed, .incomplete, .severalItems, .streamEnd, .notStanza: (.unprocessableContent, "")
             }
-        self.init(status: status, detail: "not injected: \(fault)\(advice)")
+        let outcome = fault == .noAnswer ? "" : "not injected: "
+        self.init(status: status, detail: "\(outcome)\(fault)\(advice)")
     }
 }

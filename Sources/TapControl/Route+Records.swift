@@ -23,23 +23,14 @@ extension Route {
                 }
                 let levels = LogFilter(spec)
                 let form = Mutex(JSONForm())
-                let run = context.run
                 return try streams.respond(
-                    with: EventStream(level: levels.level) { record, content, event in
+                    with: EventStream("record", level: levels.level, run: context.run) { record, content, data in
                         let shown = levels.shown(of: record)
                         guard !shown.isEmpty, chosen?.matches(copy record, content: content) ?? true else {
                             return false
                         }
-                        event.append("event: record\nid: ")
-                        event.append(string: run)
-                        event.append("-")
-                        event.append(decimal: record.sequence)
-                        event.append("\ndata: ")
                         let hasContent = shown.contains(.xml) || record.bytes != nil
-                        form.withLock {
-                            $0.append(record, content: content, hasContent ? .content : [], to: &event)
-                        }
-                        event.append("\n")
+                        form.withLock { $0.append(record, content: content, hasContent ? .content : [], to: &data) }
                         return true
                     }
                 )

@@ -23,15 +23,14 @@ extension Route {
                 let rule = request.query("rule")
                 let session = try request.session()
                 return try streams.respond(
-                    with: EventStream(level: .verbose) { record, content, event in
+                    with: EventStream("hit", level: .verbose) { record, content, data in
                         guard record.code == Record.Code.ruleHit, session == nil || session == record.session,
                             rule == nil || rule == record.rule
                         else { return false }
-                        event.append("event: hit\ndata: ")
-                        event.openObject()
-                        append(record, content, to: &event)
-                        event.closeObject()
-                        event.append("\n\n")
+                        data.openObject()
+                        append(record, content, to: &data)
+                        data.closeObject()
+                        data.endLine()
                         return true
                     }
                 )
@@ -39,19 +38,19 @@ extension Route {
         ]
     }
 
-    private static func append(_ record: borrowing Record, _ content: Span<UInt8>, to event: inout LineBuffer) {
-        event.field("session", record.session)
+    private static func append(_ record: borrowing Record, _ content: Span<UInt8>, to data: inout LineBuffer) {
+        data.field("session", record.session)
         if let direction = record.direction {
-            event.field("direction", direction == .send ? "SEND" : "RECV")
+            data.field("direction", direction == .send ? "SEND" : "RECV")
         }
         if let rule = record.rule {
             let colon = rule.lastIndex(of: ":") ?? rule.endIndex
-            event.field("file", String(rule[..<colon]))
-            if let line = Int(rule[colon...].dropFirst()) { event.field("line", line) }
+            data.field("file", String(rule[..<colon]))
+            if let line = Int(rule[colon...].dropFirst()) { data.field("line", line) }
         }
-        if case .string(let action)? = record.details?["action"] { event.field("action", action) }
+        if case .string(let action)? = record.details?["action"] { data.field("action", action) }
         if let xml = record.xml {
-            event.field("stanza", content.slice(xml).bytes, orBase64: "base64")
+            data.field("stanza", content.slice(xml).bytes, orBase64: "base64")
         }
     }
 

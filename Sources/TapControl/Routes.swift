@@ -43,31 +43,35 @@ extension Route {
         )
     }
 
-    /// Answers for these routes; other methods on their paths are told which are allowed.
+    /// Answers for these routes.
     static func responder(_ routes: [Route]) -> RouterResponder<BasicRequestContext> {
         let router = Router()
-        for (path, routes) in Dictionary(grouping: routes, by: \.path) {
-            let place = RouterPath(path.replacing("{", with: ":").replacing("}", with: ""))
-            for route in routes {
-                router.on(place, method: route.method) { request, context in
-                    let request = ControlRequest(request: request, parameters: context.parameters)
-                    try request.allowQuery(route.query)
-                    return try await route.handle(request)
-                }
-            }
-            let allowed = routes.map(\.method.rawValue).sorted()
-            for method: HTTPRequest.Method in [.get, .head, .post, .put, .patch, .delete, .options, .trace]
-            where !allowed.contains(method.rawValue) {
-                router.on(place, method: method) { _, _ -> Response in
-                    let names = allowed.joined(separator: ", ")
-                    throw Problem(
-                        status: .methodNotAllowed,
-                        detail: "\(method.rawValue) is not allowed here; allowed is \(names)",
-                        allowed: names
-                    )
-                }
+        for route in routes {
+            let place = RouterPath(route.path.replacing("{", with: ":").replacing("}", with: ""))
+            router.on(place, method: route.method) { request, context in
+                let request = ControlRequest(request: request, parameters: context.parameters)
+                try request.allowQuery(route.query)
+                return try await route.handle(request)
             }
         }
         return router.buildResponder()
+    }
+
+    /// Why none of these routes takes a request.
+    static func problem(_ request: Request, _ routes: [Route]) -> Problem {
+        let parts = request.uri.path.split(separator: "/")
+        let others = routes.filter { route in
+            let names = route.path.split(separator: "/")
+            return names.count == parts.count && zip(names, parts).allSatisfy { $0 == $1 || $0.hasPrefix("{") }
+        }
+        guard !others.isEmpty else {
+            return Problem(status: .notFound, detail: "no such resource; see GET /openapi.json")
+        }
+        let allowed = others.map { "\($0.method)" }.sorted().joined(separator: ", ")
+        return Problem(
+            status: .methodNotAllowed,
+            detail: "\(request.method) is not allowed here; allowed is \(allowed)",
+            allowed: allowed
+        )
     }
 }

@@ -23,30 +23,33 @@ struct EventStreamTests {
     }
 
     @Test func `what a client does not take in time is lost, and it is told how much`() {
-        let stream = EventStream(level: .info) { record, _, event in
-            event.append(string: "event \(record.sequence) \(String(repeating: "x", count: 1000))\n\n")
+        let stream = EventStream("record", level: .info, run: "run") { record, _, data in
+            data.append(string: String(repeating: "x", count: 1000))
+            data.endLine()
             return true
         }
         #expect(!stream.isCongested)
         write(5000, to: stream)
         #expect(!stream.isCongested)
         let text = String(buffer: stream.take())
-        let kept = text.split(separator: "\n").count { $0.hasPrefix("event ") && $0.last == "x" }
+        let kept = text.split(separator: "\n").count { $0.hasPrefix("data: x") }
         #expect(kept > 1000 && kept < 1049)
         #expect(text.hasSuffix("event: lost\ndata: {\"records\":\(5000 - kept)}\n\n"))
         // The next ones come again.
         write(1, to: stream)
-        #expect(String(buffer: stream.take()).hasPrefix("event 0 x"))
+        #expect(String(buffer: stream.take()).hasPrefix("event: record\nid: run-0\ndata: x"))
         #expect(String(buffer: stream.take()) == ": still here\n\n")
     }
 
     @Test func `events that the form leaves out, and those behind the end, do not come`() {
-        let stream = EventStream(level: .info) { record, _, event in
-            event.append("event\n\n")
+        let stream = EventStream("hit", level: .info) { record, _, data in
+            data.openObject()
+            data.closeObject()
+            data.endLine()
             return record.sequence % 2 == 0
         }
         write(5, to: stream)
-        #expect(String(buffer: stream.take()) == "event\n\nevent\n\nevent\n\n")
+        #expect(String(buffer: stream.take()) == String(repeating: "event: hit\ndata: {}\n\n", count: 3))
         stream.finish()
         write(5, to: stream)
         #expect(String(buffer: stream.take()) == ": still here\n\n")
