@@ -1,0 +1,109 @@
+import Foundation
+import TapTestKit
+import Testing
+
+/// Rule files of `filters/` that act, seen at the real client and the real server behind TLS on both legs.
+@Suite(
+    .serialized,
+    .timeLimit(.minutes(3)),
+    .enabled(if: XMPPTapBinary.path != nil, "xmpptap not built"),
+    .enabled(if: TestProgram.areInstalled(.prosody, .slixmpp, .openssl), "Prosody, slixmpp or openssl is missing")
+)
+struct RulesActTests {
+    private static let filters = URL(filePath: #filePath).deletingLastPathComponent()
+        .appending(path: "../../filters").standardized.path
+
+    private static func filter(_ name: String) -> String { "\(filters)/\(name).pfw" }
+
+    private struct Step: Decodable {
+        var event: String
+        var bodies: [String]?
+        var states: [String]?
+        var presences: [String]?
+        var senders: [String]?
+        var condition: String?
+        var text: String?
+        var type: String?
+        var seconds: Double?
+    }
+
+    /// What both clients have seen.
+    private static func act(_ act: String, _ scene: InterceptScene) async throws -> [String: Step] {
+        let script = URL(filePath: #filePath).deletingLastPathComponent()
+            .appending(path: "../TapTestKit/Clients/slixmpp_rules.py").standardized.path
+        let process = try ToolProcess(
+            "/usr/bin/python3",
+            [
+                script, "--juliet", Account.juliet.jid, Account.juliet.password, "--romeo", Account.romeo.jid,
+                Account.romeo.password, "--port", "\(scene.tap.port)", "--direct", "\(scene.server.port)", "--act", act,
+            ],
+            environment: ["PYTHONUTF8": "1"]
+        )
+        guard try await process.ending(within: .seconds(150)) == .exited(0) else {
+            throw process.failure("\(process.text(of: .standardOutput))\n\(Tap.read(scene.tap.story).suffix(3000))")
+        }
+        let lines = process.lines(of: .standardOutput)
+        let steps = lines.compactMap { try? JSONDecoder().decode(Step.self, from: Data($0.utf8)) }
+        return Dictionary(steps.map { ($0.event, $0) }, uniquingKeysWith: { $1 })
+    }
+
+    @Test func `Drop, bounce, rewrite, hide, echo, a stream error, and a first login that is refused`() async throws {
+        let folder = try TemporaryFolder()
+        let hidden = Tap.read(Self.filter("appear-offline")).replacing("paris@example.com", with: Account.romeo.jid)
+        let rewrite = """
+            %PATTERN number (regex): \\d{3}-\\d{4}
+            ::send
+
+            KIND: message
+            INSPECT: body#~~=\\d{3}-\\d{4}
+            SET=body# ~number=[number]
+
+            """
+        let files = [
+            Self.filter("refuse-first-login"), Self.filter("no-typing"), Self.filter("block-roster-changes"),
+            try folder.write(hidden, to: "hidden.pfw"), try folder.write(rewrite, to: "rewrite.pfw"),
+            Self.filter("echo-bot"), Self.filter("stream-error"),
+        ]
+        let scene = try await InterceptScene(arguments: files.flatMap { ["--rules", $0] })
+        #expect(scene.tap.binary.process.lines(of: .standardError).contains { $0.hasSuffix("rules: 11 from 7 files") })
+
+        let refused = try ScriptedClient(
+            .slixmpp,
+            as: .juliet,
+            port: scene.tap.port,
+            startTLS: true,
+            options: ["--timeout", "20"]
+        )
+        await #expect(throws: KitError.self) { try await refused.finish() }
+        #expect(refused.events.contains { $0.reason == "authentication: temporary-auth-failure" }, "\(refused.events)")
+
+        let seen = try await Self.act("rules", scene)
+        #expect(seen["typed"]?.bodies == ["the first"] && seen["typed"]?.states == [])
+        let bounce = seen["bounced"]
+        #expect(bounce?.condition == "not-allowed" && bounce?.text == "The roster cannot be changed here")
+        #expect(bounce?.type == "cancel" && seen["changed"] == nil)
+        #expect(seen["rewritten"]?.bodies == ["call [number] now"])
+        #expect(seen["hidden"]?.presences == [])
+        #expect(seen["echoed"]?.senders == ["echo@example.net"])
+        #expect(seen["broken"]?.condition == "system-shutdown")
+        try await scene.stop()
+
+        let records = try scene.tap.records()
+        func acted(_ action: String) -> Int { records.count { $0.action == action } }
+        #expect(acted("dropped") >= 2 && acted("edited") >= 2)
+        records.checkEveryNumberIsThere()
+        // What was forwarded is what the log says.
+        #expect(Tap.read(scene.tap.text).contains("dropped \(Self.filter("no-typing")):5:"))
+    }
+
+    @Test func `A slow link, and a reset at the tenth message`() async throws {
+        let scene = try await InterceptScene(
+            arguments: ["--rules", Self.filter("slow-link"), "--rules", Self.filter("reset-after-messages")]
+        )
+        let seen = try await Self.act("faults", scene)
+        // 8 kB at 2 kB a second; the first piece does not wait.
+        #expect(seen["slow"]?.seconds ?? 0 > 3.5)
+        #expect(seen["reset"]?.bodies == (2...9).map { "number \($0)" })
+        try await scene.stop()
+    }
+}
