@@ -211,6 +211,46 @@ struct ReadmeTranscriptTests {
         #expect(scene.client.socket.received.contains("Good night"))
     }
 
+    /// What a proxy with a rule file says of these logins of juliet's, one after the other; all but the last fail.
+    private static func printed(_ file: String, logins: Int, options: [String] = []) async throws -> [String] {
+        let server = try await ProsodyServer()
+        let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..").standardized.path
+        let program = try #require(XMPPTapBinary.path)
+        let proxy = try ToolProcess(
+            "/bin/bash",
+            [
+                "-c",
+                "cd '\(root)' && exec '\(program)' proxy --listen 127.0.0.1:0 --upstream localhost:\(server.port) "
+                    + "--rules filters/\(file).pfw --log info",
+            ]
+        )
+        let line = try await proxy.line(of: .standardError) { XMPPTapBinary.port(in: $0) != nil }
+        for login in 1...logins {
+            let client = try ScriptedClient(
+                .slixmpp,
+                as: .juliet,
+                port: try #require(XMPPTapBinary.port(in: line)),
+                options: ["--jid", "juliet@localhost/balcony", "--timeout", "20"] + options
+            )
+            if login < logins || !options.isEmpty {
+                await #expect(throws: KitError.self) { try await client.finish() }
+            } else {
+                try await client.finish()
+            }
+        }
+        #expect(try await proxy.terminate() == .exited(0))
+        try await server.stop()
+        return [OutputName.standardError, .standardOutput].flatMap { proxy.lines(of: $0) }
+    }
+
+    @Test(.enabled(if: TestProgram.areInstalled(.prosody, .slixmpp), "Prosody or slixmpp is missing"))
+    func `rules that change what passes, and rules that break it`() async throws {
+        let changed = try await Self.printed("block-roster-changes", logins: 1, options: ["--add", "tybalt@localhost"])
+        try Self.check("$ xmpptap proxy --upstream localhost:5322 --rules filters/block", changed)
+        let broken = try await Self.printed("refuse-first-login", logins: 2)
+        try Self.check("$ xmpptap proxy --upstream localhost:5322 --rules filters/refuse", broken)
+    }
+
     @Test(.enabled(if: TestProgram.areInstalled(.slixmpp), "slixmpp is missing"))
     func `explain, of a client with a wrong password at the built-in server`() async throws {
         let folder = try TemporaryFolder()
