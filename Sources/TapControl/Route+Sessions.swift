@@ -121,13 +121,13 @@ extension LoginStep {
         line.field("step", name.rawValue)
         line.field("began_ns", Int(began))
         line.field("duration_ns", Int(duration))
-        line.field("outcome", outcome.name)
+        line.field("outcome", outcome.result.rawValue)
         switch outcome {
         case .ok: break
         case .failed(let condition, let reason):
             line.field("condition", orNull: condition)
-            line.field("reason", orNull: reason)
-        case .skipped(let reason): line.field("reason", reason)
+            line.field("reason", orNull: reason.map { "\($0)" })
+        case .skipped(let reason): line.field("reason", "\(reason)")
         }
     }
 }

@@ -7,7 +7,7 @@ final class Relay {
         let name: String
         /// Program and arguments; `LISTEN`, `UPSTREAM` and `FOLDER` are filled in.
         let command: [String]
-        /// The file `FOLDER/haproxy.cfg`.
+        /// The file `FOLDER/configuration`.
         var configuration = ""
         /// Writes a line for each stanza to `FOLDER/log`.
         var logs = false
@@ -30,7 +30,7 @@ final class Relay {
             text.replacing("LISTEN", with: "127.0.0.1:\(listen)").replacing("UPSTREAM", with: "127.0.0.1:\(upstream)")
                 .replacing("FOLDER", with: folder)
         }
-        try filled(kind.configuration).write(toFile: folder + "/haproxy.cfg", atomically: true, encoding: .utf8)
+        try filled(kind.configuration).write(toFile: folder + "/configuration", atomically: true, encoding: .utf8)
         process.executableURL = URL(filePath: kind.command[0])
         process.arguments = kind.command.dropFirst().map(filled)
         process.standardInput = FileHandle.nullDevice

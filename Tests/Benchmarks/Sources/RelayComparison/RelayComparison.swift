@@ -1,10 +1,12 @@
 import Foundation
+import StanzaMix
 
 /// What relaying with xmpptap costs beside relaying blindly with haproxy, on this machine, in one run.
 ///
 /// ```
 /// RelayComparison XMPPTAP [ROUNDS [SCALE]]    medians of interleaved rounds (3); SCALE shortens or lengthens them (1)
 /// RelayComparison XMPPTAP injection           the delay of injected stanzas while others pass
+/// RelayComparison XMPPTAP rules               ping-pong with rule files, against none
 /// ```
 ///
 /// Clients and server are this process, on loopback. CPU is that of the relay alone, user and system. Other work on the
@@ -21,10 +23,11 @@ struct RelayComparison {
                 exit(1)
             }
         }
+        if arguments.count == 3, arguments[2] == "rules" { return compareRules(arguments[1]) }
         let rounds = arguments.count > 2 ? Int(arguments[2]) ?? 0 : 3
         let scale = arguments.count > 3 ? Double(arguments[3]) ?? 0 : 1
         guard arguments.count > 1, rounds > 0, scale > 0 else {
-            print("usage: RelayComparison XMPPTAP [ROUNDS [SCALE] | injection]")
+            print("usage: RelayComparison XMPPTAP [ROUNDS [SCALE] | injection | rules]")
             exit(2)
         }
         do {
@@ -44,6 +47,79 @@ struct RelayComparison {
         }
     }
 
+    /// Ping-pong without rules, with 100 that do not match, and with one that rewrites each stanza, in turn.
+    private static func compareRules(_ program: String) {
+        let proxy = [program, "proxy", "--listen", "LISTEN", "--upstream", "UPSTREAM", "--log", "off"]
+        let rules = proxy + ["--rules", "FOLDER/configuration"]
+        let kinds = [
+            Relay.Kind(name: "no rules", command: proxy),
+            Relay.Kind(name: "100 that do not match", command: rules, configuration: unmatchedRules),
+            Relay.Kind(name: "every stanza rewritten", command: rules, configuration: rewritingRules),
+        ]
+        // A server refuses a sender that is not the client, and so does an edit.
+        let mix = StanzaMix(count: 400, withSender: false)
+        do {
+            var measures = [[Measures]](repeating: [], count: kinds.count)
+            for round in 1...7 {
+                for (index, kind) in kinds.enumerated() {
+                    FileHandle.standardError.write(Data("round \(round) of 7: \(kind.name)\n".utf8))
+                    measures[index].append(try Scenarios(kind, mix).runPingPong(rounds: 40_000))
+                }
+            }
+            report(kinds.map(\.name), measures, [("CPU per relayed stanza, ping-pong (µs)", \.pingPong)])
+        } catch {
+            FileHandle.standardError.write(Data("benchmark: \(error)\n".utf8))
+            exit(1)
+        }
+    }
+
+    /// Of each kind of stanza, by payload, address and type; none of the mix meets one.
+    private static var unmatchedRules: String {
+        (1...25).map { number in
+            """
+            KIND: message
+            PAYLOAD: urn:example:unknown:\(number)
+            DROP.
+
+            KIND: message
+            TO: nobody\(number)@<*>.invalid
+            DROP.
+
+            KIND: iq
+            TYPE: set
+            FROM: nobody\(number)@example.invalid
+            DROP.
+
+            KIND: presence
+            TYPE: subscribe, probe
+            SIZE: > \(number)kB
+            DROP.
+
+
+            """
+        }.joined()
+    }
+
+    /// There and back, so that what is sent comes back as it was.
+    private static let rewritingRules = """
+        %PATTERN lower: example
+        %PATTERN upper: EXAMPLE
+        ::send
+
+        SET=@to ~lower=EXAMPLE
+
+        ::recv
+
+        SET=@to ~upper=example
+
+        """
+
+    private static let allRows: [(String, (Measures) -> Double)] = [
+        ("CPU per relayed stanza, ping-pong (µs)", \.pingPong), ("CPU per stanza, bulk (µs)", \.bulk),
+        ("CPU per login (µs)", \.setup), ("p50 of a round trip at 1,000/s (µs)", \.latency),
+        ("memory per idle session (KiB)", \.idle),
+    ]
+
     private static func kinds(_ program: String) -> [Relay.Kind] {
         let proxy = [program, "proxy", "--listen", "LISTEN", "--upstream", "UPSTREAM", "--log", "off"]
         var kinds = [
@@ -58,7 +134,7 @@ struct RelayComparison {
             kinds.insert(
                 Relay.Kind(
                     name: "haproxy",
-                    command: [haproxy, "-db", "-q", "-f", "FOLDER/haproxy.cfg"],
+                    command: [haproxy, "-db", "-q", "-f", "FOLDER/configuration"],
                     configuration: """
                         global
                             nbthread 1
@@ -90,12 +166,11 @@ struct RelayComparison {
         return Int(limit.rlim_cur)
     }
 
-    private static func report(_ names: [String], _ measures: [[Measures]]) {
-        let rows: [(String, (Measures) -> Double)] = [
-            ("CPU per relayed stanza, ping-pong (µs)", \.pingPong), ("CPU per stanza, bulk (µs)", \.bulk),
-            ("CPU per login (µs)", \.setup), ("p50 of a round trip at 1,000/s (µs)", \.latency),
-            ("memory per idle session (KiB)", \.idle),
-        ]
+    private static func report(
+        _ names: [String],
+        _ measures: [[Measures]],
+        _ rows: [(String, (Measures) -> Double)] = allRows
+    ) {
         print("| | " + names.joined(separator: " | ") + " |")
         print("|---|" + names.map { _ in "--:|" }.joined())
         for (title, value) in rows {

@@ -18,12 +18,13 @@ struct Measures {
 final class Scenarios {
     private let loop = EventLoop()
     private let sink = ServerConnection.Sink()
-    private let mix = StanzaMix(count: 400)
+    private let mix: StanzaMix
     private let listener: Listener
     private var relay: Relay
     private var clients: [ClientConnection] = []
 
-    init(_ kind: Relay.Kind) throws {
+    init(_ kind: Relay.Kind, _ mix: StanzaMix = StanzaMix(count: 400)) throws {
+        self.mix = mix
         let (loop, sink) = (loop, sink)
         listener = Listener { loop.add(ServerConnection($0, sink)) }
         loop.add(listener)
@@ -46,6 +47,16 @@ final class Scenarios {
         sink.echoes = false
         try open(8)
         measures.bulk = try bulk(passes: max(4, Int(100 * scale)))
+        closeAll()
+        relay.stop()
+        return measures
+    }
+
+    /// Ping-pong alone.
+    func runPingPong(rounds: Int) throws -> Measures {
+        var measures = Measures()
+        try open(50)
+        measures.pingPong = try pingPong(rounds)
         closeAll()
         relay.stop()
         return measures

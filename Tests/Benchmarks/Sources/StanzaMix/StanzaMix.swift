@@ -12,12 +12,18 @@ public struct StanzaMix: Sendable {
 
     private var random = Random(state: 0x5EED)
 
-    /// The ordinary mix, or stanzas that each hold a secret.
-    public init(count: Int, ofSecrets: Bool = false) {
+    /// The ordinary mix, or stanzas that each hold a secret; `withSender: false` leaves out the senders, as clients do.
+    public init(count: Int, ofSecrets: Bool = false, withSender: Bool = true) {
         headerCount = stream.count
         for index in 0..<count {
             let start = stream.count
-            stream += (ofSecrets ? secret(index) : ordinary(index)).utf8
+            var stanza = ofSecrets ? secret(index) : ordinary(index)
+            if !withSender, let sender = stanza.firstRange(of: " from='"),
+                let end = stanza[sender.upperBound...].firstIndex(of: "'")
+            {
+                stanza.removeSubrange(sender.lowerBound...end)
+            }
+            stream += stanza.utf8
             stanzas.append(start..<stream.count)
         }
     }
