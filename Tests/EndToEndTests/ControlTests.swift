@@ -150,15 +150,20 @@ struct ControlTests {
         let scene = try await ControlScene(["--log", "info", "--metrics", "0"])
         let line = try #require(scene.binary.process.lines(of: .standardError).first { $0.hasPrefix("metrics on ") })
         let port = try #require(line.split(separator: ":").last?.prefix { $0.isNumber }).description
-        #expect(try await scene.ask("DELETE", "/sessions/1").status == 204)
-        try scene.client.socket.read()
+        // Its connection has to be closed too, before the session is over.
+        var other: PlainClient? = try PlainClient(scene.juliet, port: scene.port)
+        #expect(try await scene.ask("DELETE", "/sessions/2").status == 204)
+        try other?.socket.read()
+        other = nil
+        let deadline = ContinuousClock.now + .seconds(20)
+        while try await scene.ask("GET", "/health").json["sessions"] as? Int != 1, ContinuousClock.now < deadline {}
         let answer = try await ControlScene.ask(RawConnection(port: #require(UInt16(port))), "GET", "/metrics")
         #expect(answer.head.contains("text/plain; version=0.0.4"))
         let own = try await scene.ask("GET", "/metrics").body
         for line in [
-            #"xmpptap_sessions_total{outcome="tap"} 1"#, "xmpptap_sessions_active 0",
-            #"xmpptap_sasl_attempts_total{mechanism="PLAIN",outcome="success"} 1"#,
-            #"xmpptap_stanzas_total{direction="send",kind="presence"} 1"#,
+            #"xmpptap_sessions_total{outcome="tap"} 1"#, "xmpptap_sessions_active 1",
+            #"xmpptap_sasl_attempts_total{mechanism="PLAIN",outcome="success"} 2"#,
+            #"xmpptap_stanzas_total{direction="send",kind="presence"} 2"#,
             #"xmpptap_audit_dropped_total{sink="standard output"} 0"#,
         ] {
             #expect(answer.body.contains("\(line)\n"), "\(line)")

@@ -140,7 +140,7 @@ struct ProxyCommand: AsyncParsableCommand, Configurable {
             dispatcher: tap.logs.dispatcher,
             clock: tap.clock,
             run: tap.word,
-            version: "xmpptap \(Version.program)",
+            version: TapRun.tool,
             itemLimit: session.limits.itemBytes,
             log: tap.logs.controlled
         )

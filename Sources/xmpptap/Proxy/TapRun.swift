@@ -6,6 +6,9 @@ internal import TapSecurity
 
 /// What every command that relays sessions needs: clock, run, cryptography and logs.
 struct TapRun {
+    /// Name and version of the program.
+    static let tool = "xmpptap \(Version.program)"
+
     let cryptography: OpenSSLCryptography
     let clock: RunClock
     let run: Run
@@ -30,7 +33,7 @@ struct TapRun {
         }
         self.word = word.hexadecimal
         let logged = LoggedRun(
-            tool: "xmpptap \(Version.program)",
+            tool: Self.tool,
             word: self.word,
             redaction: plan.redaction,
             run: run,

@@ -10,6 +10,7 @@ end the session is left out.
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 
 
@@ -45,7 +46,10 @@ def main(path, folder, options):
     ]
     run = ["import sys; sys.argv[0] = 'schemathesis'; from schemathesis.cli import schemathesis; schemathesis()"]
     command = [sys.executable, "-c", *run, "run", url, *left_out, *options]
-    return subprocess.run(command, env={"PYTHONPATH": folder, "PATH": "/usr/bin:/bin", "HOME": "/nonexistent"}).returncode
+    # It leaves files of its own where it runs.
+    with tempfile.TemporaryDirectory() as place:
+        environment = {"PYTHONPATH": folder, "PATH": "/usr/bin:/bin", "HOME": place}
+        return subprocess.run(command, env=environment, cwd=place).returncode
 
 
 sys.exit(main(sys.argv[1], sys.argv[2], sys.argv[3:]))
