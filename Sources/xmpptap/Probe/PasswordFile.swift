@@ -1,4 +1,5 @@
 internal import Glibc
+internal import TapCapture
 internal import TapSecurity
 
 /// Reads a password from a file, or from the terminal without echo. Never from the command line, which other users see.
@@ -30,10 +31,9 @@ enum PasswordFile {
     }
 
     /// The permissions of a regular file; 0 for anything else.
-    private static func rights(of path: String) -> mode_t {
-        var status = stat()
-        guard path != "-", stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return 0 }
-        return status.st_mode
+    private static func rights(of path: String) -> UInt32 {
+        guard path != "-", let status = FileStatus(path: path), status.isRegular else { return 0 }
+        return status.rights
     }
 
     private static func ask(for account: String) throws(Failure) -> String {

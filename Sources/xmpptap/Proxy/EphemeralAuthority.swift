@@ -1,4 +1,5 @@
 internal import Glibc
+internal import TapCapture
 internal import TapNetwork
 internal import TapRecord
 internal import TapSecurity
@@ -94,9 +95,8 @@ enum EphemeralFolder {
         let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
         guard descriptor >= 0 else { return }
         defer { close(descriptor) }
-        var status = stat()
-        guard fstat(descriptor, &status) == 0, status.st_uid == geteuid(),
-            time(nil) - status.st_mtim.tv_sec >= seconds, flock(descriptor, LOCK_EX | LOCK_NB) == 0
+        guard let status = FileStatus(descriptor: descriptor), status.owner == geteuid(),
+            time(nil) - status.modified >= seconds, flock(descriptor, LOCK_EX | LOCK_NB) == 0
         else { return }
         let folder = AuthorityFolder(path)
         for name in (try? folder.names()) ?? [] { try? folder.remove(name) }

@@ -1,4 +1,5 @@
 internal import Glibc
+internal import TapCapture
 internal import TapNetwork
 
 /// The file that `--keylog` names: the secrets of TLS connections in the form of SSLKEYLOGFILE, for Wireshark.
@@ -16,12 +17,11 @@ final class KeyLogFile: Sendable {
         self.path = path
         descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else { throw .file("cannot write --keylog \(path): \(Self.reason)") }
-        var status = stat()
-        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+        guard let status = FileStatus(descriptor: descriptor), status.isRegular else {
             close(descriptor)
             throw .file("--keylog \(path) is not a regular file")
         }
-        guard status.st_mode & 0o077 == 0 else {
+        guard status.rights & 0o077 == 0 else {
             close(descriptor)
             throw .file(
                 "other users can read --keylog \(path) and decrypt every session with it; run 'chmod 600 \(path)'"

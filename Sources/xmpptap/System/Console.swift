@@ -46,10 +46,7 @@ enum Console {
 
     /// The path of the regular file that is standard output; nil if it is none.
     static var outputPath: String? {
-        var status = stat()
-        guard fstat(STDOUT_FILENO, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_nlink > 0 else {
-            return nil
-        }
+        guard let status = FileStatus(descriptor: STDOUT_FILENO), status.isRegular, status.links > 0 else { return nil }
         var path = [CChar](repeating: 0, count: Int(PATH_MAX))
         let count = readlink("/proc/self/fd/\(STDOUT_FILENO)", &path, path.count)
         guard count > 0, count < path.count else { return nil }

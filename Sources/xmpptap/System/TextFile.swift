@@ -1,4 +1,5 @@
 internal import Glibc
+internal import TapCapture
 internal import TapSecurity
 
 /// Small files, read whole.
@@ -29,10 +30,7 @@ enum TextFile {
     }
 
     /// Whether `path` is a regular file.
-    static func isRegular(_ path: String) -> Bool {
-        var status = stat()
-        return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
-    }
+    static func isRegular(_ path: String) -> Bool { FileStatus(path: path)?.isRegular == true }
 
     private static var reason: String { String(cString: strerror(errno)) }
 }

@@ -1,0 +1,38 @@
+internal import Glibc
+
+/// What the system knows of a file. Read here because a module that also imports NIO's may see `struct stat` as theirs, and
+/// then not its members.
+public struct FileStatus: Sendable {
+    /// A regular file, no pipe, device or folder.
+    public let isRegular: Bool
+    /// Permission bits, `0o600`.
+    public let rights: UInt32
+    /// The user's number.
+    public let owner: UInt32
+    /// Names that the file has; 0 for one that was removed.
+    public let links: UInt64
+    /// When it was last written, in seconds since 1970.
+    public let modified: Int
+
+    /// Of the file at a path, behind symbolic links; nil where there is none that can be seen.
+    public init?(path: String) {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return nil }
+        self.init(status)
+    }
+
+    /// Of an open file; nil where the descriptor is none.
+    public init?(descriptor: Int32) {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { return nil }
+        self.init(status)
+    }
+
+    private init(_ status: stat) {
+        isRegular = status.st_mode & S_IFMT == S_IFREG
+        rights = status.st_mode & 0o7777
+        owner = status.st_uid
+        links = UInt64(status.st_nlink)
+        modified = status.st_mtim.tv_sec
+    }
+}
