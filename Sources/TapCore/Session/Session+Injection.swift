@@ -31,6 +31,13 @@ extension Session {
         return streamManagement.translator.ledgers[direction].keep(lost: injection.item)
     }
 
+    /// Leaves what rules have still to send to the next connection of the session.
+    mutating func keepUnsent(_ direction: Direction) {
+        for item in injections?.unsent(direction) ?? [] {
+            streamManagement?.translator.ledgers[direction].keep(lost: item)
+        }
+    }
+
     /// Why no item can be put into a direction, or come by it; nil where it can.
     private func obstacle(_ direction: Direction, isOfRule: Bool = false) -> InjectionFault? {
         if negotiation.isFinished || directions[direction].hasClosedStream || directions[direction].end != nil {
@@ -46,9 +53,7 @@ extension Session {
     mutating func advance(_ injections: Injections) {
         for direction in Direction.allCases {
             if let obstacle = obstacle(direction) {
-                for item in injections.unsent(direction) {
-                    streamManagement?.translator.ledgers[direction].keep(lost: item)
-                }
+                keepUnsent(direction)
                 for number in injections.removeAll(direction) { report(.failed(obstacle), of: number) }
             } else if injections.isWaiting(direction) {
                 if mayInsert(direction) { return send(injections.takeFirst(direction), direction, injections) }

@@ -91,15 +91,3 @@ extension JID {
         }
     }
 }
-
-extension Failure {
-    init(_ error: ControlClientError) {
-        let status: ExitStatus =
-            switch error {
-            case .severalProxies: .usage
-            case .refused: .checkFailed
-            case .noProxy, .unreachable, .timeout, .ended, .unexpected: .network
-            }
-        self.init(status: status, message: Console.escaped("\(error)"))
-    }
-}

@@ -43,3 +43,15 @@ enum ExitStatus: Int32, CaseIterable {
     /// Login or preparation failed in `demo`.
     case preparation = 5
 }
+
+extension Failure {
+    init(_ error: ControlClientError) {
+        let status: ExitStatus =
+            switch error {
+            case .severalProxies: .usage
+            case .refused: .checkFailed
+            case .noProxy, .unreachable, .timeout, .ended, .unexpected: .network
+            }
+        self.init(status: status, message: Console.escaped("\(error)"))
+    }
+}

@@ -31,3 +31,22 @@ struct RuleOptions: ParsableArguments {
         }
     }
 }
+
+/// `--chain`.
+struct DefaultChainOption: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "Chain of rules before the first chain line (default: both).",
+            discussion: "deliver is mod_firewall's default: such rules see only what the server sends.",
+            valueName: "chain"
+        ),
+        completion: .list(RuleSet.chainNames),
+        transform: { text throws(ValidationError) in
+            guard RuleSet.chainNames.contains(text) else {
+                throw ValidationError("the chains are \(RuleSet.chainNames.joined(separator: ", "))")
+            }
+            return text
+        }
+    )
+    var chain = "both"
+}

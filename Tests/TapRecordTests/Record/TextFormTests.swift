@@ -214,7 +214,8 @@ import XMPPCore
             sample.record.level = .info
             let text = try sample.text("verbose")
             let isShown =
-                sample.record.xml != nil && sample.record.direction != nil && sample.record.kind != .whitespace
+                sample.record.xml != nil && sample.record.direction != nil
+                && ![.whitespace, .note].contains(sample.record.kind)
             let expected = isShown ? 2 : 1
             #expect(text.split(separator: "\n", omittingEmptySubsequences: false).count == expected + 1)
             let hostile = text.unicodeScalars.contains {

@@ -339,6 +339,7 @@ extension Session {
         guard let key = resumption else { return }
         resumption = nil
         if case .clean? = info.ending { return run.resumptions.end(key, of: number) }
+        for direction in Direction.allCases { keepUnsent(direction) }
         let ledgers = streamManagement?.translator.legacy
         let memory = rules.map { $0.state.memory(of: $0.set) }
         run.resumptions.suspend(key, of: number, at: now.monotonic, leaving: ledgers, rules: memory)
