@@ -1,4 +1,5 @@
 internal import TapNetwork
+internal import TapRecord
 
 /// An error that ends the program: its exit code, and one line with what failed, why, and what to do.
 struct Failure: Error, Hashable {
@@ -52,6 +53,6 @@ extension Failure {
             case .refused: .checkFailed
             case .noProxy, .unreachable, .timeout, .ended, .unexpected: .network
             }
-        self.init(status: status, message: Console.escaped("\(error)"))
+        self.init(status: status, message: LineBuffer.escaped("\(error)"))
     }
 }
