@@ -23,12 +23,17 @@ import Testing
         /// Seconds for which a client stays.
         private static let patience = ["--timeout", "180"]
 
-        /// - Parameter receive: the messages that each of them gets before she and he leave.
-        init(juliet messages: Int = 1000, romeo received: Int = 1000) async throws {
+        /// - Parameters:
+        ///   - messages: What Juliet gets before she leaves.
+        ///   - received: What Romeo gets before he leaves.
+        ///   - rules: The proxy's rule file, `rules.pfw`.
+        init(juliet messages: Int = 1000, romeo received: Int = 1000, rules: String? = nil) async throws {
             server = try await ProsodyServer()
             let control = try TemporaryFolder()
             self.control = control
-            tap = try await Tap(upstream: server.port, arguments: ["--control", control.path(of: "tap.sock")])
+            var arguments = ["--control", control.path(of: "tap.sock")]
+            if let rules { arguments += ["--rules", try control.write(rules, to: "rules.pfw")] }
+            tap = try await Tap(upstream: server.port, arguments: arguments)
             romeo = try ScriptedClient(
                 .slixmpp,
                 as: .romeo,
@@ -64,13 +69,32 @@ import Testing
             }
         }
 
-        /// Says something as Juliet, and waits for Romeo's answer: both sessions are whole.
-        func checkRelaying(_ body: String) async throws {
-            let before = juliet.events.count { $0.body == Self.reply }
+        func write(rules: String) throws { _ = try control.write(rules, to: "rules.pfw") }
+
+        /// Says something as Juliet.
+        func say(_ body: String) async throws {
             let sent = try await run(
                 ["inject", "--session", session, "--to", "server", "--message", body, "--peer", Account.romeo.jid]
             )
             #expect(sent.ending == .exited(0), "\(sent.error)")
+        }
+
+        /// Waits until a rule holds a stanza of Romeo's session in which this stands; gives its number.
+        func held(_ body: String) async throws -> String {
+            let end = ContinuousClock.now + .seconds(20)
+            while true {
+                let held = try await run(["sessions", "held", "1", "--json"])
+                let line = held.output.split(separator: "\n").first { $0.contains(body) }
+                if let line, let number = line.firstMatch(of: #/"number":(\d+)/#)?.1 { return String(number) }
+                guard ContinuousClock.now < end else { throw KitError("\(body) is not held: \(held)") }
+                try await Task.sleep(for: .milliseconds(20))
+            }
+        }
+
+        /// Says something as Juliet, and waits for Romeo's answer: both sessions are whole.
+        func checkRelaying(_ body: String) async throws {
+            let before = juliet.events.count { $0.body == Self.reply }
+            try await say(body)
             try await received(romeo, body)
             try await received(juliet, Self.reply, times: before + 1)
         }
@@ -97,6 +121,46 @@ import Testing
         try await scene.tap.stop()
         let own = try scene.tap.records().filter { $0.origin == "tap" && $0.name == "message" }
         #expect(own.count == 3 && own.allSatisfy { $0.session == 2 })
+        try await scene.server.stop()
+    }
+
+    @Test func `a held message is edited by hand, and rule files are read again`() async throws {
+        let pause = "::recv\n\nKIND: message\nINSPECT: body#/=Hold\nPAUSE.\n"
+        let scene = try await Scene(rules: pause)
+        try await scene.say("Hold, fair sun")
+        let number = try await scene.held("Hold, fair sun")
+        let stanza =
+            "<message to='\(Account.romeo.jid)' from='\(scene.jid)' type='chat' id='hand-1'><body>Arise</body></message>"
+        let unknown = try await scene.run(["sessions", "edit", "1", "999", "-"], input: stanza)
+        #expect(unknown.ending == .exited(1) && unknown.error.contains("999"), "\(unknown.error)")
+        let broken = try await scene.run(["sessions", "edit", "1", number, "-"], input: "<message><body></message>")
+        #expect(broken.ending != .exited(0))
+        let edited = try await scene.run(["sessions", "edit", "1", number, "-"], input: stanza)
+        #expect(edited.ending == .exited(0), "\(edited.error)")
+        try await scene.received(scene.romeo, "Arise")
+
+        try await scene.say("Hold no more")
+        let dropped = try await scene.run(["sessions", "drop", "1", try await scene.held("Hold no more")])
+        #expect(dropped.ending == .exited(0), "\(dropped.error)")
+        let hits = try await scene.run(["rules", "hits"])
+        #expect(hits.ending == .exited(0) && hits.output.contains("rules.pfw:3"), "\(hits)")
+
+        try scene.write(rules: "KIND: massage\nDROP.\n")
+        let refused = try await scene.run(["rules", "reload"])
+        #expect(refused.ending == .exited(1) && refused.error.contains("rules.pfw:1:"), "\(refused.error)")
+        try await scene.say("Hold once more")
+        let passed = try await scene.run(["sessions", "pass", "1", try await scene.held("Hold once more")])
+        #expect(passed.ending == .exited(0), "\(passed.error)")
+        try await scene.received(scene.romeo, "Hold once more")
+
+        try scene.write(rules: "::recv\n\nKIND: message\nINSPECT: body#/=envious moon\nDROP.\n")
+        let reloaded = try await scene.run(["rules", "reload"])
+        #expect(reloaded.ending == .exited(0), "\(reloaded.error)")
+        try await scene.say("Kill the envious moon")
+        try await scene.checkRelaying("Hold, and pass")
+        let bodies = scene.romeo.events.filter { $0.event == "received" }.map(\.body)
+        #expect(bodies == ["Arise", "Hold once more", "Hold, and pass"])
+        try await scene.tap.stop()
         try await scene.server.stop()
     }
 
