@@ -1,4 +1,4 @@
-public import NIOCore
+internal import NIOCore
 internal import Synchronization
 public import TapCore
 public import XMPPCore
