@@ -19,8 +19,10 @@ public final class ControlSocket: Sendable {
         let name = path.lastIndex(of: "/").map { path[..<$0] } ?? "."
         let folder = try Self.open(folder: name.isEmpty ? "/" : String(name), isOwn: isOwnFolder)
         defer { close(folder) }
-        // Two programs that find a stale socket must not remove each other's.
-        guard flock(folder, LOCK_EX) == 0 else { throw ControlError(code: .system(errno), place: path) }
+        // Two programs that find a stale socket must not remove each other's. A folder of others they could lock for ever.
+        guard flock(folder, isOwnFolder ? LOCK_EX : LOCK_EX | LOCK_NB) == 0 || !isOwnFolder else {
+            throw ControlError(code: .system(errno), place: path)
+        }
 
         if isOwnFolder { Self.clean(String(name)) }
         let descriptor = socket(

@@ -72,7 +72,8 @@ final class EventStream: Sink {
             let isFirst = state.waiting.isEmpty && state.lost == 0
             state.data.removeAll()
             guard form(redacted.record, content, &state.data) else { return false }
-            if state.waiting.count + state.data.count > Self.capacity {
+            // One record alone may be larger: it waits for nobody.
+            if !state.waiting.isEmpty, state.waiting.count + state.data.count > Self.capacity {
                 state.lost += 1
             } else {
                 if state.lost > 0 { state.loss() }
@@ -90,15 +91,14 @@ final class EventStream: Sink {
     }
 
     /// The response, which ends when the client goes, or by ``finish()``.
-    func response(_ whenOver: @escaping @Sendable () -> Void) -> Response {
+    ///
+    /// - Parameter place: Held as long as the response may be read: it is never written for a client that has gone before.
+    func response(_ place: EventStreams.Place) -> Response {
         Response(
             status: .ok,
             headers: [.contentType: "text/event-stream", .cacheControl: "no-store"],
             body: ResponseBody { [self] writer in
-                defer {
-                    finish()
-                    whenOver()
-                }
+                defer { withExtendedLifetime(place) { finish() } }
                 let pulse = Task { [tell] in
                     while true {
                         try await Task.sleep(for: Self.heartbeat)
@@ -151,10 +151,25 @@ final class EventStreams: Sendable {
             )
         }
         dispatcher.add(stream)
-        return stream.response { [self] in
-            dispatcher.remove(stream)
-            streams.withLock { streams in streams.removeAll { $0 === stream } }
+        return stream.response(Place(stream, of: self))
+    }
+
+    /// A place among the streams, given up with the last reference to it.
+    final class Place: Sendable {
+        private let stream: EventStream
+        private let streams: EventStreams
+
+        fileprivate init(_ stream: EventStream, of streams: EventStreams) {
+            self.stream = stream
+            self.streams = streams
         }
+
+        deinit { streams.remove(stream) }
+    }
+
+    private func remove(_ stream: EventStream) {
+        dispatcher.remove(stream)
+        streams.withLock { streams in streams.removeAll { $0 === stream } }
     }
 
     /// Whether no client reads.

@@ -48,7 +48,7 @@ struct Problem: Error {
         } catch let error as SessionDirectory.NoSuchSession {
             return Problem(
                 status: .notFound,
-                detail: "no session \(error.number); it has ended, or never was: see GET /sessions"
+                detail: "no session \(error.number); it has ended, or never was"
             ).response
         } catch let error as HTTPError {
             return Problem(status: error.status, detail: error.body ?? "\(error)").response

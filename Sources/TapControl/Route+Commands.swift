@@ -188,9 +188,9 @@ extension Problem {
             switch fault {
             case .notOpen: (.conflict, "; wait until its phase is ready")
             case .ended, .notDecoded: (.conflict, "")
-            case .noBoundary, .noAnswer: (.gatewayTimeout, "; a longer \"timeout_ns\" waits longer")
+            case .noBoundary, .noAnswer: (.gatewayTimeout, "; a longer timeout waits longer")
             case .tooManyWaiting: (.serviceUnavailable, "; try again later")
-            case .notRequest: (.unprocessableContent, "; set \"await_answer\" to false")
+            case .notRequest: (.unprocessableContent, "; do not wait for its answer")
             case .tooLarge, .malformed, .incomplete, .severalItems, .streamEnd, .notStanza: (.unprocessableContent, "")
             }
         let outcome = fault == .noAnswer ? "" : "not injected: "

@@ -56,6 +56,8 @@ extension Route {
                 spec.set(level, jid: jid)
             } else {
                 spec.level = level
+                // Who wants nothing wants no stanzas either.
+                if level == .off { (spec.showsSend, spec.showsReceive) = (false, false) }
             }
         }
     }

@@ -61,6 +61,7 @@ public final class LogSink: Sink {
     private let form: Form
     private let levels: LogFilter
     private let filter: RecordFilter?
+    private let isCapture: Bool
     private let parts: JSONForm.Parts
     private let lines: LogLines
     private let writer: RecordWriter
@@ -98,7 +99,8 @@ public final class LogSink: Sink {
         levels = LogFilter(configuration.spec)
         filter = configuration.filter
         level = levels.level
-        parts = configuration.isCapture || level >= .trace ? .chunks : []
+        isCapture = configuration.isCapture
+        parts = isCapture || level >= .trace ? .chunks : []
         workspaces = (0..<4).map { _ in Workspace(configuration.form) }
         let lines = LogLines(configuration, run: run)
         self.lines = lines
@@ -116,7 +118,8 @@ public final class LogSink: Sink {
         levels = LogFilter(spec)
         filter = log.filter
         level = levels.level
-        parts = level >= .trace ? .chunks : log.parts
+        isCapture = log.isCapture
+        parts = isCapture || level >= .trace ? .chunks : []
         workspaces = log.workspaces
         lines = log.lines
         writer = log.writer

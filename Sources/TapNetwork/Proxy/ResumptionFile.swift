@@ -69,7 +69,12 @@ public final class ResumptionFile: ResumptionJournal {
         let file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | flag, 0o600)
         guard file >= 0 else { return false }
         defer { close(file) }
-        return Glibc.write(file, bytes, bytes.count) == bytes.count
+        let count = Glibc.write(file, bytes, bytes.count)
+        guard count != bytes.count else { return true }
+        // Part of a mark would put all behind it out of place.
+        let end = lseek(file, 0, SEEK_END)
+        if count > 0, end >= 0 { _ = ftruncate(file, end - end % off_t(Self.markBytes)) }
+        return false
     }
 
     private func read() -> [UInt8] {

@@ -58,13 +58,14 @@ public struct SessionTotals: Sendable {
         }
         if let mechanism = info.mechanism {
             let name = Self.mechanisms.contains(mechanism) ? mechanism : "other"
-            let outcome =
+            let outcome: String? =
                 switch info.authentication {
-                case .none: "none"
+                // Of a session that lives it is not over.
+                case .none: info.ending == nil ? nil : "none"
                 case .succeeded: "success"
                 case .failed: "failure"
                 }
-            logins[Login(mechanism: name, outcome: outcome), default: 0] += 1
+            if let outcome { logins[Login(mechanism: name, outcome: outcome), default: 0] += 1 }
         }
         for (leg, version) in [(Leg.client, info.clientTLS), (.server, info.serverTLS)] {
             guard let version else { continue }

@@ -179,7 +179,7 @@ struct SessionsCommand: ParsableCommand {
             commandName: "close",
             abstract: "Close a session.",
             discussion: """
-                Client and server get the end of the stream.
+                The client gets a stream error, the server the end of the stream.
 
                 Example:
 

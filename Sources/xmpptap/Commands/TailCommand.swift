@@ -19,8 +19,7 @@ struct TailCommand: AsyncParsableCommand, Configurable {
             """
     )
 
-    @Option(help: ArgumentHelp("Show only records that match.", valueName: "expression"))
-    var filter: String?
+    @OptionGroup var filter: FilterOption
 
     @Option(
         help: ArgumentHelp(
@@ -58,7 +57,7 @@ struct TailCommand: AsyncParsableCommand, Configurable {
     func run() async throws {
         let client = try control.client()
         let printer = RecordPrinter(level: level, isJSON: json)
-        let query = [("filter", filter), ("level", printer.level.name), ("session", session.first.map { "\($0)" })]
+        let query = [("filter", filter.filter?.text), ("level", printer.level.name), ("session", session.first.map { "\($0)" })]
         let request = ControlClient.Request("GET", "/records", query: query)
         try await Interruption.cancels { [printer] in
             var printer = printer

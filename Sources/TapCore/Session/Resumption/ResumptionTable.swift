@@ -178,19 +178,16 @@ final class ResumptionTable: Sendable {
 
     /// What is known of the counts of a session that `number` asks to resume, before the server has answered.
     func claim(_ key: Key, by number: UInt64, at monotonic: Int64) -> Claim {
-        table.withLock { table in
+        let claim: Claim? = table.withLock { table in
             if let end = table.entries[key]?.end, end < monotonic { table.forget(key) }
-            guard let entry = table.entries[key] else { return isLost(key, table) ? .lost : .unknown }
+            guard let entry = table.entries[key] else { return table.isLost.contains(key) ? .lost : nil }
             if let ledgers = table.ledgers[key] { return .ready(ledgers) }
             let isElsewhere = entry.end == nil && entry.content.session != number
             return isElsewhere && entry.hasDiverged ? .connected(session: entry.content.session) : .unknown
         }
-    }
-
-    private func isLost(_ key: Key, _ table: borrowing Table) -> Bool {
-        if table.isLost.contains(key) { return true }
-        guard let journal, !key.mark.isEmpty else { return false }
-        return journal.contains(key.mark)
+        if let claim { return claim }
+        // Reads a file: others need not wait for that.
+        return !key.mark.isEmpty && journal?.contains(key.mark) == true ? .lost : .unknown
     }
 
     /// A session is over and cannot be resumed. Nothing happens where another session has resumed it.
