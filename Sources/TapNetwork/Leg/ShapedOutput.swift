@@ -49,8 +49,14 @@ struct ShapedOutput {
         let shape = segments[0].shape
         let size = max(1, shape?.slice ?? shape?.bytesPerSecond.map { $0 / Self.piecesPerSecond } ?? waiting)
         let piece = segments[0].bytes.readBytes(length: min(size, waiting)) ?? []
-        if segments[0].bytes.readableBytes == 0 { segments[0].bytes.clear() }
+        // What has gone out is not kept, also where bytes always wait.
+        if segments[0].bytes.readableBytes == 0 {
+            segments[0].bytes.clear()
+        } else if segments[0].bytes.readerIndex > Self.limit {
+            segments[0].bytes.discardReadBytes()
+        }
         count -= piece.count
+        if count == 0 { segments.removeFirst(segments.count - 1) }
         let time = shape?.bytesPerSecond.map { Int64(piece.count) * 1_000_000_000 / Int64(max(1, $0)) } ?? 0
         due += max(time, shape?.sliceEvery ?? 0)
         if count == 0 { isResting = true }

@@ -251,8 +251,9 @@ final class SessionDriver {
         guard let due = session.releaseDeadline, isLive, alarm.map({ due < $0 }) ?? true else { return }
         alarm = due
         let wait = TimeAmount.nanoseconds(max(0, due &- now.monotonic))
-        loop.eventLoop.assumeIsolated().scheduleTask(in: wait) { [self] in
-            guard alarm == due else { return }
+        // A session that has ended is not kept until then.
+        loop.eventLoop.assumeIsolated().scheduleTask(in: wait) { [weak self] in
+            guard let self, alarm == due else { return }
             alarm = nil
             tick(now)
             setAlarm()

@@ -57,7 +57,9 @@ struct TailCommand: AsyncParsableCommand, Configurable {
     func run() async throws {
         let client = try control.client()
         let printer = RecordPrinter(level: level, isJSON: json)
-        let query = [("filter", filter.filter?.text), ("level", printer.level.name), ("session", session.first.map { "\($0)" })]
+        let query = [
+            ("filter", filter.filter?.text), ("level", printer.level.name), ("session", session.first.map { "\($0)" }),
+        ]
         let request = ControlClient.Request("GET", "/records", query: query)
         try await Interruption.cancels { [printer] in
             var printer = printer

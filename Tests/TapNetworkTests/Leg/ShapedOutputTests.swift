@@ -34,6 +34,15 @@ struct ShapedOutputTests {
         #expect(output.count == 0 && !output.isOver)
     }
 
+    @Test func `A shape that was taken back is over with the last byte that waited in it`() {
+        var output = ShapedOutput(LinkShape(slice: 1, sliceEvery: 7))
+        Self.append("ab", to: &output)
+        output.change(to: nil)
+        #expect(!output.isOver)
+        #expect(Self.pieces(&output).map(\.text) == ["a", "b"])
+        #expect(output.isOver)
+    }
+
     @Test func `A rate holds over many small writes and one large one`() {
         for writes in [1, 100] {
             var output = ShapedOutput(LinkShape(bytesPerSecond: 2000))
