@@ -1,4 +1,5 @@
 internal import ArgumentParser
+internal import TapCore
 internal import TapNetwork
 internal import TapRecord
 
