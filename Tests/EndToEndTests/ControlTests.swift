@@ -71,7 +71,7 @@ struct ControlTests {
             (#"{"to":"client","stanza":"</stream:stream>"}"#, 422, "it ends the stream"),
             (#"{"to":"client","stanza":"<message><a></message>"}"#, 422, "offset"),
             (#"{"to":"client","stanza":"<r xmlns='urn:xmpp:sm:3'/>"}"#, 422, "no iq, message or presence"),
-            (#"{"to":"client","stanza":"<message/>","await_answer":true}"#, 422, "set \"await_answer\" to false"),
+            (#"{"to":"client","stanza":"<message/>","await_answer":true}"#, 422, "do not wait for its answer"),
             (#"{"to":"client"}"#, 422, "either"),
             (#"{"to":"nobody","stanza":"<message/>"}"#, 422, "\"to\" must be"),
             (#"{"to":"client","stanza":7}"#, 422, "must be a string"),
