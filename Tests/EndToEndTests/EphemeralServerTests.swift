@@ -9,7 +9,9 @@ import Testing
         let folder = try TemporaryFolder()
         let json = folder.path(of: "tap.json")
         let binary = try XMPPTapBinary(
-            ["proxy", "--listen", "127.0.0.1:0", "--log-to", "\(json),format=json,verbose"],
+            [
+                "proxy", "--listen", "127.0.0.1:0", "--log-to", "\(json),format=json,verbose", "--control", "none",
+            ],
             environment: ["TMPDIR": folder.path]
         )
         let port = try await binary.port()
