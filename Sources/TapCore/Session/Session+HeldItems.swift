@@ -50,6 +50,7 @@ extension Session {
         }
         if let deadline, deadline <= now.monotonic { return false }
         rules.ruling = nil
+        rules.isJudged = false
         var item = WaitingItem(
             event: event,
             decision: decision,

@@ -12,7 +12,7 @@ extension Session {
                 if let rules { watch(event, direction, rules) }
                 streamManagement?.pass(direction)
                 understand(event, kind, direction)
-                if let rules { endRuling(event, direction, rules) }
+                if let rules { endRuling(.pass, event, direction, rules) }
                 return
             }
             var reading = ItemReading.none
@@ -45,11 +45,14 @@ extension Session {
         if let rules, let ruling = rules.ruling { shape(direction, for: ruling, rules) }
         apply(decision, to: event, direction)
         switch (decision, reading) {
-        case (.refuse, _), (.fault, _), (.buffer(until: .counts), _): break
+        // It is looked at again, and rules are asked again.
+        case (.buffer(until: .counts), _): rules?.ruling = nil
+        case (.refuse, _), (.fault, _): break
         case (_, .none): understand(event, kind, direction)
         case (_, .asymmetricTLS(let offer)): advanceAsymmetricTLS(event, kind, direction, offer)
         case (_, .features(let offer)): handleFeatures(event, offer)
         case (_, .login(let element, let acts, let wasLoggingIn, let translation)):
+            if let rules { tellHits(event, direction, rules) }
             handleBridged(event, direction, element, acts, wasLoggingIn: wasLoggingIn)
             if let translation { handle(translation, direction) }
         case (_, .injected(let request)): handleInjected(event, direction, request)
@@ -57,7 +60,7 @@ extension Session {
             understand(event, kind, direction)
             handle(translation, direction)
         }
-        if let rules { endRuling(event, direction, rules) }
+        if let rules { endRuling(decision, event, direction, rules) }
         action = nil
         edited = nil
         if let streamManagement { requestAcknowledgement(direction, streamManagement) }
@@ -133,6 +136,7 @@ extension Session {
             refuse(refusal)
         case .fault(let fault):
             recordItem(event, direction, event.head.kind == .nonza ? .element : .stanza, level: .info)
+            if let rules { tellHits(event, direction, rules) }
             carryOut(fault, event, direction)
         }
         if let streamManagement { count(event, direction, decision, streamManagement) }

@@ -85,8 +85,8 @@ extension Session {
         }
         record.xml = ByteRange(0, Int(truncatingIfNeeded: event.length))
         Self.note(event.head, in: &record)
-        if let ruling, !ruling.redacted.isEmpty, let rules {
-            composeHidden(item(direction), ruling.redacted, direction, rules, in: &record)
+        if let rules, case let paths = hiddenPaths(event), !paths.isEmpty {
+            composeHidden(item(direction), paths, direction, rules, in: &record)
             contentSource = .composed
         } else if event.head.mayHoldSecret || options.redaction.hidesTexts || Self.needsComposing(event.head),
             Self.compose(event, of: directions[direction].decoder, tools.redactor, into: &composed, &record)
@@ -96,14 +96,19 @@ extension Session {
         if isToldBySummary(event.head, record.kind), record.level <= options.level {
             summarise(event, direction, in: &record, answering: request)
         }
-        if let edited { note(edited, direction, in: &record) }
+        if let edited { note(edited, event, direction, in: &record) }
     }
 
     /// Puts beside an item what goes out in its place.
-    private mutating func note(_ edited: EditedItem, _ direction: Direction, in record: inout Record) {
+    private mutating func note(
+        _ edited: EditedItem,
+        _ event: StreamEvent,
+        _ direction: Direction,
+        in record: inout Record
+    ) {
         record.message = "relayed with \(edited.words)"
         guard record.xml != nil else { return }
-        if let rules, let paths = rules.ruling?.redacted, !paths.isEmpty {
+        if let rules, case let paths = hiddenPaths(event), !paths.isEmpty {
             record.edited = hide(paths, in: edited.bytes.span, direction, rules).flatMap { compose($0) }
         } else {
             record.edited = compose(edited.bytes)

@@ -4,10 +4,16 @@ import XMPPCore
 
 // What rules do beside letting an item pass or not.
 extension Session {
-    /// The item at hand is over.
-    mutating func endRuling(_ event: StreamEvent, _ direction: Direction, _ rules: SessionRules) {
+    /// The item at hand is over, by what was decided in the end.
+    mutating func endRuling(
+        _ decision: ItemDecision,
+        _ event: StreamEvent,
+        _ direction: Direction,
+        _ rules: SessionRules
+    ) {
+        rules.isJudged = false
         guard let ruling = rules.ruling else { return }
-        perform(ruling, event, direction, rules)
+        perform(ruling, decision, event, direction, rules)
         endSlice(direction, rules)
         rules.ruling = nil
     }
@@ -15,27 +21,34 @@ extension Session {
     /// Does what comes with an item that has been recorded.
     private mutating func perform(
         _ ruling: ItemRuling,
+        _ decision: ItemDecision,
         _ event: StreamEvent,
         _ direction: Direction,
         _ rules: SessionRules
     ) {
-        let isPassing = directions[direction].isCutThrough
         let verdict = ruling.verdict
-        if options.level >= .verbose { for hit in verdict.hits { tell(hit, verdict, event, direction) } }
+        let goesOn =
+            switch decision {
+            case .pass, .replace: true
+            case .buffer, .drop, .answer, .refuse, .fault: false
+            }
+        tellHits(event, direction, rules)
         for (place, remark) in verdict.remarks where rules.isFirst(remark, place) { tell(remark, place, direction) }
         for (place, action) in verdict.actions {
             switch action {
-            case .log(let level, let text): log(level, text, place, direction)
-            case .inject(let target, let bytes, let why) where !ruling.isRepeated && !isPassing:
+            case .log(let level, let text): log(level, text, place, ruling, event, direction)
+            case .inject(let target, let bytes, let why) where !ruling.isWatched && ruling.injects:
                 inject(bytes, target, why == .copy && Self.isRequest(event, directions.bytes(direction)), rules)
             // Who has not handled a stanza has not handled its copies.
-            case .duplicate(let copies) where !isPassing && verdict.fate == .pass:
+            case .duplicate(let copies) where !ruling.isWatched && goesOn:
                 let bytes = edited?.bytes ?? item(direction)
                 for _ in 0..<copies { inject(bytes, direction, false, isCopy: true, rules) }
             case .inject, .duplicate, .delay, .pause, .fault, .record, .level, .redact: break
             }
         }
-        if case .fault(.saslFailure(let condition)) = verdict.fate { failLogin(condition, event, ruling) }
+        if case .fault(.saslFailure(let condition)) = verdict.fate, !ruling.isWatched {
+            failLogin(condition, event, ruling)
+        }
     }
 
     func item(_ direction: Direction) -> [UInt8] {
@@ -177,6 +190,15 @@ extension Session {
 
     // MARK: Records
 
+    /// Tells which rules hold for the item at hand, once: before anything is said that takes the place of its content.
+    mutating func tellHits(_ event: StreamEvent, _ direction: Direction, _ rules: SessionRules) {
+        guard options.level >= .verbose, let verdict = rules.ruling?.verdict, rules.ruling?.hasTold == false else {
+            return
+        }
+        rules.ruling?.hasTold = true
+        for hit in verdict.hits { tell(hit, verdict, event, direction) }
+    }
+
     private mutating func tell(_ hit: Verdict.Hit, _ verdict: Verdict, _ event: StreamEvent, _ direction: Direction) {
         var record = makeRecord(event, direction, .note, level: .verbose, part: .rules)
         // The level that a rule gives is that of the item's own record.
@@ -205,16 +227,40 @@ extension Session {
         )
     }
 
-    private mutating func log(_ level: Level, _ text: String, _ place: RulePlace, _ direction: Direction) {
+    private mutating func log(
+        _ level: Level,
+        _ text: String,
+        _ place: RulePlace,
+        _ ruling: ItemRuling,
+        _ event: StreamEvent,
+        _ direction: Direction
+    ) {
+        let isShown = ruling.redacted.isEmpty && isVerbatim(event, direction)
         note(
             .note,
             level,
             code: "rule-log",
-            Prose(tools.redactor.disclose(text: text)),
+            isShown
+                ? Prose(tools.redactor.disclose(text: text))
+                : "\(place): the text is left out: the item may hold a secret",
             direction: direction,
             part: .rules,
             details: ["rule": .string("\(place)")]
         )
+    }
+
+    /// Whether the record of the last event's item shows it as it came.
+    private func isVerbatim(_ event: StreamEvent, _ direction: Direction) -> Bool {
+        guard event.head.mayHoldSecret || options.redaction.hidesTexts else { return true }
+        if case .verbatim = tools.redactor.disclose(event, of: directions[direction].decoder) { return true }
+        return false
+    }
+
+    /// What the records of the item at hand do not show. Of one that no rule was asked about, since xmpptap itself let it
+    /// go no further, that is all that any rule leaves out.
+    func hiddenPaths(_ event: StreamEvent) -> [StanzaPath] {
+        guard let rules, event.item == .element else { return [] }
+        return rules.ruling?.redacted ?? (rules.isJudged ? [] : rules.set.redactions)
     }
 
     /// Whether a record is that of an item which a rule leaves out of the records.

@@ -92,11 +92,13 @@ extension Session {
     mutating func watch(_ event: StreamEvent, _ direction: Direction, _ rules: SessionRules) {
         guard event.item == .element, !event.isTruncated else { return }
         judge(event, direction, rules)
+        rules.ruling?.isWatched = true
     }
 
     private func judge(_ event: StreamEvent, _ direction: Direction, _ rules: SessionRules) {
         // Of a login that xmpptap performs itself they were asked before.
         guard rules.ruling == nil else { return }
+        rules.isJudged = true
         defer { noteRoster(event, direction, rules) }
         let phase = negotiation.rulePhase
         guard rules.set.asks(direction, isOpen: !phase.isHandshake, event.head.kind),
@@ -110,23 +112,23 @@ extension Session {
         else { return }
         let bytes = directions.bytes(direction)
         let context = context(event, direction, phase, rules)
-        let repeated = beginRepeated(event, direction, rules)
+        let repetition = beginRepeated(event, direction, rules)
         let verdict = rules.set.judge(
             RuleItem(direction, event.head, bytes),
             tree: { try? tools.parser.parse(directions[direction].decoder) },
             state: &rules.state,
             context: context
         )
-        take(verdict, isRepeated: repeated, rules)
+        take(verdict, repetition, rules)
     }
 
     /// Has what goes out in the place of an item judged, where it can be read.
     private func judge(_ edited: EditedItem, _ direction: Direction, _ rules: SessionRules) {
         guard rules.ruling == nil else { return }
         let phase = negotiation.rulePhase
-        guard let (event, element) = rules.checker.scan(edited.bytes, content: ruleContent(direction)),
-            rules.set.asks(direction, isOpen: !phase.isHandshake, event.head.kind)
-        else { return }
+        guard let (event, element) = rules.checker.scan(edited.bytes, content: ruleContent(direction)) else { return }
+        rules.isJudged = true
+        guard rules.set.asks(direction, isOpen: !phase.isHandshake, event.head.kind) else { return }
         rules.state.begin()
         rules.state.selection.reset()
         let context = context(event, direction, phase, rules)
@@ -136,25 +138,28 @@ extension Session {
             state: &rules.state,
             context: context
         )
-        take(verdict, isRepeated: false, rules)
+        take(verdict, .none, rules)
     }
 
-    private func take(_ verdict: Verdict, isRepeated: Bool, _ rules: SessionRules) {
+    private func take(_ verdict: Verdict, _ repetition: ItemRuling.Repetition, _ rules: SessionRules) {
         guard !verdict.hits.isEmpty || !verdict.remarks.isEmpty || rules.state.hasAnswered else { return }
         rules.set.count(verdict.hits)
-        rules.ruling = ItemRuling(verdict, isRepeated: isRepeated, answers: rules.state.answers)
+        rules.ruling = ItemRuling(verdict, repetition, answers: rules.state.answers)
     }
 
     /// Tells the state whether a stanza comes again: then what depends on more than the stanza is answered as before.
-    private func beginRepeated(_ event: StreamEvent, _ direction: Direction, _ rules: SessionRules) -> Bool {
+    private func beginRepeated(_ event: StreamEvent, _ direction: Direction, _ rules: SessionRules)
+        -> ItemRuling.Repetition
+    {
         rules.state.begin()
         guard event.head.kind != .nonza, let streamManagement,
             let repeated = streamManagement.translator.ledgers[direction].retransmission(
                 StreamManagementLedger.fingerprint(event.head, directions.bytes(direction))
             )
-        else { return false }
+        else { return .none }
+        guard repeated.outcome != nil else { return .possible }
         rules.state.begin(answering: repeated.rule)
-        return true
+        return .known
     }
 
     // MARK: What rules know

@@ -16,6 +16,8 @@ final class SessionRules {
     private let localTime: ((Timestamp) -> RuleLocalTime)?
     /// What they have said of the item at hand, until it is recorded.
     var ruling: ItemRuling?
+    /// They were asked about the item at hand.
+    var isJudged = false
     /// What of the roster they have seen.
     var roster = SeenRoster()
     /// Reads what goes out in the place of an item.
@@ -88,8 +90,11 @@ struct ItemRuling {
     let verdict: Verdict
     /// The rule that its record names.
     let rule: RulePlace?
-    /// The item came before, on an earlier connection: what it brought about beside is not done again.
-    let isRepeated: Bool
+    let repetition: Repetition
+    /// The item passes whatever they say of it: bytes of it have gone out.
+    var isWatched = false
+    /// The records of its hits are made.
+    var hasTold = false
     /// See ``RuleState/answers``.
     let answers: UInt32
     /// Whether it has a record.
@@ -99,9 +104,18 @@ struct ItemRuling {
     /// What its record does not show.
     private(set) var redacted: [StanzaPath] = []
 
-    init(_ verdict: Verdict, isRepeated: Bool, answers: UInt32) {
+    /// Whether a stanza came before, on an earlier connection.
+    enum Repetition {
+        case none
+        /// It may have, or is another one under the same number.
+        case possible
+        /// It has, and it is known what became of it.
+        case known
+    }
+
+    init(_ verdict: Verdict, _ repetition: Repetition, answers: UInt32) {
         self.verdict = verdict
-        self.isRepeated = isRepeated
+        self.repetition = repetition
         self.answers = answers
         var rule = verdict.fate == .pass ? verdict.editedBy : verdict.decidedBy
         for (place, action) in verdict.actions {
@@ -114,6 +128,16 @@ struct ItemRuling {
             }
         }
         self.rule = rule
+    }
+
+    /// Whether stanzas go out for it: what an item brought about beside is not done again where it comes again. But what
+    /// went no further before would be known: its sender has had no answer yet.
+    var injects: Bool {
+        switch repetition {
+        case .none: true
+        case .possible: verdict.fate != .pass
+        case .known: false
+        }
     }
 
     /// Whether it depends on more than the item.

@@ -232,6 +232,69 @@ private let typing =
         #expect(scene.item?.text(scene.item?.record.id) == "m1")
     }
 
+    @Test func `a rule's log shows no secret of an item`() throws {
+        var scene = try RuleScene(
+            """
+            ELEMENT: {urn:ietf:params:xml:ns:xmpp-sasl}auth
+            LOG=$(stanza)
+
+            PAYLOAD: jabber:iq:auth
+            LOG=$(stanza)
+
+            KIND: message
+            REDACT=body#
+            LOG=$<body#>
+            """
+        )
+        #expect(scene.told("rule-log").count == 1)
+        _ = scene.send(
+            "<iq type='set' id='a'><query xmlns='jabber:iq:auth'><username>u</username>"
+                + "<password>Calli0pe</password></query></iq>" + body
+        )
+        let logs = scene.told("rule-log").map { "\($0.record.message ?? "")" }
+        #expect(logs.count == 3 && logs.allSatisfy { $0.contains("the text is left out") })
+        let written = try scene.harness.written()
+        for secret in ["AGp1bGlldABSMG0zMG15cjBtMzA=", "Calli0pe", "hello"] { #expect(!written.contains(secret)) }
+    }
+
+    @Test(arguments: [SessionOptions(level: .trace), SessionOptions(level: .trace, redaction: .none)])
+    func `a rule's log shows what the policy does`(options: SessionOptions) throws {
+        var scene = try RuleScene("KIND: iq\nLOG=$(stanza)", options, turns: 8)
+        let text = "<iq type='set' id='a'><query xmlns='jabber:iq:auth'><password>Calli0pe</password></query></iq>"
+        _ = scene.send(text)
+        #expect(try scene.harness.written().contains("Calli0pe") == (options.redaction == .none))
+    }
+
+    @Test func `what a rule redacts is hidden though the stanza is dropped again after a resumption`() throws {
+        let rules = "::send\n\nKIND: message\nREDACT=body#\nDROP."
+        let run = Run()
+        var first = try RuleScene(rules, run: run, enablesStreamManagement: true)
+        #expect(first.send(body).server.isEmpty)
+        var second = try first.resumed(rules, run: run)
+        #expect(second.send(body).server.isEmpty)
+        #expect(second.item?.record.action == "dropped" && second.item?.xml?.contains("[redacted:rule]") == true)
+        #expect(!(try second.harness.written().contains("hello")))
+    }
+
+    @Test func `a new stanza behind a resumption is bounced, one that may come again is not copied again`() throws {
+        let rules = "::send\n\nKIND: iq\nBOUNCE.\n\nKIND: message\nCOPY=log@example.net"
+        let run = Run()
+        var first = try RuleScene(rules, run: run, enablesStreamManagement: true)
+        #expect(first.send(body).server.contains("log@example.net"))
+        _ = first.send("<presence/>")
+        var second = try first.resumed(rules, run: run)
+        #expect(second.send(body).server == body)
+        #expect(second.send("<iq type='get' id='new'/>").client.contains("id='new'"))
+    }
+
+    @Test func `an item that goes on as it comes is not bounced as well`() throws {
+        var scene = try RuleScene("::send\n\nKIND: presence\nLOG=seen")
+        #expect(scene.send("<iq type='get' ").server == "<iq type='get' ")
+        _ = scene.handle(.rules(try RuleFileTests.load("::send\n\nKIND: iq\nBOUNCE.")))
+        let out = scene.send("id='q1'/>")
+        #expect(out.server == "id='q1'/>" && out.client.isEmpty)
+    }
+
     @Test func `a session has a level of its own while it is given one`() throws {
         var scene = try RuleScene("KIND: message\nLOG=seen", SessionOptions(level: .warn))
         _ = scene.send(body)

@@ -69,6 +69,14 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(scene.harness.session.heldItems.isEmpty)
     }
 
+    @Test func `an item that a person drops has no copies behind it`() throws {
+        var scene = try RuleScene("::send\n\nKIND: message\nPAUSE.\nDUPLICATE=2")
+        _ = scene.send(message(1))
+        #expect(scene.handle(.release(1, .drop)).server.isEmpty)
+        _ = scene.send(message(2))
+        #expect(scene.handle(.release(2, .pass)).server == message(2) + message(2) + message(2))
+    }
+
     @Test func `a paused item passes when nobody releases it`() throws {
         var scene = try RuleScene("::send\n\nKIND: message\nPAUSE.")
         _ = scene.send(message(1))

@@ -52,6 +52,16 @@ struct RuleScene: ~Copyable {
         out { $0.wait(milliseconds * 1_000_000) }
     }
 
+    /// The connection is lost, and the session resumed on another: the server has handled nothing.
+    mutating func resumed(_ rules: String, run: Run) throws -> RuleScene {
+        harness.end(.client, .reset)
+        harness.close()
+        var scene = try RuleScene(rules, run: run, turns: 8)
+        _ = scene.send("<resume xmlns='urn:xmpp:sm:3' h='0' previd='i1'/>")
+        _ = scene.recv("<resumed xmlns='urn:xmpp:sm:3' h='0' previd='i1'/>")
+        return scene
+    }
+
     /// The last record of an item of a peer's.
     var item: SessionHarness.Told? {
         harness.told.last { ($0.record.kind == .stanza || $0.record.kind == .element) && $0.record.origin == .peer }
