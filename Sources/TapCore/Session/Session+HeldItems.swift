@@ -115,6 +115,11 @@ extension Session {
                     throw ItemChecker.Problem(message: "larger than \(options.limits.itemBytes) bytes")
                 }
                 _ = try rules.checker.check(bytes, content: directions[direction].decoder.contentNamespace)
+                // Both ends count stanzas: one may not become something else, nor an acknowledgement be made up.
+                let held = rules[direction].item?.event.head
+                guard let head = rules.checker.last?.head, (head.kind == .nonza) == (held?.kind == .nonza),
+                    !StreamManagementTranslator.concerns(head)
+                else { throw ItemChecker.Problem(message: "it would upset the counts of stream management") }
                 rules[direction].item?.decision = .replace(EditedItem(bytes: bytes, words: "changes by hand"))
             } catch {
                 return note(
@@ -139,6 +144,7 @@ extension Session {
         guard item.event.position + item.event.length == directions[direction].decoder.position else { return }
         rules.ruling = item.ruling
         carryOut(item.decision, item.reading, item.event, .element, direction)
+        if rules[direction].behind.isEmpty { settleMode(direction) }
     }
 
     /// Tells of what waits and will not go on.

@@ -159,7 +159,8 @@ extension Session {
         if case .legacyAuthentication = request?.purpose { record.level = .error }
         record.condition = condition ?? error?.attribute("code")
         record.code = "stanza-error"
-        let words = error?.childText("text", .stanzaErrors).map { Prose(tools.redactor.disclose(text: $0)) }
+        let text = hiddenPaths(event).isEmpty ? error?.childText("text", .stanzaErrors) : nil
+        let words = text.map { Prose(tools.redactor.disclose(text: $0)) }
         record.message = words
         note(request, in: &record)
         emit(record)

@@ -187,7 +187,7 @@ public struct Session: ~Copyable {
         {
             if direction == .send, refusesEarlyBytes() || goesOnResuming() { return true }
             // What waits goes on waiting, unless nobody is left to wait for it.
-            guard directions[direction].isGone else { return false }
+            guard directions[direction].isGone || isStalledForNobody(direction) else { return false }
             passEnd(direction)
             return !queue.isEmpty
         }
@@ -199,6 +199,12 @@ public struct Session: ~Copyable {
         }
         handle(event, direction)
         return true
+    }
+
+    /// Whether both peers have ended, and what a direction has still to pass never will.
+    private func isStalledForNobody(_ direction: Direction) -> Bool {
+        directions[direction].end != nil && directions[direction.opposite].hasPassedEnd
+            && rules?[direction].isEndless == true
     }
 
     /// White space behind a request for TLS goes with it, though RFC 6120 §5.3.3 forbids it: go-sendxmpp ends the request

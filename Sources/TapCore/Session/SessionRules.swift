@@ -170,6 +170,8 @@ struct WaitingLine {
     var isOccupied: Bool { item != nil || !behind.isEmpty }
     /// Nothing goes out.
     var isStalled: Bool { item?.isStalled == true }
+    /// The item waits as long as the session lasts.
+    var isEndless: Bool { item.map { $0.deadline == nil } ?? false }
     /// When bytes came that were not looked at: offsets in the leg up to which, ascending.
     private var arrivals: [(end: UInt64, at: Int64)] = []
 

@@ -10,7 +10,8 @@ struct ItemChecker: ~Copyable {
     /// Has read the last element that was accepted.
     private(set) var decoder = StreamDecoder(limits: .authenticated)
     private var reader = ElementReader()
-    private var last: StreamEvent?
+    /// The last element that was accepted; nil where the last one was not.
+    private(set) var last: StreamEvent?
     /// The namespace of the stream that `decoder` stands in; nil where it stands in none.
     private var content: Namespace?
 

@@ -276,6 +276,16 @@ private let typing =
         #expect(!(try second.harness.written().contains("hello")))
     }
 
+    @Test func `a text that a rule redacts is not told of a stanza error`() throws {
+        var scene = try RuleScene("::recv\n\nKIND: iq\nREDACT=error")
+        _ = scene.recv(
+            "<iq type='error' id='e'><error type='cancel'><item-not-found xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/>"
+                + "<text xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'>very secret</text></error></iq>"
+        )
+        #expect(scene.item?.record.condition == "item-not-found" && scene.item?.record.message == nil)
+        #expect(!(try scene.harness.written().contains("secret")))
+    }
+
     @Test func `a new stanza behind a resumption is bounced, one that may come again is not copied again`() throws {
         let rules = "::send\n\nKIND: iq\nBOUNCE.\n\nKIND: message\nCOPY=log@example.net"
         let run = Run()

@@ -103,6 +103,24 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(scene.told("not-sent").count == 1)
     }
 
+    @Test func `a stall without end does not outlive both peers`() throws {
+        var scene = try RuleScene("::recv\n\nKIND: message\nSTALL.")
+        #expect(scene.recv(message(1)).client.isEmpty)
+        scene.harness.end(.client)
+        #expect(scene.harness.closed == nil)
+        scene.harness.end(.server)
+        #expect(scene.harness.closed == false)
+    }
+
+    @Test(arguments: ["<a xmlns='urn:xmpp:sm:3' h='9'/>", "<other xmlns='urn:example'/>"])
+    func `a held stanza stays one`(edited: String) throws {
+        var scene = try RuleScene("::send\n\nKIND: message\nPAUSE.")
+        _ = scene.send(message(1))
+        #expect(scene.handle(.release(1, .replace(Array(edited.utf8)))).server.isEmpty)
+        #expect(scene.told("held-edit-refused").count == 1)
+        #expect(scene.handle(.release(1, .pass)).server == message(1))
+    }
+
     @Test func `what waits goes on when the peer has ended`() throws {
         var scene = try RuleScene("::send\n\nKIND: message\nDELAY=500ms")
         _ = scene.send(message(1) + "<presence/>")
