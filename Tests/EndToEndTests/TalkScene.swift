@@ -90,7 +90,10 @@ struct TalkScene {
             )
             return output.flatMap { try? JSONDecoder().decode(Outcome.self, from: Data($0.utf8)).id }
         }
-        while talk.isRunning, !talk.text(of: .standardOutput).contains(#""sent""#) {
+        func hasTold(_ event: String) -> Bool { talk.text(of: .standardOutput).contains("\"\(event)\"") }
+        // Who is not there yet gets no message.
+        while talk.isRunning, !hasTold("ready") { try await Task.sleep(for: .milliseconds(20)) }
+        while talk.isRunning, !hasTold("sent") {
             if let id = try await say(to: "client") { injected.juliet.append(id) }
             if let id = try await say(to: "server") { injected.romeo.append(id) }
             _ = try await run("ping", "--to", "client", "--count", "1", "--timeout", "2s")
