@@ -69,7 +69,7 @@ public final class ControlService: Service {
             try await listener.run(on: group)
         } catch is CancellationError {
         } catch {
-            logger.warning("listening on \(place) failed: \(error); the proxy goes on without it")
+            logger.warning("listening on \(place) failed: \(error); the proxy continues without it")
         }
     }
 }

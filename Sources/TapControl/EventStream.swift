@@ -6,7 +6,7 @@ internal import TapRecord
 
 /// Live records for one client, as server-sent events: a sink of the run that never makes a session wait.
 ///
-/// What the client does not take in time is lost beyond ``capacity`` bytes, and the client is told how much.
+/// Beyond ``capacity`` waiting bytes, records are lost; an event `lost` gives their number.
 final class EventStream: Sink {
     /// Bytes of events that wait for a client.
     private static let capacity = 1 << 20

@@ -6,7 +6,7 @@ internal import NIOCore
 internal import NIOPosix
 internal import Synchronization
 
-/// Answers HTTP/1.1 on a listening socket, on a thread of its own: what its clients do delays no relayed session.
+/// Answers HTTP/1.1 on a listening socket. It runs on a separate thread, so that its clients delay no relayed session.
 struct HTTPListener: Sendable {
     /// Connections at once; more are answered with 503.
     static let mostConnections = 64

@@ -4,7 +4,7 @@ internal import XMPPCore
 
 // What the log shows.
 extension Route {
-    /// Sessions and JIDs that may have levels of their own.
+    /// The most sessions and JIDs that can have separate levels.
     private static let mostLevels = 1000
 
     static func level(_ context: ControlContext) -> [Route] {
@@ -45,7 +45,7 @@ extension Route {
         }
         let spec = log.spec
         guard level == nil || spec.sessions.count + spec.jids.count < mostLevels else {
-            throw Problem.refused("\(mostLevels) sessions and JIDs have levels of their own; take some back")
+            throw Problem.refused("\(mostLevels) sessions and JIDs have separate levels; remove some")
         }
         log.change { spec in
             if let part {

@@ -17,6 +17,6 @@ public final class LiveRules: Sendable {
     /// What a session that begins now asks; nil is nothing.
     public var current: RuleSet? { rules.withLock { $0 } }
 
-    /// Gives sessions that begin from now on other rules. Sessions that run are told by ``SessionInput/rules(_:)``.
+    /// Sets the rules of sessions that begin from now on. Running sessions get theirs by ``SessionInput/rules(_:)``.
     public func replace(by rules: RuleSet?) { self.rules.withLock { $0 = rules } }
 }

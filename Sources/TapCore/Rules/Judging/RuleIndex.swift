@@ -175,7 +175,7 @@ private struct ElementKey {
     /// An element of any name, in the item's own namespace.
     init(of place: Place) { value = Self.mix(0xCBF2_9CE4_8422_2325, place.rawValue) }
 
-    /// An element of any name in a namespace; `uri` is that of ``Namespace/other``. Of items no URI is told apart.
+    /// An element of any name in a namespace; `uri` is that of ``Namespace/other``. Items of different URIs are not distinguished.
     init(of place: Place, _ namespace: Namespace, _ uri: Span<UInt8>) {
         self.init(of: place)
         value = Self.mix(value, UInt64(namespace.rawValue) + 1)
@@ -200,7 +200,7 @@ private struct ElementKey {
     }
 }
 
-/// The types of items, as they are told apart.
+/// The types of items that the index distinguishes.
 private enum ItemType {
     static let names: [StaticString] = [
         "get", "set", "result", "error", "chat", "normal", "groupchat", "headline", "available", "unavailable",
@@ -245,7 +245,7 @@ extension Rule {
     }
 
     /// What an item must have for the rule to hold: itself or a child of a certain name or namespace; nil where that is
-    /// nothing that is told apart.
+    /// nothing that the index distinguishes.
     fileprivate var neededKey: UInt64? {
         var key: UInt64?
         for condition in conditionsBeforeCounts where !condition.isNegated {
@@ -263,7 +263,7 @@ extension Rule {
 
     private static func key(_ place: ElementKey.Place, _ step: StanzaPath.Step) -> UInt64? {
         guard let namespace = step.namespace else {
-            // An item of that name in any namespace is not told apart.
+            // The index does not distinguish items of one name by namespace.
             return place == .child ? step.name.map { ElementKey(of: .ownChild).named($0.span).value } : nil
         }
         let uri = place == .item ? [] : namespace.uri

@@ -118,7 +118,7 @@ final class RuleTables: Sendable {
     static let mostAdded = 100_000
     /// Users with marks.
     static let mostUsers = 10_000
-    /// The longest text that is added to a list, or that has a bucket of its own.
+    /// The longest text that can be added to a list or can have a separate bucket.
     static let mostTextBytes = 3072
 
     private struct Contents {

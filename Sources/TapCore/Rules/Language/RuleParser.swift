@@ -32,7 +32,7 @@ struct RuleParser {
     private let resource: (String) -> RuleResource
     private let defaultChain: RuleChain
 
-    /// Mistakes that are told one by one.
+    /// The most mistakes that are reported one by one.
     static let mostFaults = 200
 
     /// A parser.
