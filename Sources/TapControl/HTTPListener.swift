@@ -66,7 +66,7 @@ struct HTTPListener: Sendable {
                     tasks.addTask {
                         await withTaskCancellationHandler {
                             if checksUser, await !Self.isOfUser(connection.channel) {
-                                try? await connection.channel.close()
+                                try? await connection.executeThenClose { _, _ in }
                             } else if isAdmitted {
                                 await http.handle(value: connection, logger: logger)
                             } else {

@@ -27,7 +27,9 @@ extension Session {
 
     /// Whether a stanza of a rule's that came too late for this connection is kept for the next one of the session.
     private func keeps(_ injection: Injection, _ direction: Direction) -> Bool {
-        guard injection.number == Injection.ruleNumber, resumption != nil, let streamManagement else { return false }
+        guard injection.number == Injection.ruleNumber || injection.number == Injection.repeatedNumber,
+            resumption != nil, let streamManagement
+        else { return false }
         return streamManagement.translator.ledgers[direction].keep(lost: injection.item)
     }
 
@@ -52,7 +54,8 @@ extension Session {
     /// done: all that has come was looked at.
     mutating func advance(_ injections: Injections) {
         for direction in Direction.allCases {
-            if let obstacle = obstacle(direction) {
+            // Before the session is open only what rules send can wait.
+            if let obstacle = obstacle(direction, isOfRule: true) {
                 keepUnsent(direction)
                 for number in injections.removeAll(direction) { report(.failed(obstacle), of: number) }
             } else if injections.isWaiting(direction) {

@@ -24,6 +24,7 @@ public final class ProxyService: Service {
     private let logger: Logger
     private let onListening: @Sendable (Endpoint) -> Void
     private let state = Mutex(State())
+    private let reloading = Mutex(())
 
     private struct State {
         var loops: [NIOLoopBound<RelayLoop>] = []
@@ -112,9 +113,12 @@ public final class ProxyService: Service {
     @discardableResult
     public func reloadRules() throws(RuleSet.LoadError) -> RuleSet? {
         guard let files = configuration.rules else { return nil }
-        let rules = try files.reload()
-        for loop in state.withLock({ $0.loops }) { loop.eventLoop.execute { loop.value.replaceRules(by: rules) } }
-        return rules
+        // One after the other: all sessions end up with the rules that were read last.
+        return try reloading.withLock { _ throws(RuleSet.LoadError) in
+            let rules = try files.reload()
+            for loop in state.withLock({ $0.loops }) { loop.eventLoop.execute { loop.value.replaceRules(by: rules) } }
+            return rules
+        }
     }
 
     // MARK: Beginning

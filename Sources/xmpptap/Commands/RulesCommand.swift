@@ -220,7 +220,11 @@ extension RulesCommand {
             let request = ControlClient.Request("GET", "/rules/trace", query: query)
             try await Interruption.cancels { [json] in
                 try await client.follow(request) { event throws(ControlClientError) in
-                    if event.name == "hit" { try show(event.data, json) }
+                    switch event.name {
+                    case "hit": try show(event.data, json)
+                    case "lost": RecordPrinter.complain(lost: event)
+                    default: break
+                    }
                     return Console.fault == nil
                 }
                 if !Task.isCancelled, Console.fault == nil { Console.complain("the proxy has ended") }

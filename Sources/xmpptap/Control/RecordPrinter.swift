@@ -29,12 +29,16 @@ struct RecordPrinter {
     mutating func print(_ event: ServerSentEvent) throws(ControlClientError) -> Bool {
         switch event.name {
         case "record": try print(record: event.data)
-        case "lost":
-            let count = (try? JSONValue(event.data.span.bytes))?["records"]?.integer ?? 0
-            Console.complain("\(count) records lost: they came faster than they could be printed")
+        case "lost": Self.complain(lost: event)
         default: break
         }
         return Console.fault == nil
+    }
+
+    /// Says how many records an event `lost` is about.
+    static func complain(lost event: ServerSentEvent) {
+        let count = (try? JSONValue(event.data.span.bytes))?["records"]?.integer ?? 0
+        Console.complain("\(count) records lost: they came faster than they could be printed")
     }
 
     private mutating func print(record data: [UInt8]) throws(ControlClientError) {
