@@ -82,7 +82,7 @@ struct RelayComparison {
             DROP.
 
             KIND: message
-            TO: nobody\(number)@<*>.invalid
+            TO: nobody\(number)@<<%.invalid$>>
             DROP.
 
             KIND: iq
@@ -114,7 +114,7 @@ struct RelayComparison {
 
         """
 
-    private static let allRows: [(String, (Measures) -> Double)] = [
+    private static let allRows: [(String, @Sendable (Measures) -> Double)] = [
         ("CPU per relayed stanza, ping-pong (µs)", \.pingPong), ("CPU per stanza, bulk (µs)", \.bulk),
         ("CPU per login (µs)", \.setup), ("p50 of a round trip at 1,000/s (µs)", \.latency),
         ("memory per idle session (KiB)", \.idle),
@@ -169,7 +169,7 @@ struct RelayComparison {
     private static func report(
         _ names: [String],
         _ measures: [[Measures]],
-        _ rows: [(String, (Measures) -> Double)] = allRows
+        _ rows: [(String, @Sendable (Measures) -> Double)] = allRows
     ) {
         print("| | " + names.joined(separator: " | ") + " |")
         print("|---|" + names.map { _ in "--:|" }.joined())
