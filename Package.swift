@@ -50,6 +50,8 @@ let package = Package(
         .target(name: "TapDiagnosis", dependencies: ["TapRecord", "XMPPCore"], swiftSettings: settings),
         .target(name: "TapCore", dependencies: ["TapDiagnosis", "TapRecord", "XMPPCore"], swiftSettings: settings),
 
+        .target(name: "TapReplay", dependencies: ["TapRecord", "XMPPCore"], swiftSettings: settings),
+
         // One target per foreign library.
         .target(
             name: "TapSecurity",
@@ -64,8 +66,8 @@ let package = Package(
         .target(
             name: "TapNetwork",
             dependencies: [
-                "CResolv", "TapCore", "TapDiagnosis", "TapRecord", "TapSecurity", "XMPPCore", nioCore, nioPosix,
-                nioHTTP, logging, lifecycle,
+                "CResolv", "TapCore", "TapDiagnosis", "TapRecord", "TapReplay", "TapSecurity", "XMPPCore", nioCore,
+                nioPosix, nioHTTP, logging, lifecycle,
             ],
             swiftSettings: settings
         ),
@@ -84,8 +86,8 @@ let package = Package(
         .executableTarget(
             name: "xmpptap",
             dependencies: [
-                "TapCapture", "TapControl", "TapCore", "TapDiagnosis", "TapNetwork", "TapRecord", "TapSecurity",
-                "XMPPCore",
+                "TapCapture", "TapControl", "TapCore", "TapDiagnosis", "TapNetwork", "TapRecord", "TapReplay",
+                "TapSecurity", "XMPPCore",
                 "CLibXML2",
                 nioCore, nioPosix, logging, lifecycle,
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
@@ -120,6 +122,11 @@ let package = Package(
             swiftSettings: settings
         ),
         .testTarget(
+            name: "TapReplayTests",
+            dependencies: ["TapReplay", "TapRecord", "XMPPCore", "TapTestKit"],
+            swiftSettings: settings
+        ),
+        .testTarget(
             name: "TapSecurityTests",
             dependencies: [
                 "TapSecurity", "TapCore", "TapRecord", "XMPPCore", "TapTestKit", "COpenSSL", nioCore, nioPosix,
@@ -135,8 +142,8 @@ let package = Package(
         .testTarget(
             name: "TapNetworkTests",
             dependencies: [
-                "TapNetwork", "TapCore", "TapDiagnosis", "TapRecord", "TapSecurity", "XMPPCore", "TapTestKit", nioCore,
-                nioPosix, nioHTTP, logging, lifecycle,
+                "TapNetwork", "TapCore", "TapDiagnosis", "TapRecord", "TapReplay", "TapSecurity", "XMPPCore",
+                "TapTestKit", nioCore, nioPosix, nioHTTP, logging, lifecycle,
             ],
             swiftSettings: settings
         ),
@@ -150,8 +157,8 @@ let package = Package(
         .testTarget(
             name: "xmpptapTests",
             dependencies: [
-                "xmpptap", "TapCapture", "TapCore", "TapDiagnosis", "TapNetwork", "TapRecord", "TapSecurity",
-                "XMPPCore", "TapTestKit",
+                "xmpptap", "TapCapture", "TapCore", "TapDiagnosis", "TapNetwork", "TapRecord", "TapReplay",
+                "TapSecurity", "XMPPCore", "TapTestKit",
                 logging,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
