@@ -1,7 +1,7 @@
 import XMPPCore
 
 /// The text that stands where a secret stood.
-enum Placeholder {
+package enum Placeholder {
     private static let opening: StaticString = "[redacted:"
 
     /// Appends `[redacted:KIND#NUMBER]`, or `[redacted:KIND-SIZE#NUMBER]` where the size tells something.
@@ -19,7 +19,7 @@ enum Placeholder {
     }
 
     /// Where the placeholder ends that stands at `index`; nil where none does.
-    static func end(in bytes: Span<UInt8>, at index: Int, before limit: Int) -> Int? {
+    package static func end(in bytes: Span<UInt8>, at index: Int, before limit: Int) -> Int? {
         // The longest kind, a size and a number have room in this.
         let limit = min(limit, bytes.count, index + 64)
         guard index < limit, bytes[index] == 0x5B else { return nil }
@@ -27,6 +27,17 @@ enum Placeholder {
             return isPlaceholder(bytes.extracting(index...end)) ? end + 1 : nil
         }
         return nil
+    }
+
+    /// The placeholders in `bytes`, each once, in order.
+    package static func all(in bytes: Span<UInt8>) -> [String] {
+        var found: [String] = []
+        for index in bytes.indices where bytes[index] == 0x5B {
+            guard let end = end(in: bytes, at: index, before: bytes.count) else { continue }
+            let text = bytes.extracting(index..<end).string()
+            if !found.contains(text) { found.append(text) }
+        }
+        return found
     }
 
     /// Whether `bytes` are just a placeholder: what a capture holds where its secrets were.

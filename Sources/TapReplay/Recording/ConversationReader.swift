@@ -1,0 +1,152 @@
+public import TapRecord
+internal import XMPPCore
+
+/// Makes conversations of the records of logs, captures and client logs.
+///
+/// Headers and records go in as they stand in the files; what must be there is what ``RecordedConversation`` says.
+public struct ConversationReader {
+    private struct Key: Hashable {
+        let run: Int
+        let number: UInt64
+    }
+
+    /// What is known of a session while its records come.
+    fileprivate struct Reading {
+        var conversation: RecordedConversation
+        var isReady = false
+        var isEncrypted = false
+        /// Items behind the login that lack their content.
+        var lacking = 0
+        var isTorn = false
+        /// The namespace declarations of the streams.
+        var roots: [Direction: [UInt8]] = [:]
+        /// Contacts that the client has changed before it got the roster.
+        var changed: Set<String> = []
+        var closed: Direction?
+    }
+
+    private let parser = StanzaParser()
+    private var runs: [String: Int] = [:]
+    private var run = 0
+    private var order: [Key] = []
+    private var readings: [Key: Reading] = [:]
+    /// The runs of which records are missing: a session without its end may have lost any.
+    private var lossy: Set<Int> = []
+
+    /// A reader without records.
+    public init() {}
+
+    /// The records that follow are of this header's run.
+    public mutating func note(_ header: RecordHeader) {
+        run = runs[header.run, default: runs.count + 1]
+        runs[header.run] = run
+        if header.filter != nil { noteLoss() }
+    }
+
+    /// Records of the run that is being read are missing.
+    public mutating func noteLoss() {
+        for key in order where key.run == run && readings[key]?.conversation.ending == .open {
+            readings[key]?.isTorn = true
+        }
+        lossy.insert(run)
+    }
+
+    /// Takes the next record.
+    public mutating func take(_ line: RecordLine) {
+        let record = line.record
+        guard record.session != 0 else { return }
+        let key = Key(run: run, number: record.session)
+        if readings[key] == nil {
+            order.append(key)
+            readings[key] = Reading(conversation: RecordedConversation(run: run, number: record.session))
+            readings[key]?.conversation.began = record.monotonic
+            readings[key]?.isTorn = lossy.contains(run)
+        }
+        guard var reading = readings.removeValue(forKey: key) else { return }
+        reading.take(line, parser)
+        readings[key] = reading
+    }
+
+    /// All conversations in the order in which their sessions began; those that hold no item behind a login have a fault.
+    public func conversations() -> [RecordedConversation] {
+        order.compactMap { readings[$0]?.finished() }
+    }
+}
+
+extension ConversationReader.Reading {
+    fileprivate mutating func take(_ line: RecordLine, _ parser: StanzaParser) {
+        let record = line.record
+        if let remote = record.remote { conversation.remote = remote }
+        if conversation.ending == .open { conversation.ended = (record.monotonic, record.sequence) }
+        switch record.code {
+        case Record.Code.sessionReady:
+            isReady = true
+            conversation.jid = record.jid.flatMap { JID($0) }
+            conversation.ready = record.monotonic
+            conversation.readySequence = record.sequence
+            if case .integer(let number)? = record.details?[Record.Detail.resumes] {
+                conversation.resumes = UInt64(exactly: number)
+            }
+            return
+        case Record.Code.sessionEnded:
+            conversation.ending = closed.map { $0 == .send ? .client : .server } ?? .lost
+            return
+        default: break
+        }
+        guard let direction = record.direction else { return }
+        switch record.kind {
+        case .streamOpen: open(line, direction)
+        case .bytes: isEncrypted = true
+        case .stanza, .element, .streamClose:
+            guard isReady else { return }
+            guard let item = RecordedItem(line, root: roots[direction] ?? []) else {
+                lacking += 1
+                return
+            }
+            if item.kind == .end { closed = closed ?? direction }
+            conversation.items.append(item)
+            noteRoster(item, parser)
+        default: break
+        }
+    }
+
+    private mutating func open(_ line: RecordLine, _ direction: Direction) {
+        guard let xml = line.record.xml else { return }
+        var decoder = StreamDecoder(limits: .authenticated)
+        decoder.append(line.content.span.slice(xml))
+        while decoder.next() != nil {}
+        roots[direction] = decoder.declarations
+    }
+
+    private mutating func noteRoster(_ item: RecordedItem, _ parser: StanzaParser) {
+        guard conversation.roster == nil, item.kind == .iq, item.payloadNamespace == .roster, let bytes = item.sent,
+            let query = try? parser.parse(bytes.span, root: item.root).child("query", .roster)
+        else { return }
+        let contacts = query.children("item", .roster)
+        guard item.direction == .recv, item.type == "result" else {
+            if item.direction == .send, item.type == "set" {
+                changed.formUnion(contacts.compactMap { $0.attribute("jid") })
+            }
+            return
+        }
+        conversation.roster = contacts.compactMap { contact in
+            guard let jid = contact.attribute("jid"), !changed.contains(jid) else { return nil }
+            return RecordedConversation.Contact(
+                jid: jid,
+                name: contact.attribute("name"),
+                subscription: contact.attribute("subscription") ?? "none",
+                groups: contact.children("group", .roster).map(\.text)
+            )
+        }
+    }
+
+    fileprivate func finished() -> RecordedConversation {
+        var conversation = conversation
+        if !isReady || conversation.jid == nil {
+            conversation.faults.append(isEncrypted ? .encrypted : .withoutLogin)
+        }
+        if lacking > 0 { conversation.faults.append(.lacksItems(lacking)) }
+        if isTorn { conversation.faults.append(.torn) }
+        return conversation
+    }
+}

@@ -1,0 +1,80 @@
+public import TapRecord
+public import XMPPCore
+
+/// What one recorded session holds behind its login, as far as it can be played again.
+public struct RecordedConversation: Sendable {
+    /// How the session ended.
+    public enum Ending: Sendable, Hashable {
+        /// The client closed its stream.
+        case client
+        /// The server closed its stream.
+        case server
+        /// The connection was lost, or cut by the proxy.
+        case lost
+        /// The recording ends before the session.
+        case open
+    }
+
+    /// Why a conversation cannot be played as it was.
+    public enum Fault: Sendable, Hashable {
+        /// The session has no completed login: it failed, began before the recording, or was encrypted.
+        case withoutLogin
+        /// The session is encrypted, and was recorded without ending TLS.
+        case encrypted
+        /// The recording lacks the content of items: too low a level, a filter, or an item that was too long; how many.
+        case lacksItems(Int)
+        /// Records were dropped, or lines of the file are missing or damaged.
+        case torn
+    }
+
+    /// A contact of the recorded roster.
+    public struct Contact: Sendable, Hashable {
+        /// Its address, as written.
+        public var jid: String
+        /// Its name; nil if it has none.
+        public var name: String?
+        /// `none`, `to`, `from` or `both`.
+        public var subscription: String
+        /// Its groups.
+        public var groups: [String]
+    }
+
+    /// The number of the run within the files, from 1: each run counts its sessions from 1.
+    public let run: Int
+    /// The number of the session within the run.
+    public let number: UInt64
+    /// The bound full JID; nil without a completed login.
+    public internal(set) var jid: JID?
+    /// The client's address.
+    public internal(set) var remote: String?
+    /// What followed the login, in the order of the recording.
+    public internal(set) var items: [RecordedItem] = []
+    /// When the session began: nanoseconds since the run began.
+    public internal(set) var began: Int64 = 0
+    /// When its login was complete.
+    public internal(set) var ready: Int64 = 0
+    /// The number of the record that says so.
+    public internal(set) var readySequence: UInt64 = 0
+    /// When it ended, and the number of that record; of one that is open the last of the recording.
+    public internal(set) var ended: (at: Int64, sequence: UInt64) = (0, 0)
+    /// How it ended.
+    public internal(set) var ending = Ending.open
+    /// The number of the session of the same run that this one resumed (XEP-0198).
+    public internal(set) var resumes: UInt64?
+    /// The roster as the server first gave it, without what the client had changed before; nil if it did not ask.
+    public internal(set) var roster: [Contact]?
+    /// Why it cannot be played as it was; empty if it can.
+    public internal(set) var faults: [Fault] = []
+
+    /// Whether all is there that it takes to play it.
+    public var isComplete: Bool { faults.isEmpty }
+    /// The bare JID of its account.
+    public var account: JID? { jid?.bare }
+    /// The domain of its account.
+    public var domain: String? { jid?.domain }
+
+    init(run: Int, number: UInt64) {
+        self.run = run
+        self.number = number
+    }
+}

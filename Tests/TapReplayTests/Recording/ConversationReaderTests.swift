@@ -1,0 +1,47 @@
+import TapRecord
+import TapReplay
+import Testing
+
+@Suite struct ConversationReaderTests {
+    @Test func `what follows the login is there, with the roster as it was before`() throws {
+        let text = """
+            0 1 send <stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>
+            1 1 send <iq id='b' type='set'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></iq>
+            2 1 ready juliet@capulet.example/balcony
+            3 1 send <iq id='s' type='set'><query xmlns='jabber:iq:roster'><item jid='paris@capulet.example'/></query></iq>
+            4 1 send <iq id='r' type='get'><query xmlns='jabber:iq:roster'/></iq>
+            5 1 recv <iq id='r' type='result'><query xmlns='jabber:iq:roster'><item jid='paris@capulet.example'/><item jid='romeo@montague.example' subscription='both'><group>Friends</group></item></query></iq>
+            6 1 send </stream:stream>
+            7 1 ended
+            """
+        let all = try RecordedText(text).conversations
+        #expect(all.count == 1)
+        let one = try #require(all.first)
+        #expect(one.isComplete && one.jid?.description == "juliet@capulet.example/balcony")
+        #expect(one.items.map(\.id) == ["s", "r", "r", nil])
+        #expect(one.items.map(\.kind) == [.iq, .iq, .iq, .end])
+        #expect(one.ending == .client && one.ready == 2 && one.ended.at == 7)
+        let contact = RecordedConversation.Contact(
+            jid: "romeo@montague.example",
+            name: nil,
+            subscription: "both",
+            groups: ["Friends"]
+        )
+        #expect(one.roster == [contact])
+    }
+
+    @Test func `what cannot be played says why`() throws {
+        let text = """
+            1 1 send <iq id='b' type='get'><ping xmlns='urn:xmpp:ping'/></iq>
+            2 2 ready juliet@capulet.example/balcony
+            3 2 send <message to='romeo@montague.example'><body>[redacted:body#1] and [redacted:body#2] [redacted:body#1]</body></message>
+            """
+        var recording = try RecordedText(text)
+        #expect(recording.conversations.map(\.faults) == [[.withoutLogin], []])
+        let placeholders = recording.conversations[1].items[0].placeholders
+        #expect(placeholders == ["[redacted:body#1]", "[redacted:body#2]"])
+        recording.lose()
+        #expect(recording.conversations.map(\.faults) == [[.withoutLogin, .torn], [.torn]])
+        #expect(recording.conversations.map(\.ending) == [.open, .open])
+    }
+}
