@@ -42,11 +42,11 @@ struct RecordedText {
             var fields = #""kind":"\#(kind)","direction":"\#(word)","name":"\#(name)""#
             for key in ["id", "type", "from", "to"] {
                 let tag = rest.prefix { $0 != ">" }
-                guard let start = tag.range(of: " \(key)='") else { continue }
+                guard let start = tag.firstRange(of: " \(key)='") else { continue }
                 fields += #","\#(key)":"\#(tag[start.upperBound...].prefix { $0 != "'" })""#
             }
             if let inner = rest.firstIndex(of: ">"), rest[inner...].hasPrefix("><"),
-                let uri = rest[inner...].range(of: "xmlns='")
+                let uri = rest[inner...].firstRange(of: "xmlns='")
             {
                 let payload = rest[inner...].dropFirst(2).prefix { $0.isLetter || $0 == "-" }
                 fields += #","payload":"{\#(rest[uri.upperBound...].prefix { $0 != "'" })}\#(payload)""#

@@ -65,7 +65,8 @@ final class ClientConnection: ChannelInboundHandler {
             switch action {
             case .send(let bytes): send(bytes)
             case .beginTLS: secure()
-            case .announced, .offered, .authenticated, .bound, .element, .ended, .failed: owner?.happened(action)
+            case .announced, .offered, .authenticated, .bound, .resumed, .registered, .element, .ended, .failed:
+                owner?.happened(action)
             }
         }
         isPerforming = false

@@ -24,8 +24,12 @@ struct ClientSession: ~Copyable {
         case authenticated
         /// A resource is bound; what the server offers now.
         case bound(JID, StreamFeatures)
-        /// An element has come that is none of the login's.
-        case element(Element)
+        /// The earlier session goes on (XEP-0198 §5): the number of its stanzas that the server has handled.
+        case resumed(handled: UInt32)
+        /// The server has created the account (XEP-0077), or refused with this condition; the offer of logins holds.
+        case registered(refused: String?)
+        /// An element has come that is none of the login's, and its bytes.
+        case element(Element, [UInt8])
         /// Both streams are at their end.
         case ended
         /// It failed; the end of the stream was sent.
@@ -43,9 +47,9 @@ struct ClientSession: ~Copyable {
     }
 
     private enum State {
-        case opening, negotiating, negotiatingTLS, offered
+        case opening, negotiating, negotiatingTLS, offered, registering
         case authenticating(Login)
-        case reopening, binding, bindAwaited(StreamFeatures)
+        case reopening, binding, resumeAwaited(StreamFeatures), bindAwaited(StreamFeatures)
         /// Bound by SASL2, and the features are yet to come.
         case boundInline(JID)
         case establishing(JID, StreamFeatures)
@@ -60,7 +64,16 @@ struct ClientSession: ~Copyable {
         var isProven = false
     }
 
+    /// A session that is to go on (XEP-0198 §5).
+    struct Resumption: Sendable {
+        /// The id that the server gave when stream management was enabled.
+        var id: String
+        /// Stanzas that the client has got since, modulo 2^32.
+        var handled: UInt32
+    }
+
     let account: JID
+    private let resumption: Resumption?
     private let cryptography: any Cryptography
     /// The resource asked for; nil leaves it to the server.
     private let resource: String?
@@ -77,13 +90,16 @@ struct ClientSession: ~Copyable {
     /// - Parameters:
     ///   - account: Whose session it is to be.
     ///   - resource: Asked for; the server may give another.
+    ///   - resumption: The session to resume; if the server cannot, a resource is bound.
     init(
         account: JID,
         resource: String?,
+        resumption: Resumption? = nil,
         security: Security,
         cryptography: any Cryptography,
         parser: StanzaParser
     ) {
+        self.resumption = resumption
         self.account = account.bare
         self.resource = resource
         self.security = security
@@ -187,9 +203,9 @@ struct ClientSession: ~Copyable {
         switch state {
         case .opening, .reopening, .negotiating: .stream
         case .negotiatingTLS: .startTLS
-        case .offered: .mechanisms
+        case .offered, .registering: .mechanisms
         case .authenticating: .login
-        case .binding, .bindAwaited, .boundInline: .bind
+        case .binding, .resumeAwaited, .bindAwaited, .boundInline: .bind
         case .establishing: .session
         case .open, .closing, .finished: .open
         }
@@ -212,7 +228,9 @@ struct ClientSession: ~Copyable {
             } catch {
                 throw fault(.broken, "\(error)")
             }
-            try take(element)
+            var bytes: [UInt8] = []
+            bytes.append(decoder.bytes)
+            try take(element, bytes)
         case .item(.end):
             guard case .closing = state else { throw fault(.broken, "the server closed the stream") }
             finish()
@@ -221,7 +239,7 @@ struct ClientSession: ~Copyable {
         }
     }
 
-    private mutating func take(_ element: Element) throws(ClientFault) {
+    private mutating func take(_ element: Element, _ bytes: [UInt8]) throws(ClientFault) {
         if element.matches("error", .streams) {
             if case .closing = state { return finish() }
             let condition = element.firstChild { $0.namespace == .streamErrors && !$0.isNamed("text") }?.name
@@ -240,9 +258,15 @@ struct ClientSession: ~Copyable {
         case .authenticating(let login): try answer(element, login)
         case .binding:
             guard let features = StreamFeatures(element) else { return }
-            try bind(features)
+            try resumption == nil ? bind(features) : resume(features)
+        case .resumeAwaited(let features): try resumed(element, features)
+        case .registering:
+            guard element.matches("iq", .client), element.attribute("id") == "register" else { return }
+            state = .offered
+            let isDone = element.attribute("type") == "result"
+            tell(.registered(refused: isDone ? nil : Self.condition(of: element) ?? "no condition"))
         case .boundInline(let jid):
-            guard let features = StreamFeatures(element) else { return tell(.element(element)) }
+            guard let features = StreamFeatures(element) else { return tell(.element(element, bytes)) }
             establish(jid, features)
         case .bindAwaited(let features):
             guard element.matches("iq", .client), element.attribute("id") == "bind" else { return }
@@ -250,7 +274,7 @@ struct ClientSession: ~Copyable {
         case .establishing(let jid, let features):
             guard element.matches("iq", .client), element.attribute("id") == "session" else { return }
             open(jid, features)
-        case .open, .closing: tell(.element(element))
+        case .open, .closing: tell(.element(element, bytes))
         case .opening, .offered, .reopening, .finished: break
         }
     }
@@ -309,6 +333,21 @@ extension ClientSession {
                 $0.element("authenticate", .sasl2, ["mechanism": choice.mechanism]) {
                     $0.element("initial-response", text: Base64.encode(message))
                     if bindsInline { $0.element("bind", .bind2) { $0.element("tag", text: "xmpptap") } }
+                }
+            }
+        }
+    }
+
+    /// Has the server create the account (XEP-0077 §3.1), before the login.
+    mutating func register(password: String) {
+        guard case .offered = state else { return }
+        state = .registering
+        let user = account.local
+        send {
+            $0.element("iq", ["type": "set", "id": "register"]) {
+                $0.element("query", .register) {
+                    $0.element("username", text: user)
+                    $0.element("password", text: password)
                 }
             }
         }
@@ -406,10 +445,28 @@ extension ClientSession {
     private mutating func bound(_ answer: Element, _ features: StreamFeatures) throws(ClientFault) {
         let text = answer.child("bind", .bind)?.childText("jid", .bind)
         guard answer.attribute("type") == "result", let jid = text.flatMap({ Address($0).jid }) else {
-            let condition = answer.child("error", .client)?.firstChild { $0.namespace == .stanzaErrors }?.name
+            let condition = Self.condition(of: answer)
             throw fault(.refused(condition), "the server did not bind a resource\(condition.map { " (\($0))" } ?? "")")
         }
         establish(jid, features)
+    }
+
+    private static func condition(of answer: Element) -> String? {
+        answer.child("error", .client)?.firstChild { $0.namespace == .stanzaErrors }?.name
+    }
+
+    private mutating func resume(_ features: StreamFeatures) throws(ClientFault) {
+        guard let resumption, let namespace = features.streamManagement else { return try bind(features) }
+        state = .resumeAwaited(features)
+        send { $0.element("resume", namespace, ["previd": resumption.id, "h": String(resumption.handled)]) }
+    }
+
+    private mutating func resumed(_ answer: Element, _ features: StreamFeatures) throws(ClientFault) {
+        guard answer.isNamed("resumed"), let handled = answer.attribute("h").flatMap({ UInt32($0) }) else {
+            return try bind(features)
+        }
+        state = .open
+        tell(.resumed(handled: handled))
     }
 
     /// Servers of RFC 3921 want to be asked for a session too.

@@ -51,20 +51,26 @@ struct LoginChoice: Sendable, Hashable {
     /// The strongest login that is offered and supported; nil if there is none.
     ///
     /// SASL2 comes first where it is offered, as with clients that have both; the mechanism is ``MechanismChoice``'s. A
-    /// password is sent by PLAIN only inside TLS, and if nothing better is offered.
-    static func strongest(of features: StreamFeatures, on channel: ClientChannel) -> LoginChoice? {
+    /// password is sent by PLAIN only inside TLS or where `isLocal` says that the connection does not leave this machine, and
+    /// if nothing better is offered.
+    static func strongest(
+        of features: StreamFeatures,
+        on channel: ClientChannel,
+        isLocal: Bool = false
+    ) -> LoginChoice? {
         if let mechanisms = features.sasl2Mechanisms {
             let profile = Profile.sasl2(bindsInline: features.offersInlineBinding)
-            if let choice = choose(profile, mechanisms, features, channel) { return choice }
+            if let choice = choose(profile, mechanisms, features, channel, isLocal) { return choice }
         }
-        return choose(.sasl, features.mechanisms, features, channel)
+        return choose(.sasl, features.mechanisms, features, channel, isLocal)
     }
 
     private static func choose(
         _ profile: Profile,
         _ mechanisms: [String],
         _ features: StreamFeatures,
-        _ channel: ClientChannel
+        _ channel: ClientChannel,
+        _ isLocal: Bool
     ) -> LoginChoice? {
         let offer = LoginOffer(
             mechanisms: mechanisms,
@@ -75,7 +81,7 @@ struct LoginChoice: Sendable, Hashable {
             of: mechanisms,
             bindingTypes: features.channelBindings,
             on: channel.leg,
-            by: .init(mechanisms: SCRAMMechanism.byPassword, mayShowPassword: channel.isSecure)
+            by: .init(mechanisms: SCRAMMechanism.byPassword, mayShowPassword: channel.isSecure || isLocal)
         )
         return choice.map { choice in
             LoginChoice(

@@ -114,12 +114,12 @@ private final class DemoConversation: ClientOwner {
             let script = DemoScript(jid)
             self.script = script
             connection?.send(script.opening)
-        case .element(let element): take(element)
+        case .element(let element, _): take(element)
         case .ended:
             note("close", "the server closed its stream too")
             settle(.success(steps))
         case .failed(let fault): settle(.failure(DemoError(step: fault.step.rawValue, reason: fault.reason)))
-        case .send, .beginTLS, .announced: break
+        case .send, .beginTLS, .announced, .resumed, .registered: break
         }
     }
 

@@ -222,10 +222,10 @@ final class ProbeDriver: ClientOwner {
         case .offered(let features): offered(features)
         case .authenticated: authenticated()
         case .bound(let jid, let features): bound(jid, features)
-        case .element(let element): take(element)
+        case .element(let element, _): take(element)
         case .ended: settle(by: .client)
         case .failed(let fault): failed(fault)
-        case .send, .beginTLS: break
+        case .send, .beginTLS, .resumed, .registered: break
         }
     }
 

@@ -98,7 +98,7 @@ extension ConversationReader.Reading {
         case .streamOpen: open(line, direction)
         case .bytes: isEncrypted = true
         case .stanza, .element, .streamClose:
-            guard isReady else { return }
+            guard isReady else { return noteBinding(line, parser) }
             guard let item = RecordedItem(line, root: roots[direction] ?? []) else {
                 lacking += 1
                 return
@@ -116,6 +116,13 @@ extension ConversationReader.Reading {
         decoder.append(line.content.span.slice(xml))
         while decoder.next() != nil {}
         roots[direction] = decoder.declarations
+    }
+
+    private mutating func noteBinding(_ line: RecordLine, _ parser: StanzaParser) {
+        guard line.record.direction == .send, line.record.payloadNamespace == .bind, let xml = line.record.xml,
+            let bind = try? parser.parse(line.content.span.slice(xml), root: roots[.send] ?? []).child("bind", .bind)
+        else { return }
+        conversation.resource = bind.childText("resource", .bind)
     }
 
     private mutating func noteRoster(_ item: RecordedItem, _ parser: StanzaParser) {

@@ -45,6 +45,8 @@ public struct RecordedConversation: Sendable {
     public let number: UInt64
     /// The bound full JID; nil without a completed login.
     public internal(set) var jid: JID?
+    /// The resource that the client asked for; nil if it left it to the server.
+    public internal(set) var resource: String?
     /// The client's address.
     public internal(set) var remote: String?
     /// What followed the login, in the order of the recording.

@@ -1,0 +1,214 @@
+internal import NIOCore
+internal import TapRecord
+internal import TapReplay
+internal import TapSecurity
+internal import XMPPCore
+
+/// One client of a replay or script: connects, logs in, sends what it is given, and tells what comes.
+///
+/// It insists on TLS unless the server is on this machine. All on its event loop, which calls it back; it is held until its
+/// connection is over.
+final class LiveClient: ClientOwner {
+    /// What happened.
+    enum Event {
+        /// The session is open, and what the server offers in it.
+        case bound(JID, StreamFeatures)
+        /// The earlier session goes on; the number of its stanzas that the server has handled.
+        case resumed(handled: UInt32)
+        /// An item has come behind the login.
+        case received([UInt8], Element)
+        /// The session, or the attempt to open one, is over; nothing follows.
+        case ended(LiveEnd)
+    }
+
+    private let server: LiveServer
+    private let account: LiveAccount
+    private let parser: StanzaParser
+    private let loop: any EventLoop
+    /// Nil once the session has ended.
+    private var tell: ((Event) -> Void)?
+    private var connection: ClientConnection?
+    private var expiry: Scheduled<Void>?
+    private var hasRegistered = false
+    /// What the server offers, until the account is created.
+    private var offer: StreamFeatures?
+    /// What is written at the next flush.
+    private var outgoing: [UInt8] = []
+    private var isFlushDue = false
+
+    /// - Parameters:
+    ///   - parser: One for all clients of the event loop.
+    ///   - tell: Called on the event loop, in the order of events.
+    init(
+        _ account: LiveAccount,
+        at server: LiveServer,
+        parser: StanzaParser,
+        on loop: any EventLoop,
+        tell: @escaping (Event) -> Void
+    ) {
+        self.account = account
+        self.server = server
+        self.parser = parser
+        self.loop = loop
+        self.tell = tell
+    }
+
+    /// Begins to connect and to log in.
+    func connect() {
+        let dialer = Dialer(server.endpoint, timeout: server.timeout)
+        dialer.connect(on: loop).assumeIsolated().whenComplete { [self] result in
+            switch result {
+            case .success(let channel): connected(channel)
+            case .failure(let error): end(.unreachable(dialer.words(for: error)))
+            }
+        }
+    }
+
+    /// Sends items, verbatim; what is sent in one go is written in one go.
+    func send(_ bytes: [UInt8]) {
+        outgoing += bytes
+        guard outgoing.count < 1 << 16 else { return flush() }
+        guard !isFlushDue else { return }
+        isFlushDue = true
+        loop.assumeIsolated().execute { [self] in flush() }
+    }
+
+    private func flush() {
+        isFlushDue = false
+        guard !outgoing.isEmpty else { return }
+        connection?.send(outgoing)
+        outgoing.removeAll(keepingCapacity: true)
+    }
+
+    /// Closes the stream, and waits for the server to do so.
+    func close() {
+        guard let connection else { return end(.closed) }
+        flush()
+        connection.session.close()
+        connection.perform()
+        arm(.seconds(5))
+    }
+
+    /// Closes the connection without an end of the stream, so that the session can be resumed.
+    func drop() {
+        flush()
+        expiry?.cancel()
+        tell = nil
+        connection?.close()
+    }
+
+    // MARK: The connection
+
+    private func connected(_ channel: any Channel) {
+        guard tell != nil else { return channel.close(promise: nil) }
+        do {
+            let session = ClientSession(
+                account: account.jid,
+                resource: account.resource,
+                resumption: account.resumption,
+                security: security,
+                cryptography: server.cryptography,
+                parser: parser
+            )
+            let target = ServerLegTarget(reference: try ServerReference(domain: account.jid.domain))
+            let tls = ClientConnection.TLS(context: server.tls, target: target)
+            let connection = ClientConnection(session, security, tls: tls, owner: self)
+            self.connection = connection
+            arm(server.timeout)
+            try channel.pipeline.syncOperations.addHandler(connection)
+            try channel.syncOptions?.setOption(.autoRead, value: true)
+        } catch {
+            channel.close(promise: nil)
+            end(.unreachable("\(server.endpoint): \(error)"))
+        }
+    }
+
+    private var security: ClientSession.Security { .startTLS(isRequired: !server.endpoint.isLoopback) }
+
+    /// The server has this long to go on.
+    private func arm(_ time: TimeAmount) {
+        expiry?.cancel()
+        expiry = loop.assumeIsolated().scheduleTask(in: time) { [self] in
+            connection?.session.expired()
+            connection?.perform()
+            connection?.close()
+        }
+    }
+
+    // MARK: What happens to it
+
+    func happened(_ action: ClientSession.Action) {
+        switch action {
+        case .offered(let features): offered(features)
+        case .registered(let condition): registered(condition)
+        case .authenticated: arm(server.timeout)
+        case .bound(let jid, let features):
+            expiry?.cancel()
+            tell?(.bound(jid, features))
+        case .resumed(let handled):
+            expiry?.cancel()
+            tell?(.resumed(handled: handled))
+        case .element(let element, let bytes): tell?(.received(bytes, element))
+        case .ended:
+            connection?.close()
+            end(.closed)
+        case .failed(let fault):
+            connection?.close()
+            end(.failed(fault))
+        case .send, .beginTLS, .announced: break
+        }
+    }
+
+    private func offered(_ features: StreamFeatures) {
+        guard let connection else { return }
+        arm(server.timeout)
+        if server.registers, !hasRegistered {
+            hasRegistered = true
+            offer = features
+            connection.session.register(password: account.password)
+            return connection.perform()
+        }
+        do {
+            let nonce = try SCRAMMechanism.makeNonce(server.cryptography)
+            let isLocal = server.endpoint.isLoopback
+            guard let choice = LoginChoice.strongest(of: features, on: connection.session.channel, isLocal: isLocal)
+            else {
+                let offered = features.mechanisms.joined(separator: ", ")
+                let words = "no mechanism that xmpptap supports here (offered: \(offered.isEmpty ? "none" : offered))"
+                return fail(words)
+            }
+            connection.session.authenticate(choice, password: account.password, nonce: nonce)
+            connection.perform()
+        } catch {
+            fail("\(error)")
+        }
+    }
+
+    /// An account that is there already is as good as a new one.
+    private func registered(_ condition: String?) {
+        guard let offer else { return }
+        guard condition == nil || condition == "conflict" else {
+            return fail("the server refused to create the account (\(condition ?? ""))")
+        }
+        offered(offer)
+    }
+
+    private func fail(_ reason: String) {
+        connection?.close()
+        end(.failed(ClientFault(step: .login, code: .given, reason: reason)))
+    }
+
+    func tlsOpened(_ parameters: TLSParameters) -> Bool { true }
+    func tlsFailed(_ fault: TLSFault) {}
+    func tlsBegins(directly: Bool) {}
+    func passes(_ direction: Direction, _ bytes: Span<UInt8>) {}
+
+    func closed() { end(.failed(ClientFault(step: .open, code: .broken, reason: "the server closed the connection"))) }
+
+    private func end(_ end: LiveEnd) {
+        expiry?.cancel()
+        connection = nil
+        tell?(.ended(end))
+        tell = nil
+    }
+}

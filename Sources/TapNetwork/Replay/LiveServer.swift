@@ -1,0 +1,62 @@
+public import NIOCore
+public import TapCore
+internal import TapSecurity
+internal import XMPPCore
+
+/// The server that a recording or script is played against.
+public struct LiveServer: Sendable {
+    /// Where it is.
+    public let endpoint: Endpoint
+    /// How long a connection, and each step of a login, may take.
+    let timeout: TimeAmount
+    let cryptography: any Cryptography
+    let tls: TLSContext
+    /// Whether accounts are created before they log in (XEP-0077).
+    let registers: Bool
+
+    /// A server.
+    ///
+    /// - Parameters:
+    ///   - authority: A file of trust anchors in PEM; nil is the system's.
+    ///   - timeout: How long a connection, and each step of a login, may take; default 10 seconds.
+    ///   - registers: Create accounts before they log in (XEP-0077); default no.
+    ///   - cryptography: Digests and random bytes.
+    /// - Throws: ``TLSContextError`` if the file cannot be used.
+    public init(
+        _ endpoint: Endpoint,
+        authority: String? = nil,
+        timeout: TimeAmount = .seconds(10),
+        registers: Bool = false,
+        cryptography: any Cryptography
+    ) throws {
+        self.endpoint = endpoint
+        self.timeout = timeout
+        self.registers = registers
+        self.cryptography = cryptography
+        var options = ServerLegTLS()
+        if let authority { options.trust = .file(authority) }
+        tls = try TLSContext(options)
+    }
+}
+
+/// Whose session is to be opened.
+struct LiveAccount: Sendable {
+    /// A bare JID.
+    var jid: JID
+    /// Its password in clear.
+    var password: String
+    /// The resource to ask for; nil leaves it to the server.
+    var resource: String?
+    /// The session to resume; if the server cannot, a resource is bound.
+    var resumption: ClientSession.Resumption?
+}
+
+/// Why a client's session ended.
+enum LiveEnd: Sendable, Hashable {
+    /// Both streams were closed.
+    case closed
+    /// The server cannot be reached: a line for people.
+    case unreachable(String)
+    /// What went wrong, before or after the login.
+    case failed(ClientFault)
+}
