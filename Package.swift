@@ -50,7 +50,7 @@ let package = Package(
         .target(name: "TapDiagnosis", dependencies: ["TapRecord", "XMPPCore"], swiftSettings: settings),
         .target(name: "TapCore", dependencies: ["TapDiagnosis", "TapRecord", "XMPPCore"], swiftSettings: settings),
 
-        .target(name: "TapReplay", dependencies: ["TapRecord", "XMPPCore"], swiftSettings: settings),
+        .target(name: "TapReplay", dependencies: ["TapCore", "TapRecord", "XMPPCore"], swiftSettings: settings),
 
         // One target per foreign library.
         .target(

@@ -187,6 +187,11 @@ public enum Namespace: UInt8, Sendable, CaseIterable, BitwiseCopyable {
     /// Whether it is SASL2, of whichever version of XEP-0388.
     public var isSASL2: Bool { self == .sasl2 || self == .sasl2Legacy }
 
+    /// Calls `body` with the bytes of the URI.
+    func withURI<Outcome>(_ body: (Span<UInt8>) -> Outcome) -> Outcome {
+        body(UnsafeBufferPointer(start: uri.utf8Start, count: uri.utf8CodeUnitCount).span)
+    }
+
     /// The URI as an array, for those who need a span of it.
     var uriBytes: [UInt8] { Array(UnsafeBufferPointer(start: uri.utf8Start, count: uri.utf8CodeUnitCount)) }
 }

@@ -1,4 +1,4 @@
-import XMPPCore
+package import XMPPCore
 
 /// The text that stands where a secret stood.
 package enum Placeholder {
@@ -41,7 +41,7 @@ package enum Placeholder {
     }
 
     /// Whether `bytes` are just a placeholder: what a capture holds where its secrets were.
-    static func isPlaceholder(_ bytes: Span<UInt8>) -> Bool {
+    package static func isPlaceholder(_ bytes: Span<UInt8>) -> Bool {
         let prefix = opening.utf8CodeUnitCount
         guard bytes.count > prefix + 3, bytes.extracting(0..<prefix).equals(opening), bytes[bytes.count - 1] == 0x5D
         else { return false }

@@ -7,7 +7,7 @@ package struct WireText {
     /// What the run means: references replaced, CDATA sections joined with the text around them.
     package private(set) var bytes: [UInt8] = []
     /// Where the run stands, markup of CDATA sections included.
-    private(set) var range = ByteRange.empty
+    package private(set) var range = ByteRange.empty
 
     /// For each byte of `bytes` where it is written; empty while `bytes` stands at `range` as it is.
     private var offsets: [Int32] = []

@@ -20,8 +20,6 @@ public enum ValueClass: String, Sendable, Hashable, CaseIterable {
     case originID = "origin-id"
     /// The id of a pubsub item (XEP-0060).
     case itemID = "item-id"
-    /// A moment: the stamp of a delay, a time of a clock.
-    case timestamp
     /// A version of a roster or of capabilities, or the hash of one.
     case version
     /// The id of a negotiation over several stanzas: Jingle, ad-hoc command, in-band bytestream.

@@ -153,6 +153,27 @@ public struct Element: @unchecked Sendable {
         if let value = value(of: name, .none) { body(arena.bytes(value).span) }
     }
 
+    /// Calls `body` with each attribute, in the order of the document, without making texts: its local name, its
+    /// namespace URI (empty for none), and its value.
+    public func forEachAttribute(_ body: (_ name: Span<UInt8>, _ uri: Span<UInt8>, _ value: Span<UInt8>) -> Void) {
+        for position in attributeIndices {
+            let attribute = arena.attribute(position)
+            let name = arena.bytes(attribute.name).span
+            let value = arena.bytes(attribute.value).span
+            switch attribute.namespace {
+            case .none: body(name, Span(), value)
+            case .other: body(name, arena.bytes(attribute.uri).span, value)
+            case let known: known.withURI { body(name, $0, value) }
+            }
+        }
+    }
+
+    /// Calls `body` with the bytes of the namespace URI; none where there is no namespace.
+    public func withNamespaceURI<Outcome>(_ body: (Span<UInt8>) -> Outcome) -> Outcome {
+        let node = self.node
+        return node.namespace == .other ? body(arena.bytes(node.uri).span) : node.namespace.withURI(body)
+    }
+
     private func value(of name: StaticString, _ namespace: Namespace) -> ByteRange? {
         for position in attributeIndices {
             let attribute = arena.attribute(position)

@@ -6,7 +6,7 @@
 ///
 /// The text is read as UTF-8: `.` and a class match a whole character. A byte that is not UTF-8 is a character of its own,
 /// which `.` and complements match. Offsets are in bytes.
-struct RegularExpression: Sendable, Equatable {
+package struct RegularExpression: Sendable, Equatable {
     /// One instruction of the compiled program.
     enum Instruction: Sendable, Equatable {
         case character(UInt32)
@@ -51,7 +51,7 @@ struct RegularExpression: Sendable, Equatable {
     /// Compiles an expression.
     ///
     /// - Throws: What is malformed, not supported (back references, lookaround), or too large.
-    init(_ expression: [UInt8]) throws(PatternFault) {
+    package init(_ expression: [UInt8]) throws(PatternFault) {
         var parser = RegularExpressionParser(expression)
         let node = try parser.parse()
         var compiler = RegularExpressionCompiler()
@@ -64,6 +64,9 @@ struct RegularExpression: Sendable, Equatable {
 
     /// How many steps of threads all searches in a text of so many bytes may take.
     static func steps(for count: Int) -> Int { 1_000_000 + 256 * count }
+
+    /// Whether any part of a text matches.
+    package func matches(_ text: [UInt8]) throws(PatternTooComplex) -> Bool { try firstMatch(in: text) != nil }
 
     /// The leftmost match.
     func firstMatch(in text: [UInt8]) throws(PatternTooComplex) -> PatternMatch? {

@@ -27,13 +27,13 @@ struct PatternMatch: Equatable {
 }
 
 /// Why a pattern is refused: at this offset, in bytes from 0.
-struct PatternFault: Error, Equatable {
-    var message: String
-    var offset: Int
+package struct PatternFault: Error, Equatable {
+    package var message: String
+    package var offset: Int
 }
 
 /// A search that was given up, because the pattern tries too many ways on this text.
-struct PatternTooComplex: Error {}
+package struct PatternTooComplex: Error {}
 
 /// A pattern of a rule file: a Lua pattern or, marked as such, a regular expression. Both match bytes.
 enum TextPattern: Sendable {

@@ -1,0 +1,115 @@
+internal import XMPPCore
+
+/// A stanza in an ``ExpectationSet``, with whatever its owner wants to find again with it.
+public struct ComparedStanza<Tag>: Expectable {
+    /// What is known of both sides.
+    public struct Context: Sendable {
+        /// What is bound so far.
+        public var bindings: ValueBindings
+        /// What may differ.
+        public var rules: NoiseRules
+
+        /// Puts both together.
+        public init(bindings: ValueBindings = ValueBindings(), rules: NoiseRules = NoiseRules()) {
+            self.bindings = bindings
+            self.rules = rules
+        }
+    }
+
+    /// The stanza.
+    public let form: StanzaForm
+    /// The owner's.
+    public let tag: Tag
+    /// The first of ``likeness``.
+    public var shape: UInt64 { likeness[0] }
+    /// Of kind, type, payload and sender; of kind and payload; of the kind.
+    public let likeness: [UInt64]
+    /// In which order the stanza may come.
+    public let lane: ExpectationSet<Self>.Lane
+
+    /// A stanza of the recording.
+    public init(recorded form: StanzaForm, _ context: Context, tag: Tag) {
+        self.init(form, context.bindings.recordedNames, id: form.id, tag)
+    }
+
+    /// A stanza of the live side.
+    public init(live form: StanzaForm, _ context: Context, tag: Tag) {
+        let id = form.id.map { context.bindings.recorded(for: $0, .stanzaID) ?? $0 }
+        self.init(form, context.bindings.liveNames, id: id, tag)
+    }
+
+    private init(_ form: StanzaForm, _ names: AddressNames, id: String?, _ tag: Tag) {
+        self.form = form
+        self.tag = tag
+        let heads = StanzaHeads(form.element, names)
+        likeness = heads.likeness
+        lane =
+            switch heads.role {
+            case .answer: .answer(Hash.of((id ?? "").utf8Span.span, seed: 1))
+            case .message(let pair): .ordered(pair)
+            case .request, .other: .any
+            }
+    }
+
+    public static func agree(recorded: Self, live: Self, _ context: inout Context) -> Bool {
+        let count = context.bindings.count
+        let differences = StanzaComparison.compare(
+            recorded: recorded.form,
+            live: live.form,
+            bindings: &context.bindings,
+            rules: context.rules
+        )
+        guard !differences.isEmpty else { return true }
+        context.bindings.rollBack(to: count)
+        return false
+    }
+}
+
+extension ComparedStanza: Sendable where Tag: Sendable {}
+
+/// What is known of an item without looking at more than its head.
+struct StanzaHeads {
+    /// What an item is to those before it.
+    enum Role {
+        case request
+        case answer
+        /// With a key of the two who talk.
+        case message(UInt64)
+        case other
+    }
+
+    let role: Role
+    /// See ``Expectable/likeness``.
+    let likeness: [UInt64]
+
+    init(_ element: Element, _ names: AddressNames) {
+        let kind = element.withName { Hash.of($0, seed: 1) }
+        func bare(_ name: StaticString) -> UInt64 {
+            var hash: UInt64 = 0
+            element.withAttribute(name) { value in
+                let bare = value.extracting(..<(value.place(of: UInt8(ascii: "/")) ?? value.count))
+                hash = names.shared(bare).map { Hash.of($0.span, seed: 2) } ?? Hash.of(bare, seed: 2)
+            }
+            return hash
+        }
+        var type: UInt64 = 0
+        element.withAttribute("type") { type = Hash.of($0, seed: 3) }
+        let stanza = element.stanzaKind
+        let payload = element.firstChild.map { child in
+            Hash.mix(child.withName { Hash.of($0, seed: 4) }, child.withNamespaceURI { Hash.of($0, seed: 5) })
+        }
+        let (from, to) = (bare("from"), bare("to"))
+        likeness = [
+            Hash.mix(Hash.mix(Hash.mix(kind, type), payload ?? 0), Hash.mix(from, to)),
+            Hash.mix(Hash.mix(kind, payload ?? 0), 6),
+            Hash.mix(kind, 7),
+        ]
+        let isAnswer = element.attribute("type", is: "result") || element.attribute("type", is: "error")
+        role =
+            switch stanza {
+            case .iq: isAnswer ? .answer : .request
+            case .message: .message(Hash.mix(from, to))
+            case .presence, .nonza: .other
+            }
+    }
+}

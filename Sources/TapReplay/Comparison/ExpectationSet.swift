@@ -1,0 +1,244 @@
+/// What can stand in an ``ExpectationSet``.
+public protocol Expectable {
+    /// What is known of both sides, and changes as items agree.
+    associatedtype Context
+    /// A key that is equal for items that may agree. The finer it is, the fewer are compared.
+    var shape: UInt64 { get }
+    /// Keys by which an item that came is taken for a changed one that did not, the finest first.
+    var likeness: [UInt64] { get }
+
+    /// Whether a live item means what the recorded one means. Where it does, `context` has learned from both; where it does
+    /// not, `context` is as it was.
+    static func agree(recorded: Self, live: Self, _ context: inout Context) -> Bool
+}
+
+/// The items that are to come, in the order in which they may come (R6.3): messages in order from one to the other, presence and
+/// pushes in any order, answers each to its request.
+///
+/// An item is expected, with its window; live items are received. What of a window has not come when the window is closed is
+/// overdue; it may still come. ``finish()`` tells what came late, in another order, changed, not at all, or unexpectedly.
+public struct ExpectationSet<Item: Expectable> {
+    /// In which order an item may come.
+    public enum Lane: Sendable, Hashable {
+        /// It answers the request of that key, which is the same for recorded and live items.
+        case answer(UInt64)
+        /// After those before it with that key: messages from one to the other.
+        case ordered(UInt64)
+        /// At any time.
+        case any
+    }
+
+    /// What became of a live item; the number is that of the expected one.
+    public enum Outcome: Sendable, Hashable {
+        /// As expected.
+        case matched(Int)
+        /// As expected, but after one that was to come later.
+        case reordered(Int)
+        /// As expected, but its window was closed.
+        case late(Int)
+        /// The answer that was expected, but it means something else.
+        case changed(Int)
+        /// Nothing that was expected; `finish()` may still take it for something that was.
+        case unexpected
+    }
+
+    /// Something that was not as recorded.
+    public enum Finding {
+        /// It did not come.
+        case missing(Item)
+        /// It was not recorded.
+        case unexpected(Item)
+        /// It means something else.
+        case changed(recorded: Item, live: Item)
+        /// It came after one that was to come later.
+        case reordered(recorded: Item, live: Item)
+        /// Its window was closed.
+        case late(recorded: Item, live: Item)
+    }
+
+    fileprivate struct Expected {
+        let item: Item
+        let lane: Lane
+        let window: Int
+        var isWaiting = true
+        var isOverdue = false
+    }
+
+    /// Numbers of expected items, of which those that came are passed over.
+    private struct Queue {
+        var numbers: [Int] = []
+        var first = 0
+        /// The last that came; of an ordered lane.
+        var last = -1
+    }
+
+    private var expected: [Expected] = []
+    private var answers: [UInt64: Queue] = [:]
+    private var ordered: [UInt64: Queue] = [:]
+    private var free: [UInt64: Queue] = [:]
+    /// The numbers of each window, and how many of them have not come.
+    private var windows: [Int: (numbers: [Int], waiting: Int)] = [:]
+    private var unexpected: [(item: Item, lane: Lane)] = []
+    private var findings: [Finding] = []
+
+    /// How many equal candidates are compared with one live item.
+    private let mostCandidates = 64
+
+    /// Nothing expected.
+    public init() {}
+
+    /// Has an item expected. The windows of several calls do not have to ascend; the order of one lane is that of the calls.
+    ///
+    /// - Returns: the number by which ``Outcome`` tells it, from 0.
+    @discardableResult
+    public mutating func expect(_ item: Item, _ lane: Lane, window: Int = 0) -> Int {
+        let number = expected.count
+        expected.append(Expected(item: item, lane: lane, window: window))
+        windows[window, default: ([], 0)].numbers.append(number)
+        windows[window, default: ([], 0)].waiting += 1
+        switch lane {
+        case .answer(let key): answers[key, default: Queue()].numbers.append(number)
+        case .ordered(let key): ordered[key, default: Queue()].numbers.append(number)
+        case .any: free[item.shape, default: Queue()].numbers.append(number)
+        }
+        return number
+    }
+
+    /// The expected item of a number.
+    public func item(_ number: Int) -> Item { expected[number].item }
+
+    /// Whether everything of a window has come.
+    public func isComplete(_ window: Int) -> Bool { (windows[window]?.waiting ?? 0) == 0 }
+
+    /// Whether the item of a number has not come.
+    public func isWaiting(_ number: Int) -> Bool { expected[number].isWaiting }
+
+    /// Takes a live item.
+    public mutating func receive(_ item: Item, _ lane: Lane, _ context: inout Item.Context) -> Outcome {
+        switch lane {
+        case .answer(let key): return receive(item, answerTo: key, &context)
+        case .ordered(let key):
+            guard let queue = ordered[key] else { break }
+            guard let number = find(item, in: queue, &context) else { break }
+            let isReordered = number < queue.last
+            let first = passed(queue, number)
+            ordered[key]?.first = first
+            ordered[key]?.last = max(number, queue.last)
+            return came(number, as: item, isReordered: isReordered)
+        case .any:
+            guard let queue = free[item.shape], let number = find(item, in: queue, &context) else { break }
+            let first = passed(queue, number)
+            free[item.shape]?.first = first
+            return came(number, as: item)
+        }
+        unexpected.append((item, lane))
+        return .unexpected
+    }
+
+    /// The place behind the numbers at the beginning of a queue that have come, `number` among them.
+    private func passed(_ queue: Queue, _ number: Int) -> Int {
+        var first = queue.first
+        while first < queue.numbers.count, !expected[queue.numbers[first]].isWaiting || queue.numbers[first] == number {
+            first += 1
+        }
+        return first
+    }
+
+    private func find(_ item: Item, in queue: Queue, _ context: inout Item.Context) -> Int? {
+        var candidates = 0
+        for number in queue.numbers[queue.first...] where expected[number].isWaiting {
+            guard expected[number].item.shape == item.shape else { continue }
+            if Item.agree(recorded: expected[number].item, live: item, &context) { return number }
+            candidates += 1
+            if candidates == mostCandidates { break }
+        }
+        return nil
+    }
+
+    private mutating func receive(_ item: Item, answerTo key: UInt64, _ context: inout Item.Context) -> Outcome {
+        guard let queue = answers[key],
+            let number = queue.numbers[queue.first...].first(where: { expected[$0].isWaiting })
+        else {
+            unexpected.append((item, .answer(key)))
+            return .unexpected
+        }
+        let first = passed(queue, number)
+        answers[key]?.first = first
+        guard Item.agree(recorded: expected[number].item, live: item, &context) else {
+            take(number)
+            findings.append(.changed(recorded: expected[number].item, live: item))
+            return .changed(number)
+        }
+        return came(number, as: item)
+    }
+
+    private mutating func take(_ number: Int) {
+        expected[number].isWaiting = false
+        windows[expected[number].window]?.waiting -= 1
+    }
+
+    private mutating func came(_ number: Int, as live: Item, isReordered: Bool = false) -> Outcome {
+        take(number)
+        let recorded = expected[number].item
+        if isReordered {
+            findings.append(.reordered(recorded: recorded, live: live))
+            return .reordered(number)
+        }
+        guard expected[number].isOverdue else { return .matched(number) }
+        findings.append(.late(recorded: recorded, live: live))
+        return .late(number)
+    }
+
+    /// Closes a window: what of it has not come is overdue.
+    ///
+    /// - Returns: what has not come, in order.
+    @discardableResult
+    public mutating func close(_ window: Int) -> [Item] {
+        var overdue: [Item] = []
+        for number in windows[window]?.numbers ?? [] where expected[number].isWaiting {
+            expected[number].isOverdue = true
+            overdue.append(expected[number].item)
+        }
+        return overdue
+    }
+
+    /// What was not as recorded. An item that did not come and one that was not recorded are one that has changed where they
+    /// are alike; nothing is expected afterwards.
+    public mutating func finish() -> [Finding] {
+        var missing = expected.indices.filter { expected[$0].isWaiting }
+        var found = findings
+        pair(&missing, &found) { item, lane in
+            guard case .ordered(let key) = lane else { return nil }
+            return key
+        }
+        let levels = missing.map { expected[$0].item.likeness.count }.max() ?? 0
+        for level in 0..<levels {
+            pair(&missing, &found) { item, _ in level < item.likeness.count ? item.likeness[level] : nil }
+        }
+        found += missing.map { .missing(expected[$0].item) }
+        found += unexpected.map { .unexpected($0.item) }
+        self = ExpectationSet()
+        return found
+    }
+
+    private mutating func pair(_ missing: inout [Int], _ found: inout [Finding], _ key: (Item, Lane) -> UInt64?) {
+        var queues: [UInt64: ArraySlice<Int>] = [:]
+        for index in unexpected.indices {
+            if let key = key(unexpected[index].item, unexpected[index].lane) { queues[key, default: []].append(index) }
+        }
+        guard !queues.isEmpty else { return }
+        var paired: Set<Int> = []
+        missing.removeAll { number in
+            guard let key = key(expected[number].item, expected[number].lane), let index = queues[key]?.popFirst()
+            else { return false }
+            found.append(.changed(recorded: expected[number].item, live: unexpected[index].item))
+            paired.insert(index)
+            return true
+        }
+        unexpected = unexpected.indices.filter { !paired.contains($0) }.map { unexpected[$0] }
+    }
+}
+
+extension ExpectationSet: Sendable where Item: Sendable {}
+extension ExpectationSet.Expected: Sendable where Item: Sendable {}
+extension ExpectationSet.Finding: Sendable where Item: Sendable {}

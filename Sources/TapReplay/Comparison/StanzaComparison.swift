@@ -1,0 +1,319 @@
+internal import XMPPCore
+
+/// A place at which two items differ.
+public struct ValueDifference: Sendable, Hashable {
+    /// How they differ. The raw value stands in reports.
+    public enum Reason: String, Sendable, Hashable {
+        /// Another value.
+        case value
+        /// Recorded, and not there.
+        case missing
+        /// Not recorded.
+        case unexpected
+        /// The value stood for another one before.
+        case collision
+        /// The value does not match the expression of a rule.
+        case pattern
+        /// The number is further away than a rule allows.
+        case number
+        /// Another element.
+        case name
+    }
+
+    /// The place, as a ``Locator`` has it, with `[NUMBER]` behind an element where several have its name.
+    public let path: String
+    /// The recorded value; nil where there is none.
+    public let recorded: String?
+    /// The live value; nil where there is none.
+    public let live: String?
+    /// How they differ.
+    public let reason: Reason
+
+    /// Puts the parts together.
+    public init(path: String, recorded: String?, live: String?, reason: Reason) {
+        self.path = path
+        self.recorded = recorded
+        self.live = live
+        self.reason = reason
+    }
+}
+
+/// Compares two items by meaning: ids, resources and what else differs from session to session only has to agree with what it
+/// was elsewhere.
+public struct StanzaComparison {
+    /// Where the items differ; none where they mean the same.
+    public private(set) var differences: [ValueDifference] = []
+    /// Places at which one side was redacted, so that nothing can be said.
+    public private(set) var undecided: [String] = []
+
+    private var bindings: ValueBindings
+    private let rules: NoiseRules
+    private var recordedPath: [Element] = []
+    private var livePath: [Element] = []
+    private var found: [Int] = []
+    private var recordedDigester: StanzaDigester
+    private var liveDigester: StanzaDigester
+
+    /// Where two items differ; none where they mean the same.
+    ///
+    /// Values that are seen for the first time are bound, also where something else differs.
+    public static func compare(
+        recorded: StanzaForm,
+        live: StanzaForm,
+        bindings: inout ValueBindings,
+        rules: NoiseRules
+    ) -> [ValueDifference] {
+        StanzaComparison(recorded: recorded, live: live, bindings: &bindings, rules: rules).differences
+    }
+
+    /// Compares two items, and binds what is seen for the first time.
+    public init(recorded: StanzaForm, live: StanzaForm, bindings: inout ValueBindings, rules: NoiseRules) {
+        // Moved in and out again, or each binding would copy all of them.
+        self.bindings = bindings
+        bindings = ValueBindings()
+        self.rules = rules
+        recordedDigester = StanzaDigester(rules: rules, names: self.bindings.recordedNames)
+        liveDigester = StanzaDigester(rules: rules, names: self.bindings.liveNames)
+        compare(
+            recorded.element,
+            live.element,
+            at: PlacePath(recorded.element),
+            isOfRoom: recorded.element.stanzaIsOfRoom
+        )
+        swap(&self.bindings, &bindings)
+    }
+
+    private mutating func differ(_ path: String, _ recorded: String?, _ live: String?, _ reason: ValueDifference.Reason)
+    {
+        differences.append(ValueDifference(path: path, recorded: recorded, live: live, reason: reason))
+    }
+
+    private mutating func compare(_ recorded: Element, _ live: Element, at place: PlacePath, isOfRoom: Bool = false) {
+        guard recorded.name == live.name,
+            recorded.isContent && live.isContent || recorded.namespaceURI == live.namespaceURI
+        else { return differ(place.text, recorded.written, live.written, .name) }
+        recordedPath.append(recorded)
+        livePath.append(live)
+        defer {
+            recordedPath.removeLast()
+            livePath.removeLast()
+        }
+        rules.fill(&found, for: recordedPath)
+        switch rules.action(for: .element, found)?.1 {
+        case .ignore, .present: return
+        default: break
+        }
+        compareAttributes(recorded, live, place, isOfRoom)
+        guard recordedPath.count < StanzaForm.deepest else { return }
+        switch (recorded.firstChild, live.firstChild) {
+        case (nil, nil): compareTexts(recorded, live, place)
+        case _ where recorded.isElementOnly != live.isElementOnly && !(recorded.isEmpty || live.isEmpty),
+            _ where recorded.firstChild != nil && !recorded.isElementOnly:
+            compareMixed(recorded, live, place)
+        default: compareChildren(recorded, live, place)
+        }
+    }
+
+    // MARK: Values
+
+    private mutating func compareAttributes(_ recorded: Element, _ live: Element, _ place: PlacePath, _ isOfRoom: Bool)
+    {
+        var others: [[String]: Element.Attribute] = [:]
+        for attribute in live.attributes { others[[attribute.namespaceURI, attribute.name]] = attribute }
+        for attribute in recorded.attributes.sorted(by: { ($0.namespaceURI, $0.name) < ($1.namespaceURI, $1.name) }) {
+            let other = others.removeValue(forKey: [attribute.namespaceURI, attribute.name])
+            compareAttribute(attribute, attribute.value, other?.value, place, isOfRoom)
+        }
+        for attribute in others.values.sorted(by: { ($0.namespaceURI, $0.name) < ($1.namespaceURI, $1.name) }) {
+            compareAttribute(attribute, nil, attribute.value, place, isOfRoom)
+        }
+    }
+
+    private mutating func compareAttribute(
+        _ attribute: Element.Attribute,
+        _ recorded: String?,
+        _ live: String?,
+        _ place: PlacePath,
+        _ isOfRoom: Bool
+    ) {
+        let name = attribute.name.utf8Span.span
+        let action = rules.action(forAttribute: name, attribute.namespaceURI.utf8Span.span, found)?.1
+        if case .ignore = action { return }
+        let path = place.attribute(attribute)
+        guard let recorded else { return differ(path, nil, live, .unexpected) }
+        guard let live else { return differ(path, recorded, nil, .missing) }
+        if let action {
+            compare(recorded, live, action, path)
+        } else if attribute.namespaceURI.isEmpty, !isOfRoom, StanzaDigester.isAddress(name) {
+            compareAddresses(recorded, live, path)
+        } else {
+            compareLiterals(recorded, live, path)
+        }
+    }
+
+    private mutating func compareTexts(_ recorded: Element, _ live: Element, _ place: PlacePath) {
+        let (recordedText, liveText) = (recorded.text, live.text)
+        if let action = rules.action(for: .text, found)?.1 {
+            compare(recordedText, liveText, action, place.ofText)
+        } else {
+            compareLiterals(recordedText, liveText, place.ofText)
+        }
+    }
+
+    private mutating func compare(_ recorded: String, _ live: String, _ action: NoiseRules.Action, _ path: String) {
+        switch action {
+        case .ignore, .present: return
+        case .matches(let expression):
+            if expression.matches(Array(recorded.utf8)), expression.matches(Array(live.utf8)) { return }
+            if recorded != live { differ(path, recorded, live, .pattern) }
+        case .number(let tolerance):
+            guard let one = Double(recorded), let other = Double(live) else {
+                return compareLiterals(recorded, live, path)
+            }
+            if abs(one - other) > tolerance { differ(path, recorded, live, .number) }
+        case .bind(.itemID) where recorded.contains("@"): compareAddresses(recorded, live, path)
+        case .bind(let valueClass): bind(recorded, live, valueClass, path)
+        case .bindSuffix(let valueClass):
+            guard let mark = recorded.lastIndex(of: "#"), let other = live.lastIndex(of: "#"),
+                recorded[...mark] == live[...other]
+            else { return compareLiterals(recorded, live, path) }
+            bind(String(recorded[mark...].dropFirst()), String(live[other...].dropFirst()), valueClass, path)
+        case .address: compareAddresses(recorded, live, path)
+        }
+    }
+
+    private mutating func bind(_ recorded: String, _ live: String, _ valueClass: ValueClass, _ path: String) {
+        guard recorded.isEmpty == live.isEmpty else { return differ(path, recorded, live, .value) }
+        guard !recorded.isEmpty else { return }
+        do {
+            try bindings.bind(recorded, to: live, valueClass)
+        } catch {
+            differ(path, recorded, live, .collision)
+        }
+    }
+
+    private mutating func compareAddresses(_ recorded: String, _ live: String, _ path: String) {
+        guard let slash = recorded.firstIndex(of: "/"), let other = live.firstIndex(of: "/"),
+            areSame(String(recorded[..<slash]), String(live[..<other]))
+        else { return compareLiterals(recorded, live, path) }
+        bind(recorded, live, .resource, path)
+    }
+
+    private mutating func compareLiterals(_ recorded: String, _ live: String, _ path: String) {
+        if areSame(recorded, live) { return }
+        let (one, other) = (recorded.utf8Span.span, live.utf8Span.span)
+        if one.isMoment, other.isMoment { return }
+        guard !one.isPlaceholder, !other.isPlaceholder else { return undecided.append(path) }
+        differ(path, recorded, live, .value)
+    }
+
+    /// Whether both are the same but for the names of accounts and domains.
+    private func areSame(_ recorded: String, _ live: String) -> Bool {
+        guard recorded != live || !bindings.recordedNames.isEmpty else { return true }
+        let (one, other) = (recorded.utf8Span.span, live.utf8Span.span)
+        return (bindings.recordedNames.shared(one) ?? Array(recorded.utf8))
+            == (bindings.liveNames.shared(other) ?? Array(live.utf8))
+    }
+
+    // MARK: Children
+
+    private mutating func compareMixed(_ recorded: Element, _ live: Element, _ place: PlacePath) {
+        let (one, other) = (recorded.contents, live.contents)
+        guard one.count == other.count else {
+            return differ(place.ofText, recorded.text, live.text, one.count > other.count ? .missing : .unexpected)
+        }
+        for (left, right) in zip(one, other) {
+            switch (left, right) {
+            case (.text(let left), .text(let right)): compareLiterals(left, right, place.ofText)
+            case (.element(let left), .element(let right)): compare(left, right, at: place.child(left))
+            default: differ(place.ofText, recorded.text, live.text, .value)
+            }
+        }
+    }
+
+    private struct Child {
+        let element: Element
+        /// What it means, as a hash; 0 where it does not count.
+        let shape: UInt64
+        /// Its number among those of the same name; nil where it is the only one.
+        let number: Int?
+        /// Its name with the attribute that tells it from its like.
+        let key: [String]
+        var isPaired = false
+    }
+
+    private mutating func compareChildren(_ recorded: Element, _ live: Element, _ place: PlacePath) {
+        var ours = Self.children(of: recorded, recordedPath, &recordedDigester)
+        var theirs = Self.children(of: live, livePath, &liveDigester)
+        // Equal ones first, wherever they stand; then those of one key, of one name.
+        var pairs: [(Int, Int)] = []
+        func pair<Key: Hashable>(_ key: (Child) -> Key) {
+            var waiting: [Key: [Int]] = [:]
+            for index in theirs.indices.reversed() where !theirs[index].isPaired {
+                waiting[key(theirs[index]), default: []].append(index)
+            }
+            for index in ours.indices where !ours[index].isPaired {
+                guard let other = waiting[key(ours[index])]?.popLast() else { continue }
+                ours[index].isPaired = true
+                theirs[other].isPaired = true
+                pairs.append((index, other))
+            }
+        }
+        if !recorded.isNamed("items") {
+            pair { $0.shape }
+            pair { $0.key }
+        }
+        pair { $0.key.prefix(2) }
+        for (index, other) in pairs.sorted(by: { $0.0 < $1.0 }) {
+            let child = ours[index]
+            compare(child.element, theirs[other].element, at: place.child(child.element, number: child.number))
+        }
+        for child in ours where !child.isPaired {
+            let path = place.child(child.element, number: child.number).text
+            differ(path, StanzaForm(child.element).text, nil, .missing)
+        }
+        for child in theirs where !child.isPaired {
+            let path = place.child(child.element, number: child.number).text
+            differ(path, nil, StanzaForm(child.element).text, .unexpected)
+        }
+    }
+
+    private static func children(of element: Element, _ path: [Element], _ digester: inout StanzaDigester) -> [Child] {
+        var counts: [[String]: Int] = [:]
+        var children: [Child] = []
+        let all = element.children
+        let names = all.map { [$0.name, $0.namespaceURI] }
+        var totals: [[String]: Int] = [:]
+        for name in names { totals[name, default: 0] += 1 }
+        for (child, name) in zip(all, names) {
+            let shape = digester.digest(child, in: path).shape
+            counts[name, default: 0] += 1
+            guard shape != 0 else { continue }
+            let identity = ["jid", "var", "node", "name", "category"].compactMap { word in
+                child.attributes.first { $0.namespaceURI.isEmpty && $0.name == word }?.value
+            }
+            children.append(
+                Child(
+                    element: child,
+                    shape: shape,
+                    number: totals[name] == 1 ? nil : counts[name],
+                    key: name + identity.prefix(1)
+                )
+            )
+        }
+        return children
+    }
+}
+
+extension StanzaForm {
+    /// The canonical form, for people.
+    public var text: String { String(decoding: canonical, as: UTF8.self) }
+}
+
+extension Element {
+    /// The name with its namespace, as a ``Locator`` has it.
+    fileprivate var written: String { isContent ? name : "{\(namespaceURI)}\(name)" }
+
+    /// Whether nothing is inside.
+    fileprivate var isEmpty: Bool { firstChild == nil && textSize == 0 }
+}

@@ -1,0 +1,101 @@
+/// What differs between any two sessions, whatever the server (R6.1): ids, stamps, versions, tokens and their like.
+enum BuiltInNoise {
+    /// In the form of a noise file, so that a user can read it and a test parses it.
+    static let text = """
+        # Ids of stanzas, also of those that are forwarded inside others, and of what refers to them.
+        iq/@id bind id
+        message/@id bind id
+        presence/@id bind id
+        **/{jabber:client}message/@id bind id
+        **/{urn:xmpp:receipts}received/@id bind id
+        **/{urn:xmpp:chat-markers:0}*/@id bind id
+        **/{urn:xmpp:message-correct:0}replace/@id bind id
+        **/{urn:xmpp:reactions:0}reactions/@id bind id
+        **/{urn:xmpp:reply:0}reply/@id bind id
+        **/{urn:xmpp:fasten:0}apply-to/@id bind id
+        **/{urn:xmpp:message-retract:0}retracted/@id bind id
+        **/{urn:xmpp:message-retract:1}retract/@id bind id
+        **/{urn:xmpp:message-attaching:1}attach-to/@id bind id
+        **/{urn:xmpp:sid:0}origin-id/@id bind origin-id
+        **/{urn:xmpp:sid:0}stanza-id/@id bind archive-id
+        # Conversations over several stanzas.
+        **/{jabber:client}thread/text() bind exchange-id
+        **/{http://jabber.org/protocol/commands}command/@sessionid bind exchange-id
+        **/{urn:xmpp:jingle:1}jingle/@sid bind exchange-id
+        **/{urn:xmpp:jingle-message:0}*/@id bind exchange-id
+        **/{http://jabber.org/protocol/ibb}*/@sid bind exchange-id
+        **/{http://jabber.org/protocol/bytestreams}*/@sid bind exchange-id
+        **/{http://jabber.org/protocol/si}si/@id bind exchange-id
+        # Archives and paging.
+        **/{urn:xmpp:mam:2}result/@id bind archive-id
+        **/{urn:xmpp:mam:1}result/@id bind archive-id
+        **/{urn:xmpp:mam:0}result/@id bind archive-id
+        **/{urn:xmpp:mam:2}*/@queryid bind exchange-id
+        **/{urn:xmpp:mam:1}*/@queryid bind exchange-id
+        **/{urn:xmpp:mam:0}*/@queryid bind exchange-id
+        **/{urn:xmpp:mam:2}start/@id bind archive-id
+        **/{urn:xmpp:mam:2}end/@id bind archive-id
+        **/{http://jabber.org/protocol/rsm}first/text() bind archive-id
+        **/{http://jabber.org/protocol/rsm}last/text() bind archive-id
+        **/{http://jabber.org/protocol/rsm}before/text() bind archive-id
+        **/{http://jabber.org/protocol/rsm}after/text() bind archive-id
+        # Binding and stream management.
+        **/{urn:ietf:params:xml:ns:xmpp-bind}jid/text() jid
+        **/{urn:ietf:params:xml:ns:xmpp-bind}resource/text() ignore
+        {urn:xmpp:sm:3}enabled/@id bind stream-management-id
+        {urn:xmpp:sm:3}enabled/@max present
+        {urn:xmpp:sm:3}enabled/@location present
+        {urn:xmpp:sm:3}resume/@previd bind stream-management-id
+        {urn:xmpp:sm:3}resumed/@previd bind stream-management-id
+        {urn:xmpp:sm:3}*/@h ignore
+        {urn:xmpp:sm:2}enabled/@id bind stream-management-id
+        {urn:xmpp:sm:2}resume/@previd bind stream-management-id
+        {urn:xmpp:sm:2}resumed/@previd bind stream-management-id
+        {urn:xmpp:sm:2}*/@h ignore
+        # Moments. Values in the form of RFC 3339 are one wherever they stand.
+        **/{jabber:x:delay}x/@stamp present
+        **/{urn:xmpp:time}tzo/text() present
+        **/{jabber:iq:time}*/text() present
+        **/{jabber:iq:last}query/@seconds present
+        # Versions and hashes.
+        **/{jabber:iq:roster}query/@ver bind version
+        **/{http://jabber.org/protocol/caps}c/@ver bind version
+        **/{http://jabber.org/protocol/disco#info}query/@node bind-suffix version
+        **/{jabber:iq:version}version/text() present
+        **/{jabber:iq:version}os/text() present
+        # Items of nodes, and what identifies an avatar.
+        **/{http://jabber.org/protocol/pubsub}item/@id bind item-id
+        **/{http://jabber.org/protocol/pubsub#event}item/@id bind item-id
+        **/{http://jabber.org/protocol/pubsub}retract/@id bind item-id
+        **/{http://jabber.org/protocol/pubsub#event}retract/@id bind item-id
+        **/{urn:xmpp:avatar:metadata}info/@id bind item-id
+        **/{vcard-temp:x:update}photo/text() bind token
+        # Secrets, slots and keys.
+        **/{urn:xmpp:occupant-id:0}occupant-id/@id bind token
+        **/{urn:xmpp:http:upload:0}put/@url bind url
+        **/{urn:xmpp:http:upload:0}get/@url bind url
+        **/{urn:xmpp:http:upload:0}header/text() present
+        **/{urn:xmpp:extdisco:2}service/@username present
+        **/{urn:xmpp:extdisco:2}service/@password present
+        **/{urn:xmpp:extdisco:2}service/@expires present
+        **/{urn:xmpp:extdisco:1}service/@username present
+        **/{urn:xmpp:extdisco:1}service/@password present
+        **/{urn:xmpp:push:0}enable/@node bind token
+        **/{urn:xmpp:jingle:transports:ice-udp:1}transport/@ufrag present
+        **/{urn:xmpp:jingle:transports:ice-udp:1}transport/@pwd present
+        **/{urn:xmpp:jingle:transports:ice-udp:1}candidate ignore
+        **/{urn:xmpp:jingle:apps:dtls:0}fingerprint/text() present
+        **/{eu.siacs.conversations.axolotl}encrypted/* ignore
+        **/{eu.siacs.conversations.axolotl}bundle/* ignore
+        **/{eu.siacs.conversations.axolotl}device/@id bind token
+        **/{urn:xmpp:omemo:2}encrypted/* ignore
+        **/{urn:xmpp:omemo:2}bundle/* ignore
+        **/{urn:xmpp:omemo:2}device/@id bind token
+        """
+
+    static let rules: [NoiseRules.Rule] = {
+        let rules = try? NoiseFile.rules(text, file: "built-in")
+        assert(rules != nil, "the built-in noise rules cannot be read")
+        return rules ?? []
+    }()
+}

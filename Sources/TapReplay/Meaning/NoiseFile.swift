@@ -1,0 +1,131 @@
+internal import TapCore
+
+/// The text of a noise file: reads rules, and writes them.
+public enum NoiseFile {
+    /// What is wrong with a line.
+    public struct Fault: Error, Sendable, Hashable, CustomStringConvertible {
+        /// The file, as it was named.
+        public let file: String
+        /// Number of the line, from 1.
+        public let line: Int
+        /// Column in bytes, from 1.
+        public let column: Int
+        /// Words for people.
+        public let message: String
+
+        /// `FILE:LINE:COLUMN: MESSAGE`
+        public var description: String { "\(file):\(line):\(column): \(message)" }
+    }
+
+    /// All that is wrong with a file; nothing of it holds.
+    public struct Faults: Error, Sendable, Hashable {
+        /// One a line.
+        public let faults: [Fault]
+    }
+
+    /// The rules of a file's text.
+    public static func rules(_ text: String, file: String) throws(Faults) -> [NoiseRules.Rule] {
+        var rules: [NoiseRules.Rule] = []
+        var faults: [Fault] = []
+        for (number, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+            do throws(LineFault) {
+                if let rule = try rule(line) { rules.append(rule) }
+            } catch {
+                faults.append(Fault(file: file, line: number + 1, column: error.column + 1, message: error.message))
+            }
+        }
+        guard faults.isEmpty else { throw Faults(faults: faults) }
+        return rules
+    }
+
+    private struct LineFault: Error {
+        let column: Int
+        let message: String
+    }
+
+    /// The rule of a line; nil where there is none.
+    private static func rule(_ line: Substring) throws(LineFault) -> NoiseRules.Rule? {
+        func isSpace(_ character: Character) -> Bool { character == " " || character == "\t" || character == "\r" }
+        func column(_ part: Substring) -> Int { line.utf8.distance(from: line.startIndex, to: part.startIndex) }
+        let place = line.drop(while: isSpace).prefix { !isSpace($0) }
+        guard let first = place.first, first != "#" else { return nil }
+        let locator: Locator
+        do throws(Locator.Fault) {
+            locator = try Locator(String(place))
+        } catch {
+            throw LineFault(column: column(place) + error.offset, message: error.message)
+        }
+        let name = line[place.endIndex...].drop(while: isSpace).prefix { !isSpace($0) }
+        var argument = line[name.endIndex...].drop(while: isSpace)
+        while argument.last.map(isSpace) == true { argument.removeLast() }
+
+        func needsValue() throws(LineFault) {
+            guard locator.target == .element else { return }
+            throw LineFault(column: column(name), message: "\(name) needs a place that ends in @NAME or text()")
+        }
+        func end() throws(LineFault) {
+            guard argument.isEmpty || argument.first == "#" else {
+                throw LineFault(column: column(argument), message: "expected the end of the line after \(name)")
+            }
+        }
+        switch name {
+        case "ignore":
+            try end()
+            return NoiseRules.Rule(locator, .ignore)
+        case "present":
+            try end()
+            return NoiseRules.Rule(locator, .present)
+        case "jid":
+            try needsValue()
+            try end()
+            return NoiseRules.Rule(locator, .address)
+        case "regex":
+            try needsValue()
+            guard !argument.isEmpty else {
+                throw LineFault(column: column(argument), message: "expected a regular expression")
+            }
+            do throws(PatternFault) {
+                return NoiseRules.Rule(locator, .matches(try NoiseRules.Expression(String(argument))))
+            } catch {
+                throw LineFault(column: column(argument) + error.offset, message: error.message)
+            }
+        case "number":
+            try needsValue()
+            let sign = argument.hasPrefix("±") ? 1 : argument.hasPrefix("+-") ? 2 : 0
+            guard sign > 0,
+                let number = Double(argument.dropFirst(sign).drop { $0 == " " }), number >= 0, number.isFinite
+            else { throw LineFault(column: column(argument), message: "expected ± and a number, such as ± 0.5") }
+            return NoiseRules.Rule(locator, .number(within: number))
+        case "bind", "bind-suffix":
+            try needsValue()
+            guard let valueClass = ValueClass(rawValue: String(argument)) else {
+                let names = ValueClass.allCases.map(\.rawValue).joined(separator: ", ")
+                throw LineFault(column: column(argument), message: "expected a class of values: \(names)")
+            }
+            return NoiseRules.Rule(locator, name == "bind" ? .bind(valueClass) : .bindSuffix(valueClass))
+        default:
+            throw LineFault(
+                column: column(name),
+                message: "expected ignore, present, regex, number, bind, bind-suffix or jid"
+            )
+        }
+    }
+
+    /// The text of rules, one a line.
+    public static func text(_ rules: [NoiseRules.Rule]) -> String { rules.map { "\($0)\n" }.joined() }
+}
+
+extension NoiseRules.Rule: CustomStringConvertible {
+    /// The line that stands for it in a noise file.
+    public var description: String {
+        switch action {
+        case .ignore: "\(locator.text) ignore"
+        case .present: "\(locator.text) present"
+        case .matches(let expression): "\(locator.text) regex \(expression.text)"
+        case .number(let tolerance): "\(locator.text) number ± \(tolerance)"
+        case .bind(let valueClass): "\(locator.text) bind \(valueClass.rawValue)"
+        case .bindSuffix(let valueClass): "\(locator.text) bind-suffix \(valueClass.rawValue)"
+        case .address: "\(locator.text) jid"
+        }
+    }
+}

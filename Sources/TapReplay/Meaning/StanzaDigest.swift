@@ -1,0 +1,317 @@
+internal import TapRecord
+internal import XMPPCore
+
+/// A value of an item that may differ from session to session, as 64 bits: its class and a hash of it, or a number.
+struct VolatileValue: Hashable, BitwiseCopyable, Sendable {
+    /// 8 bits of class, 56 of the rest.
+    private let bits: UInt64
+
+    private static let numberClass: UInt64 = 0xFF
+
+    init(_ valueClass: ValueClass, _ hash: UInt64) { bits = valueClass.code << 56 | hash >> 8 }
+
+    /// A number that the rule at `rule` lets differ.
+    init(_ number: Double, rule: Int) {
+        bits =
+            Self.numberClass << 56 | UInt64(UInt16(truncatingIfNeeded: rule)) << 32 | UInt64(Float(number).bitPattern)
+    }
+
+    /// The number and its rule; nil where it is none.
+    var number: (value: Float, rule: Int)? {
+        guard bits >> 56 == Self.numberClass else { return nil }
+        return (Float(bitPattern: UInt32(truncatingIfNeeded: bits)), Int(bits >> 32 & 0xFFFF))
+    }
+}
+
+extension ValueClass {
+    fileprivate var code: UInt64 {
+        switch self {
+        case .streamID: 1
+        case .stanzaID: 2
+        case .resource: 3
+        case .account: 4
+        case .domain: 5
+        case .streamManagementID: 6
+        case .archiveID: 7
+        case .originID: 8
+        case .itemID: 9
+        case .version: 10
+        case .exchangeID: 11
+        case .url: 12
+        case .token: 13
+        }
+    }
+}
+
+/// What an item means, as a hash, with the values that differ from session to session beside it.
+struct StanzaDigest: Sendable {
+    /// Equal for two items that mean the same but for their ``values``.
+    var shape: UInt64
+    /// Part of the item was redacted: what stood there is not compared.
+    var isUndecided: Bool
+}
+
+/// Makes digests of items of one side.
+///
+/// One for many items: it allocates nothing but where an item has something to sort.
+struct StanzaDigester {
+    let rules: NoiseRules
+    /// The accounts and domains of the side.
+    let names: AddressNames
+    /// The values of the item that was digested last, in an order that does not depend on how the item was written.
+    private(set) var values: [VolatileValue] = []
+
+    private var path: [Element] = []
+    private var found: [Int] = []
+    private var isUndecided = false
+
+    init(rules: NoiseRules, names: AddressNames) {
+        self.rules = rules
+        self.names = names
+    }
+
+    /// The digest of an item.
+    mutating func digest(_ element: Element) -> StanzaDigest {
+        values.removeAll(keepingCapacity: true)
+        return digest(element, in: [])
+    }
+
+    /// The digest of an element inside others, whose values are added to ``values``.
+    mutating func digest(_ element: Element, in path: [Element]) -> StanzaDigest {
+        self.path = path
+        isUndecided = false
+        return StanzaDigest(
+            shape: element.stanzaIsOfRoom && path.isEmpty ? room(element) : hash(element),
+            isUndecided: isUndecided
+        )
+    }
+
+    /// Of a room the resources in `from` and `to` are nicknames, which mean something.
+    private mutating func room(_ element: Element) -> UInt64 { hash(element, isOfRoom: true) }
+
+    private mutating func hash(_ element: Element, isOfRoom: Bool = false) -> UInt64 {
+        path.append(element)
+        defer { path.removeLast() }
+        rules.fill(&found, for: path)
+        var hash = element.withName { Hash.of($0, seed: 1) }
+        if !element.isContent { hash = Hash.mix(hash, element.withNamespaceURI { Hash.of($0, seed: 2) }) }
+        switch found.isEmpty ? nil : rules.action(for: .element, found)?.1 {
+        case .ignore: return 0
+        case .present: return hash
+        default: break
+        }
+        hash = Hash.mix(hash, attributes(element, isOfRoom))
+        guard path.count < StanzaForm.deepest else { return hash }
+        guard element.firstChild != nil else { return Hash.mix(hash, text(element)) }
+        return Hash.mix(hash, element.isElementOnly ? children(element) : mixed(element))
+    }
+
+    // MARK: Attributes
+
+    /// Not of their order; their values come in the order of their names' hashes.
+    private mutating func attributes(_ element: Element, _ isOfRoom: Bool) -> UInt64 {
+        var sum: UInt64 = 0
+        let first = values.count
+        var keys: [UInt64] = []
+        element.forEachAttribute { name, uri, value in
+            let key = Hash.mix(Hash.of(name, seed: 3), uri.isEmpty ? 0 : Hash.of(uri, seed: 4))
+            let count = values.count
+            if let hash = attribute(name, uri, value, isOfRoom) { sum &+= Hash.mix(key, hash) }
+            for _ in count..<values.count { keys.append(key) }
+        }
+        if keys.count > 1 { sort(from: first, by: keys) }
+        return sum
+    }
+
+    /// nil of one that does not count.
+    private mutating func attribute(
+        _ name: Span<UInt8>,
+        _ uri: Span<UInt8>,
+        _ value: Span<UInt8>,
+        _ isOfRoom: Bool
+    ) -> UInt64? {
+        if !found.isEmpty, let (index, action) = rules.action(forAttribute: name, uri, found) {
+            return self.value(value, action, index)
+        }
+        guard uri.isEmpty, Self.isAddress(name) else { return literal(value) }
+        return address(value, isNickname: isOfRoom)
+    }
+
+    /// Whether an attribute of that name holds a JID.
+    static func isAddress(_ name: Span<UInt8>) -> Bool {
+        switch name.count {
+        case 2: name.equals("to") || name.equals("by")
+        case 3: name.equals("jid")
+        case 4: name.equals("from")
+        case 9: name.equals("initiator") || name.equals("responder")
+        default: false
+        }
+    }
+
+    // MARK: Values
+
+    /// nil of one that does not count.
+    private mutating func value(_ value: Span<UInt8>, _ action: NoiseRules.Action, _ rule: Int) -> UInt64? {
+        switch action {
+        case .ignore: return nil
+        case .present: return 0
+        case .matches(let expression): return expression.matches([UInt8](value)) ? 1 : literal(value)
+        case .number:
+            guard let number = Double(value.string()) else { return literal(value) }
+            values.append(VolatileValue(number, rule: rule))
+            return 1
+        case .bind(.itemID) where value.holds(UInt8(ascii: "@")): return address(value, isNickname: false)
+        case .bind(let valueClass):
+            if value.isEmpty { return literal(value) }
+            values.append(VolatileValue(valueClass, Hash.of(value, seed: valueClass.code)))
+            return 2
+        case .bindSuffix(let valueClass):
+            guard let mark = value.lastPlace(of: UInt8(ascii: "#")) else { return literal(value) }
+            let suffix = value.extracting((mark + 1)...)
+            values.append(VolatileValue(valueClass, Hash.of(suffix, seed: valueClass.code)))
+            return literal(value.extracting(...mark))
+        case .address: return address(value, isNickname: false)
+        }
+    }
+
+    private mutating func address(_ value: Span<UInt8>, isNickname: Bool) -> UInt64 {
+        guard !isNickname, let slash = value.place(of: UInt8(ascii: "/")) else { return literal(value) }
+        let bare = literal(value.extracting(..<slash))
+        let resource = Hash.of(value.extracting((slash + 1)...), seed: 5)
+        values.append(VolatileValue(.resource, Hash.mix(bare, resource)))
+        return Hash.mix(bare, 6)
+    }
+
+    private mutating func literal(_ value: Span<UInt8>) -> UInt64 {
+        if value.isMoment { return 7 }
+        if value.isPlaceholder {
+            isUndecided = true
+            return 8
+        }
+        if let shared = names.shared(value) { return Hash.of(shared.span, seed: 9) }
+        return Hash.of(value, seed: 9)
+    }
+
+    // MARK: Contents
+
+    private mutating func text(_ element: Element) -> UInt64 {
+        var hash: UInt64 = 0
+        let rule = found.isEmpty ? nil : rules.action(for: .text, found)
+        // Nearly always one run; of several the text is that of all of them.
+        var runs = 0
+        element.forEachText { _ in runs += 1 }
+        guard runs > 0 || rule != nil else { return 0 }
+        func hashed(_ text: Span<UInt8>) -> UInt64 {
+            guard let (index, action) = rule else { return literal(text) }
+            return value(text, action, index) ?? 0
+        }
+        if runs == 1 {
+            element.forEachText { hash = hashed($0) }
+        } else {
+            hash = hashed(element.text.utf8Span.span)
+        }
+        return hash
+    }
+
+    /// In no order, but of the items of a node, whose order is that of their publication.
+    private mutating func children(_ element: Element) -> UInt64 {
+        let first = values.count
+        let isOrdered = element.isNamed("items")
+        var hashes: [UInt64] = []
+        var keys: [UInt64] = []
+        element.forEachElement { child in
+            let count = values.count
+            let hash = self.hash(child)
+            guard hash != 0 else { return true }
+            hashes.append(hash)
+            for _ in count..<values.count { keys.append(hash) }
+            return true
+        }
+        if !isOrdered, hashes.count > 1 {
+            if keys.count > 1 { sort(from: first, by: keys) }
+            hashes.sort()
+        }
+        return hashes.reduce(10) { Hash.mix($0, $1) }
+    }
+
+    private mutating func mixed(_ element: Element) -> UInt64 {
+        var hash: UInt64 = 11
+        for content in element.contents {
+            switch content {
+            case .element(let child): hash = Hash.mix(hash, self.hash(child))
+            case .text(let text): hash = Hash.mix(hash, literal(text.utf8Span.span))
+            }
+        }
+        return hash
+    }
+
+    /// Sorts the values from `first` on by a key of each; those of equal keys stay in order.
+    private mutating func sort(from first: Int, by keys: [UInt64]) {
+        guard !zip(keys, keys.dropFirst()).allSatisfy({ $0 <= $1 }) else { return }
+        let order = keys.indices.sorted { (keys[$0], $0) < (keys[$1], $1) }
+        let sorted = order.map { values[first + $0] }
+        values.replaceSubrange(first..., with: sorted)
+    }
+}
+
+extension Element {
+    /// Whether it is a stanza of a room: to or from an occupant, whose resource is a nickname (XEP-0045).
+    var stanzaIsOfRoom: Bool {
+        if attribute("type", is: "groupchat") { return true }
+        guard isNamed("presence") || isNamed("message") else { return false }
+        return firstChild { $0.namespace == .mucUser || $0.namespace == .muc } != nil
+    }
+}
+
+/// A hash for digests: fast, the same in every run, of 64 bits.
+enum Hash {
+    static func mix(_ one: UInt64, _ other: UInt64) -> UInt64 {
+        let product = (one ^ 0x9E37_79B9_7F4A_7C15).multipliedFullWidth(by: other ^ 0xE703_7ED1_A0B4_28DB)
+        return product.high ^ product.low
+    }
+
+    static func of(_ bytes: Span<UInt8>, seed: UInt64) -> UInt64 {
+        bytes.withUnsafeBytes { raw in
+            var hash = seed &* 0xA076_1D64_78BD_642F
+            var index = 0
+            while index &+ 8 <= raw.count {
+                hash = mix(hash, raw.loadUnaligned(fromByteOffset: index, as: UInt64.self))
+                index &+= 8
+            }
+            var rest: UInt64 = 0
+            while index < raw.count {
+                rest = rest << 8 | UInt64(raw[index])
+                index &+= 1
+            }
+            return mix(mix(hash, rest), UInt64(truncatingIfNeeded: raw.count))
+        }
+    }
+}
+
+extension Span where Element == UInt8 {
+    func place(of byte: UInt8) -> Int? { indices.first { self[$0] == byte } }
+    func lastPlace(of byte: UInt8) -> Int? { indices.last { self[$0] == byte } }
+    func holds(_ byte: UInt8) -> Bool { place(of: byte) != nil }
+
+    /// Whether it is a time of RFC 3339, or of XEP-0091.
+    var isMoment: Bool {
+        guard count >= 17, count <= 40, self[0] >= 0x30, self[0] <= 0x39 else { return false }
+        let legacy: StaticString = "00000000T00:00:00"
+        let modern: StaticString = "0000-00-00T00:00:00"
+        return hasForm(modern) || count == 17 && hasForm(legacy)
+    }
+
+    /// Whether it begins as `form`, in which `0` is any digit.
+    private func hasForm(_ form: StaticString) -> Bool {
+        guard count >= form.utf8CodeUnitCount else { return false }
+        for index in 0..<form.utf8CodeUnitCount {
+            let expected = form.utf8Start[index]
+            let isDigit = self[index] >= 0x30 && self[index] <= 0x39
+            guard expected == 0x30 ? isDigit : self[index] == expected else { return false }
+        }
+        return true
+    }
+
+    /// Whether it is what stands where a secret stood.
+    var isPlaceholder: Bool { count > 11 && self[0] == 0x5B && Placeholder.isPlaceholder(self) }
+}

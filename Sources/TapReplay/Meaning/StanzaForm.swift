@@ -1,0 +1,144 @@
+public import XMPPCore
+
+/// The canonical form of an item: two items with the same form mean the same XML (R6.4 of replay: namespaces resolved, prefixes
+/// and quotes gone, attributes sorted, references replaced, white space between the children of an element left out).
+public struct StanzaForm: Sendable {
+    /// The item as it was parsed.
+    public let element: Element
+    /// The form as bytes, for comparing: XML, but for attributes with a namespace, which are written `{uri}name`.
+    public let canonical: [UInt8]
+
+    /// The namespaces that a client's stream header declares.
+    public static let clientDeclarations = Array(
+        " xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'".utf8
+    )
+
+    /// Elements nested deeper are left out of the form: no stanza in use comes near.
+    static let deepest = 128
+
+    /// The form of an element.
+    public init(_ element: Element) {
+        self.element = element
+        var writer = CanonicalWriter()
+        writer.write(element, inherited: [], depth: 0)
+        canonical = writer.bytes
+    }
+
+    /// The form of an item's bytes; nil where libxml2 does not take them for one element.
+    ///
+    /// - Parameter root: What stands between `<stream` and `>` in the header of the item's stream.
+    public init?(_ bytes: Span<UInt8>, parser: StanzaParser, root: [UInt8] = clientDeclarations) {
+        guard let element = try? parser.parse(bytes, root: root) else { return nil }
+        self.init(element)
+    }
+
+    /// The form of an item's bytes; nil where libxml2 does not take them for one element.
+    public init?(_ bytes: [UInt8], parser: StanzaParser, root: [UInt8] = clientDeclarations) {
+        self.init(bytes.span, parser: parser, root: root)
+    }
+
+    /// Which stanza it is.
+    public var kind: StanzaHead.Kind { element.stanzaKind }
+    /// The `id` attribute.
+    public var id: String? { element.attribute("id") }
+    /// The `type` attribute.
+    public var type: String? { element.attribute("type") }
+    /// The `from` attribute.
+    public var from: String? { element.attribute("from") }
+    /// The `to` attribute.
+    public var to: String? { element.attribute("to") }
+    /// The first child.
+    public var payload: Element? { element.firstChild }
+}
+
+extension StanzaForm: Hashable {
+    public static func == (left: StanzaForm, right: StanzaForm) -> Bool { left.canonical == right.canonical }
+    public func hash(into hasher: inout Hasher) { hasher.combine(canonical) }
+}
+
+extension Element {
+    /// Which stanza it is; also where it stands in no stream, and so in no namespace.
+    var stanzaKind: StanzaHead.Kind {
+        guard isContent else { return .nonza }
+        return isNamed("iq") ? .iq : isNamed("message") ? .message : isNamed("presence") ? .presence : .nonza
+    }
+
+    /// Whether it is in the namespace of a stream's content, or in none.
+    var isContent: Bool { namespace.isContent || namespace == .none }
+
+    /// Whether there are child elements, and nothing but white space between them.
+    var isElementOnly: Bool {
+        guard firstChild != nil else { return false }
+        var isBlank = true
+        forEachText { text in
+            isBlank = isBlank && text.indices.allSatisfy { [0x20, 0x0A, 0x09, 0x0D].contains(text[$0]) }
+        }
+        return isBlank
+    }
+}
+
+/// Writes the canonical form.
+private struct CanonicalWriter {
+    var bytes: [UInt8] = []
+
+    mutating func write(_ element: Element, inherited: [UInt8], depth: Int) {
+        let namespace = element.withNamespaceURI { Array($0) }
+        bytes.append(0x3C)
+        element.withName { bytes.append($0) }
+        if namespace != inherited {
+            bytes += " xmlns=\"".utf8
+            escape(namespace.span)
+            bytes.append(0x22)
+        }
+        var attributes: [[UInt8]] = []
+        element.forEachAttribute { name, uri, value in attributes.append(Self.attribute(name, uri, value)) }
+        attributes.sort { $0.lexicographicallyPrecedes($1) }
+        for attribute in attributes { bytes += attribute }
+        bytes.append(0x3E)
+        if depth < StanzaForm.deepest {
+            if element.isElementOnly {
+                element.forEachElement { child in
+                    write(child, inherited: namespace, depth: depth + 1)
+                    return true
+                }
+            } else {
+                for content in element.contents {
+                    switch content {
+                    case .element(let child): write(child, inherited: namespace, depth: depth + 1)
+                    case .text(let text): escape(text.utf8Span.span)
+                    }
+                }
+            }
+        }
+        bytes += "</>".utf8
+    }
+
+    private static func attribute(_ name: Span<UInt8>, _ uri: Span<UInt8>, _ value: Span<UInt8>) -> [UInt8] {
+        var writer = CanonicalWriter(bytes: [0x20])
+        if !uri.isEmpty {
+            writer.bytes.append(0x7B)
+            writer.bytes.append(uri)
+            writer.bytes.append(0x7D)
+        }
+        writer.bytes.append(name)
+        writer.bytes += "=\"".utf8
+        writer.escape(value)
+        writer.bytes.append(0x22)
+        return writer.bytes
+    }
+
+    private mutating func escape(_ text: Span<UInt8>) {
+        for index in text.indices {
+            switch text[index] {
+            case 0x26: bytes += "&amp;".utf8
+            case 0x3C: bytes += "&lt;".utf8
+            case 0x22: bytes += "&quot;".utf8
+            case let byte: bytes.append(byte)
+            }
+        }
+    }
+}
+
+extension Array where Element == UInt8 {
+    init(_ span: borrowing Span<UInt8>) { self = span.withUnsafeBufferPointer { [UInt8]($0) } }
+}

@@ -1,0 +1,99 @@
+import Testing
+
+@testable import TapReplay
+
+@Suite struct ExpectationSetTests {
+    private typealias Stanza = ComparedStanza<Int>
+    private typealias Findings = [String]
+
+    /// What becomes of live stanzas where others were recorded, all of one window.
+    private func run(_ recorded: [String], _ live: [String], closing: Bool = false) throws -> [String] {
+        var context = Stanza.Context()
+        var set = ExpectationSet<Stanza>()
+        for (number, xml) in recorded.enumerated() {
+            let stanza = Stanza(recorded: try form(xml), context, tag: number)
+            set.expect(stanza, stanza.lane)
+        }
+        if closing { set.close(0) }
+        for (number, xml) in live.enumerated() {
+            let stanza = Stanza(live: try form(xml), context, tag: number)
+            _ = set.receive(stanza, stanza.lane, &context)
+        }
+        return set.finish().map {
+            switch $0 {
+            case .missing(let item): "missing \(item.tag)"
+            case .unexpected(let item): "unexpected \(item.tag)"
+            case .changed(let recorded, let live): "changed \(recorded.tag) \(live.tag)"
+            case .reordered(let recorded, let live): "reordered \(recorded.tag) \(live.tag)"
+            case .late(let recorded, let live): "late \(recorded.tag) \(live.tag)"
+            }
+        }
+    }
+
+    private func message(_ text: String, from: String = "a@x/1", id: String = "1") -> String {
+        "<message from='\(from)' to='b@x' id='\(id)'><body>\(text)</body></message>"
+    }
+
+    @Test func presenceComesInAnyOrder() throws {
+        let (a, b, c) = ("<presence from='a@x/1'/>", "<presence from='b@x/1'/>", "<presence from='c@x/1'/>")
+        #expect(try run([a, b, c], [c, a, b]) == [])
+        #expect(try run([a, b], [b]) == ["missing 0"])
+        #expect(try run([a], [a, a]) == ["unexpected 1"])
+    }
+
+    @Test func messagesComeInOrderFromOneToTheOther() throws {
+        let (one, two) = (message("one", id: "1"), message("two", id: "2"))
+        #expect(try run([one, two], [one, two]) == [])
+        #expect(try run([one, two], [two, one]) == ["reordered 0 1"])
+        let other = message("three", from: "c@x/1", id: "3")
+        #expect(try run([one, other, two], [other, one, two]) == [])
+    }
+
+    @Test func anAnswerBelongsToItsRequest() throws {
+        let (one, two) = (
+            "<iq type='result' id='1'><a xmlns='urn:a'/></iq>", "<iq type='result' id='2'><b xmlns='urn:b'/></iq>"
+        )
+        #expect(try run([one, two], [two, one]) == [])
+        #expect(try run([one], ["<iq type='error' id='1'/>"]) == ["changed 0 0"])
+    }
+
+    @Test func whatIsAlikeHasChanged() throws {
+        #expect(try run([message("one")], [message("two")]) == ["changed 0 0"])
+        #expect(
+            try run(["<presence from='a@x/1'/>"], ["<presence from='a@x/1' type='unavailable'/>"]) == ["changed 0 0"]
+        )
+        #expect(try run(["<presence from='a@x/1'/>"], [message("one")]) == ["missing 0", "unexpected 0"])
+    }
+
+    @Test func whatComesAfterItsWindowIsLate() throws {
+        #expect(try run(["<presence from='a@x/1'/>"], ["<presence from='a@x/1'/>"], closing: true) == ["late 0 0"])
+    }
+
+    @Test func aWindowIsCompleteWhenAllHasCome() throws {
+        var context = Stanza.Context()
+        var set = ExpectationSet<Stanza>()
+        let stanza = Stanza(recorded: try form("<presence from='a@x'/>"), context, tag: 0)
+        #expect(set.isComplete(3))
+        set.expect(stanza, stanza.lane, window: 3)
+        #expect(!set.isComplete(3))
+        #expect(set.close(2).isEmpty && set.close(3).map(\.tag) == [0])
+        #expect(set.receive(stanza, stanza.lane, &context) == .late(0))
+        #expect(set.isComplete(3))
+    }
+
+    @Test func aCandidateThatDoesNotAgreeBindsNothing() throws {
+        let recorded = [message("one", id: "1"), message("two", id: "2")]
+        #expect(
+            try run(recorded, [message("two", id: "b"), message("one", id: "a"), message("three", id: "1")]).count == 2
+        )
+        #expect(
+            try run(recorded + [receipt("1")], [message("one", id: "a"), message("two", id: "b"), receipt("b")]) == [
+                "changed 2 2"
+            ]
+        )
+    }
+
+    private func receipt(_ id: String) -> String {
+        "<message from='c@x/1' to='b@x'><received xmlns='urn:xmpp:receipts' id='\(id)'/></message>"
+    }
+}

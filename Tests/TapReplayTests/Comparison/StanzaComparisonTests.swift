@@ -1,0 +1,152 @@
+import Testing
+
+@testable import TapReplay
+
+@Suite struct StanzaComparisonTests {
+    private func differences(
+        _ recorded: String,
+        _ live: String,
+        _ noise: String = "",
+        bindings: ValueBindings = ValueBindings()
+    ) throws -> [String] {
+        var bindings = bindings
+        return StanzaComparison.compare(
+            recorded: try form(recorded),
+            live: try form(live),
+            bindings: &bindings,
+            rules: NoiseRules(try NoiseFile.rules(noise, file: "test"))
+        ).map { "\($0.path) \($0.reason.rawValue) \($0.recorded ?? "-") \($0.live ?? "-")" }
+    }
+
+    @Test(arguments: [
+        (
+            "<message id='1' to='a@x/r'><body>hi</body></message>",
+            "<message to=\"a@x/s\" id='2'><body>hi</body></message>"
+        ),
+        (
+            "<iq type='result' id='1'><query xmlns='jabber:iq:roster' ver='1'><item jid='a'/><item jid='b'/></query></iq>",
+            "<iq type='result' id='2'><query xmlns='jabber:iq:roster' ver='9'><item jid='b'/><item jid='a'/></query></iq>"
+        ),
+        (
+            "<message><delay xmlns='urn:xmpp:delay' stamp='2026-01-01T00:00:00Z'/></message>",
+            "<message><delay xmlns='urn:xmpp:delay' stamp='2027-01-01T00:00:00.5Z'/></message>"
+        ),
+        (
+            "<iq><query xmlns='http://jabber.org/protocol/disco#info' node='http://c#AAA='/></iq>",
+            "<iq><query xmlns='http://jabber.org/protocol/disco#info' node='http://c#BBB='/></iq>"
+        ),
+    ])
+    func sameMeaningHasNoDifference(recorded: String, live: String) throws {
+        #expect(try differences(recorded, live) == [])
+    }
+
+    @Test(arguments: [
+        ("<message><body>hi</body></message>", "<message><body>ho</body></message>", "message/body/text() value hi ho"),
+        ("<message type='chat'/>", "<message/>", "message/@type missing chat -"),
+        ("<message/>", "<message type='chat'/>", "message/@type unexpected - chat"),
+        ("<presence from='a@x/r'/>", "<presence from='b@x/r'/>", "presence/@from value a@x/r b@x/r"),
+        ("<presence from='a@x/r'/>", "<presence from='a@x'/>", "presence/@from value a@x/r a@x"),
+        (
+            "<message type='groupchat' from='room@x/nick'/>", "<message type='groupchat' from='room@x/other'/>",
+            "message/@from value room@x/nick room@x/other"
+        ),
+        (
+            "<iq><query xmlns='jabber:iq:roster'><item jid='a' ask='subscribe'/><item jid='b'/></query></iq>",
+            "<iq><query xmlns='jabber:iq:roster'><item jid='b'/><item jid='a'/></query></iq>",
+            "iq/{jabber:iq:roster}query/item[1]/@ask missing subscribe -"
+        ),
+        (
+            "<iq><query xmlns='jabber:iq:roster'/></iq>",
+            "<iq><query xmlns='jabber:iq:roster'><item jid='a'/></query></iq>",
+            "iq/{jabber:iq:roster}query/item unexpected - <item xmlns=\"jabber:iq:roster\" jid=\"a\"></>"
+        ),
+        (
+            "<iq><ping xmlns='urn:xmpp:ping'/></iq>", "<iq><query xmlns='jabber:iq:roster'/></iq>",
+            "iq/{urn:xmpp:ping}ping missing <ping xmlns=\"urn:xmpp:ping\"></> -"
+        ),
+        ("<message/>", "<presence/>", "message name message presence"),
+        ("<message xml:lang='de'/>", "<message xml:lang='en'/>", "message/@xml:lang value de en"),
+        (
+            "<message><html xmlns='urn:h'>a<b/>c</html></message>",
+            "<message><html xmlns='urn:h'>a<b/>d</html></message>",
+            "message/{urn:h}html/text() value c d"
+        ),
+        (
+            "<message><body>a</body></message>", "<message><body><x/></body></message>",
+            "message/body/text() value a "
+        ),
+    ])
+    func aChangeIsNamedAtItsPlace(recorded: String, live: String, expected: String) throws {
+        #expect(try differences(recorded, live).first == expected)
+    }
+
+    @Test func aBoundValueHasToAgree() throws {
+        var bindings = ValueBindings()
+        try bindings.bind("1", to: "a", .stanzaID)
+        #expect(try differences("<iq id='1'/>", "<iq id='a'/>", bindings: bindings) == [])
+        #expect(try differences("<iq id='1'/>", "<iq id='b'/>", bindings: bindings) == ["iq/@id collision 1 b"])
+        #expect(try differences("<iq id='2'/>", "<iq id='a'/>", bindings: bindings) == ["iq/@id collision 2 a"])
+    }
+
+    @Test func accountsAndDomainsStandForEachOther() throws {
+        var bindings = ValueBindings()
+        try bindings.bind("romeo@old.example", to: "u1@new.example", .account)
+        let recorded =
+            "<message from='romeo@old.example/x' to='r@muc.old.example'><body>I am romeo@old.example.</body></message>"
+        #expect(
+            try differences(
+                recorded,
+                "<message from='u1@new.example/y' to='r@muc.new.example'><body>I am u1@new.example.</body></message>",
+                bindings: bindings
+            ) == []
+        )
+        // The recorded account itself is somebody else on the live side.
+        #expect(
+            try differences(recorded, recorded, bindings: bindings).contains(
+                "message/@to value r@muc.old.example r@muc.old.example"
+            )
+        )
+    }
+
+    @Test(arguments: [
+        ("iq/@load number ± 0.5", "<iq load='1'/>", "<iq load='1.5'/>", ""),
+        ("iq/@load number ± 0.5", "<iq load='1'/>", "<iq load='1.6'/>", "iq/@load number 1 1.6"),
+        ("iq/@load present", "<iq load='1'/>", "<iq load='x'/>", ""),
+        ("iq/@load present", "<iq load='1'/>", "<iq/>", "iq/@load missing 1 -"),
+        ("iq/@load ignore", "<iq load='1'/>", "<iq/>", ""),
+        ("iq/{urn:x}y ignore", "<iq><y xmlns='urn:x'/></iq>", "<iq/>", ""),
+        ("iq/{urn:x}y present", "<iq><y xmlns='urn:x'/></iq>", "<iq><y xmlns='urn:x' z='1'>t</y></iq>", ""),
+        ("iq/{urn:x}y present", "<iq><y xmlns='urn:x'/></iq>", "<iq/>", "iq/{urn:x}y missing <y xmlns=\"urn:x\"></> -"),
+        (
+            "message/body/text() regex ^code [0-9]+$", "<message><body>code 1</body></message>",
+            "<message><body>code 22</body></message>", ""
+        ),
+        (
+            "message/body/text() regex ^code [0-9]+$", "<message><body>code 1</body></message>",
+            "<message><body>code x</body></message>",
+            "message/body/text() pattern code 1 code x"
+        ),
+        ("iq/@load bind token", "<iq load='1'/>", "<iq load='2'/>", ""),
+        ("iq/@j jid", "<iq j='a@x/1'/>", "<iq j='a@x/2'/>", ""),
+    ])
+    func aRuleSaysWhatMayDiffer(noise: String, recorded: String, live: String, expected: String) throws {
+        #expect(try differences(recorded, live, noise) == (expected.isEmpty ? [] : [expected]))
+    }
+
+    @Test func whatWasRedactedIsNotDecided() throws {
+        var bindings = ValueBindings()
+        let comparison = StanzaComparison(
+            recorded: try form("<iq><password xmlns='jabber:iq:register'>[redacted:password#1]</password></iq>"),
+            live: try form("<iq><password xmlns='jabber:iq:register'>secret</password></iq>"),
+            bindings: &bindings,
+            rules: NoiseRules()
+        )
+        #expect(comparison.differences == [])
+        #expect(comparison.undecided == ["iq/{jabber:iq:register}password/text()"])
+    }
+
+    @Test func deepNestingDoesNotCrash() throws {
+        let deep = "<iq>" + String(repeating: "<a>", count: 200) + String(repeating: "</a>", count: 200) + "</iq>"
+        #expect(try differences(deep, deep) == [])
+    }
+}

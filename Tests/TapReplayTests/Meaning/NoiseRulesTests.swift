@@ -1,0 +1,79 @@
+import Testing
+import XMPPCore
+
+@testable import TapReplay
+
+@Suite struct NoiseRulesTests {
+    @Test func builtInRulesAreRead() throws {
+        let rules = try NoiseFile.rules(BuiltInNoise.text, file: "built-in")
+        #expect(rules.count == BuiltInNoise.rules.count && rules.count > 50)
+        #expect(
+            try NoiseFile.rules(NoiseFile.text(rules), file: "again").map(\.description) == rules.map(\.description)
+        )
+    }
+
+    @Test(arguments: [
+        ("iq/@id", "<iq id='1'/>", true),
+        (
+            "iq/{jabber:iq:roster}query/item/@jid", "<iq><query xmlns='jabber:iq:roster'><item jid='a'/></query></iq>",
+            true
+        ),
+        ("iq/{jabber:iq:roster}query/item/@jid", "<iq><query xmlns='urn:x'><item jid='a'/></query></iq>", false),
+        (
+            "iq/{jabber:iq:roster}query/item/@jid",
+            "<message><query xmlns='jabber:iq:roster'><item jid='a'/></query></message>", false
+        ),
+        ("**/{urn:x}y/@z", "<message><a xmlns='urn:a'><y xmlns='urn:x' z='1'/></a></message>", true),
+        ("message/**/{urn:x}y/@z", "<message><y xmlns='urn:x' z='1'/></message>", true),
+        ("message/**/{urn:x}y/@z", "<iq><y xmlns='urn:x' z='1'/></iq>", false),
+        ("message/*/@z", "<message><a z='1'/></message>", true),
+        ("message/{urn:x}*/@z", "<message><a xmlns='urn:x' z='1'/></message>", true),
+        ("message/{}a/@z", "<message><a xmlns='urn:x' z='1'/></message>", true),
+        ("message/a/@z", "<message><a xmlns='urn:x' z='1'/></message>", false),
+    ])
+    func aPlaceIsFound(locator: String, xml: String, isFound: Bool) throws {
+        var path = [try form(xml).element]
+        while let child = path[path.count - 1].firstChild { path.append(child) }
+        #expect(try Locator(locator).matches(path) == isFound)
+    }
+
+    @Test(
+        arguments: [
+            ("iq/@id", "x:1:8: expected ignore, present, regex, number, bind, bind-suffix or jid"),
+            ("iq/@id perhaps", "x:1:8: expected ignore, present, regex, number, bind, bind-suffix or jid"),
+            ("@id ignore", "x:1:1: expected an element before @"),
+            ("iq//x ignore", "x:1:4: expected the name of an element, \"*\" or \"**\""),
+            ("iq/{urn:x ignore", "x:1:10: expected \"}\""),
+            ("iq/@id/x ignore", "x:1:7: expected nothing behind an attribute"),
+            ("iq/** ignore", "x:1:6: expected an element after \"**\""),
+            ("  iq/@id ignore it", "x:1:17: expected the end of the line after ignore"),
+            ("iq regex a", "x:1:4: regex needs a place that ends in @NAME or text()"),
+            ("iq/@id regex (", nil),
+            ("iq/@id number 5", "x:1:15: expected ± and a number, such as ± 0.5"),
+            ("iq/@id number ± -1", "x:1:15: expected ± and a number, such as ± 0.5"),
+            ("iq/@id number ± inf", "x:1:15: expected ± and a number, such as ± 0.5"),
+        ] as [(String, String?)]
+    )
+    func aMistakeIsToldWithItsPlace(line: String, expected: String?) {
+        let faults = #expect(throws: NoiseFile.Faults.self) { try NoiseFile.rules(line, file: "x") }
+        if let expected { #expect(faults?.faults.map(\.description) == [expected]) }
+    }
+
+    @Test func allMistakesAreTold() {
+        let faults = #expect(throws: NoiseFile.Faults.self) {
+            try NoiseFile.rules("# fine\niq/@id ignore\n\nbad\n  worse", file: "a.noise")
+        }
+        #expect(faults?.faults.map { "\($0.line):\($0.column)" } == ["4:4", "5:8"])
+    }
+
+    @Test func ownRulesComeBeforeBuiltInOnes() throws {
+        var bindings = ValueBindings()
+        let (one, other) = (try form("<iq id='1'/>"), try form("<iq id='abc'/>"))
+        let strict = NoiseRules(try NoiseFile.rules("iq/@id regex ^[0-9]+$", file: "x"))
+        #expect(
+            StanzaComparison.compare(recorded: one, live: other, bindings: &bindings, rules: strict).map(\.reason)
+                == [.pattern]
+        )
+        #expect(StanzaComparison.compare(recorded: one, live: other, bindings: &bindings, rules: NoiseRules()) == [])
+    }
+}
