@@ -1,0 +1,70 @@
+internal import XMPPCore
+
+/// Text of a script in which variables stand: `${Romeo's JID}` and `${Romeo's full JID}`.
+public struct ScriptText: Sendable, Hashable {
+    enum Piece: Sendable, Hashable {
+        case text([UInt8])
+        case variable(ScriptVariable)
+    }
+
+    let pieces: [Piece]
+
+    init(_ pieces: [Piece]) { self.pieces = pieces }
+
+    /// The text with the values of its variables.
+    ///
+    /// - Parameter isXML: The text is XML, in which the values are escaped.
+    func bytes(_ values: ScriptValues, isXML: Bool) -> [UInt8] {
+        var bytes: [UInt8] = []
+        for piece in pieces {
+            switch piece {
+            case .text(let text): bytes += text
+            case .variable(let variable):
+                let value = values[variable]
+                // As in an attribute: the same stands for it in text.
+                bytes += isXML ? Self.escaped(value) : Array(value.utf8)
+            }
+        }
+        return bytes
+    }
+
+    private static func escaped(_ value: String) -> [UInt8] {
+        value.utf8.flatMap { byte -> [UInt8] in
+            switch byte {
+            case UInt8(ascii: "&"): Array("&amp;".utf8)
+            case UInt8(ascii: "<"): Array("&lt;".utf8)
+            case UInt8(ascii: "'"): Array("&apos;".utf8)
+            case UInt8(ascii: "\""): Array("&quot;".utf8)
+            default: [byte]
+            }
+        }
+    }
+}
+
+/// What stands for a character's address.
+struct ScriptVariable: Sendable, Hashable {
+    /// Index of the character.
+    var character: Int
+    /// The address with its resource, which is known once the character is connected.
+    var isFull: Bool
+}
+
+/// What a script knows while it runs: the addresses of its characters, and what it has captured.
+public struct ScriptValues: Sendable, Hashable {
+    /// Bare JIDs by character.
+    var accounts: [String]
+    /// Full JIDs by character, empty before it is connected.
+    var resources: [String]
+    /// Captured values by name.
+    var captures: [String: String] = [:]
+
+    init(accounts: [String]) {
+        self.accounts = accounts
+        resources = accounts.map { _ in "" }
+    }
+
+    subscript(variable: ScriptVariable) -> String {
+        let values = variable.isFull ? resources : accounts
+        return values.indices.contains(variable.character) ? values[variable.character] : ""
+    }
+}

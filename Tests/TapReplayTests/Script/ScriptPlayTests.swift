@@ -1,0 +1,106 @@
+import Testing
+import XMPPCore
+
+@testable import TapReplay
+
+@Suite struct ScriptPlayTests {
+    private func play(_ lines: String) throws -> ScriptPlay {
+        var play = ScriptPlay(try script(lines))
+        play.start(at: 0)
+        return play
+    }
+
+    private func receive(_ xml: String, _ play: inout ScriptPlay, at now: Int64) throws {
+        let element = try StanzaParser().parse(Array(xml.utf8).span, root: Array(" xmlns='jabber:client'".utf8))
+        play.receive(element, Array(xml.utf8), for: 0, at: now)
+    }
+
+    private func failure(_ play: ScriptPlay) -> ScriptPlay.Failure? {
+        if case .failed(let failure) = play.outcome { failure } else { nil }
+    }
+
+    @Test func stepsFollowEachOther() throws {
+        var play = try play(
+            "Romeo connects\nRomeo sends:\n\t<iq to=\"${Romeo's full JID}\"/>\nRomeo receives:\n\t<iq/>\nRomeo disconnects\n"
+        )
+        #expect(play.next() == .connect(0))
+        #expect(play.next() == nil && play.deadline == 10_000_000_000)
+        play.bound(0, to: "romeo@localhost/x", at: 5)
+        #expect(play.next() == .send(0, Array("<iq to=\"romeo@localhost/x\"/>".utf8)))
+        #expect(play.next() == nil && play.deadline == 10_000_000_005)
+        try receive("<iq/>", &play, at: 6)
+        #expect(play.next() == .disconnect(0))
+        play.closed(0, "the client closed", at: 7)
+        #expect(play.outcome == .passed && play.next() == nil)
+    }
+
+    @Test func whatComesEarlyWaitsForItsStep() throws {
+        var play = try play("Romeo connects\nRomeo receives:\n\t<presence/>\nRomeo receives:\n\t<message/>\n")
+        _ = play.next()
+        play.bound(0, to: "romeo@localhost/x", at: 0)
+        try receive("<presence/>", &play, at: 1)
+        try receive("<message/>", &play, at: 1)
+        #expect(play.outcome == .passed && play.next() == .disconnect(0))
+    }
+
+    @Test func anUnexpectedStanzaFails() throws {
+        var play = try play("Romeo connects\nRomeo receives:\n\t<presence/>\n")
+        play.bound(0, to: "romeo@localhost/x", at: 0)
+        try receive("<message/>", &play, at: 1)
+        let failed = try #require(failure(play))
+        #expect(failed.line == 9 && failed.step == "Romeo receives" && failed.isBehaviour)
+        #expect(failed.reason == "presence: expected <presence/>, received <message/>")
+        #expect(failed.received == "<message/>")
+    }
+
+    @Test func silenceFailsWhereSomethingIsExpected() throws {
+        var play = try play("Romeo connects\nRomeo receives:\n\t<presence/>\n")
+        play.bound(0, to: "romeo@localhost/x", at: 0)
+        play.tick(at: 9_999_999_999)
+        #expect(play.outcome == nil)
+        play.tick(at: 10_000_000_000)
+        #expect(failure(play)?.reason == "nothing received within 10 s")
+    }
+
+    @Test func nothingIsReceivedForAWhile() throws {
+        var quiet = try play("Romeo connects\nRomeo receives: nothing\n")
+        quiet.bound(0, to: "romeo@localhost/x", at: 0)
+        quiet.tick(at: 499_999_999)
+        #expect(quiet.outcome == nil)
+        quiet.tick(at: 500_000_000)
+        #expect(quiet.outcome == .passed)
+        var loud = try play("Romeo connects\nRomeo receives: nothing\n")
+        loud.bound(0, to: "romeo@localhost/x", at: 0)
+        try receive("<message/>", &loud, at: 1)
+        #expect(failure(loud)?.reason == "expected nothing, received <message/>")
+    }
+
+    @Test func aLoginThatFailsIsNoBehaviour() throws {
+        var play = try play("Romeo connects\n")
+        play.closed(0, "the server answered not-authorized", at: 1)
+        #expect(failure(play)?.reason == "the server answered not-authorized")
+        #expect(failure(play)?.isBehaviour == false)
+    }
+
+    @Test func aConnectionThatEndsFailsTheNextStep() throws {
+        var play = try play("Romeo connects\nRomeo receives:\n\t<presence/>\n")
+        play.bound(0, to: "romeo@localhost/x", at: 0)
+        play.closed(0, "the server closed the stream", at: 1)
+        #expect(failure(play)?.reason == "the connection ended: the server closed the stream")
+    }
+
+    @Test func whoHasLeftSaysNothingMoreAndMayComeBack() throws {
+        var play = try play(
+            "Romeo connects\nRomeo disconnects\nRomeo sends:\n\t<presence/>\nRomeo connects\nRomeo disconnects\n"
+        )
+        play.bound(0, to: "romeo@localhost/x", at: 0)
+        play.closed(0, "", at: 1)
+        play.bound(0, to: "romeo@localhost/y", at: 2)
+        play.tick(at: 20_000_000_000)
+        play.tick(at: 40_000_000_000)
+        #expect(play.outcome == .passed)
+        var commands: [ScriptPlay.Command] = []
+        while let command = play.next() { commands.append(command) }
+        #expect(commands == [.connect(0), .disconnect(0), .connect(0), .disconnect(0)])
+    }
+}
