@@ -36,6 +36,11 @@ public final class RecordReader {
     public private(set) var isComplete = true
     /// The words for what to try, of logins that are read from their items.
     let advice: Advice?
+    /// Which lines of JSON logs and captures are passed over unread, after the headers; none by default. They count as if they
+    /// had been read.
+    public var passesOver: ((RawSpan) -> Bool)? {
+        didSet { for part in parts { part.passesOver = passesOver } }
+    }
     private var parts: [Part]
     private var continuity = Continuity()
     /// A header before which records are missing, once that is reported.
@@ -70,7 +75,9 @@ public final class RecordReader {
             return .header(header)
         }
         while let part = parts.last {
-            guard let entry = try part.next() else {
+            let entry = try part.next()
+            continuity.note(part.takeSkipped())
+            guard let entry else {
                 parts.removeLast()
                 continue
             }
@@ -107,6 +114,9 @@ private final class Part {
     private(set) var number = 1
     /// The first header, until it is given out.
     private var first: RecordHeader?
+    var passesOver: ((RawSpan) -> Bool)?
+    /// Lines passed over since they were asked for.
+    private var skipped: UInt64 = 0
     let header: RecordHeader
     /// Where the file is a client's log.
     private var client: ClientLogPart?
@@ -180,9 +190,19 @@ private final class Part {
             case .torn: return damage(.torn)
             case .whole(let range):
                 guard !range.isEmpty else { continue }
+                if let passesOver, lines.withBytes(of: range, passesOver) {
+                    skipped += 1
+                    continue
+                }
                 return try lines.withBytes(of: range) { line throws(ReaderFault) in try entry(line) }
             }
         }
+    }
+
+    /// How many lines were passed over since the last call.
+    func takeSkipped() -> UInt64 {
+        defer { skipped = 0 }
+        return skipped
     }
 
     private func entry(_ line: RawSpan) throws(ReaderFault) -> RecordReader.Entry {

@@ -20,6 +20,7 @@ struct XMPPTap: AsyncParsableCommand {
         version: Version.text,
         subcommands: [
             DemoCommand.self, ProxyCommand.self, ReadCommand.self, ProbeCommand.self, ExplainCommand.self,
+            DiffCommand.self,
             RulesCommand.self, SessionsCommand.self, TailCommand.self, InjectCommand.self, PingCommand.self,
             LevelCommand.self, AuthorityCommand.self,
             DoctorCommand.self,

@@ -22,7 +22,7 @@ struct Continuity {
     private var count: UInt64 = 0
 
     /// Counts a line after the last header, also a damaged one, which is reported separately.
-    mutating func note() { count &+= 1 }
+    mutating func note(_ lines: UInt64 = 1) { count &+= lines }
 
     /// Begins the part after a header.
     ///

@@ -40,6 +40,14 @@ public struct ExpectationSet<Item: Expectable> {
         case changed(Int)
         /// Nothing that was expected; `finish()` may still take it for something that was.
         case unexpected
+
+        /// The number of the expected item; nil where there is none.
+        public var number: Int? {
+            switch self {
+            case .matched(let number), .reordered(let number), .late(let number), .changed(let number): number
+            case .unexpected: nil
+            }
+        }
     }
 
     /// Something that was not as recorded.
@@ -62,6 +70,8 @@ public struct ExpectationSet<Item: Expectable> {
         let window: Int
         var isWaiting = true
         var isOverdue = false
+        /// One of its lane that was to come later has come.
+        var isPassed = false
     }
 
     /// Numbers of expected items, of which those that came are passed over.
@@ -107,6 +117,9 @@ public struct ExpectationSet<Item: Expectable> {
     /// The expected item of a number.
     public func item(_ number: Int) -> Item { expected[number].item }
 
+    /// How many have not come, and how many came that were not expected.
+    var openCount: Int { expected.count { $0.isWaiting } + unexpected.count }
+
     /// Whether everything of a window has come.
     public func isComplete(_ window: Int) -> Bool { (windows[window]?.waiting ?? 0) == 0 }
 
@@ -120,7 +133,7 @@ public struct ExpectationSet<Item: Expectable> {
         case .ordered(let key):
             guard let queue = ordered[key] else { break }
             guard let number = find(item, in: queue, &context) else { break }
-            let isReordered = number < queue.last
+            let isReordered = number < queue.last || expected[number].isPassed
             let first = passed(queue, number)
             ordered[key]?.first = first
             ordered[key]?.last = max(number, queue.last)
@@ -187,6 +200,33 @@ public struct ExpectationSet<Item: Expectable> {
         guard expected[number].isOverdue else { return .matched(number) }
         findings.append(.late(recorded: recorded, live: live))
         return .late(number)
+    }
+
+    /// Receives what was unexpected once more, because more is expected by now.
+    ///
+    /// - Parameter body: Called with each that came, and what became of it.
+    public mutating func retry(_ context: inout Item.Context, _ body: (Item, Outcome, Self) -> Void = { _, _, _ in }) {
+        let waiting = unexpected
+        unexpected = []
+        for (item, lane) in waiting {
+            let outcome = receive(item, lane, &context)
+            if outcome != .unexpected { body(item, outcome, self) }
+        }
+    }
+
+    /// Forgets what came as expected, so that only what is open takes memory. Numbers given before mean nothing then.
+    public mutating func compact() {
+        for queue in ordered.values {
+            for number in queue.numbers[queue.first...] where number < queue.last { expected[number].isPassed = true }
+        }
+        let open = expected.filter(\.isWaiting)
+        (expected, answers, free, windows) = ([], [:], [:], [:])
+        ordered = [:]
+        for entry in open {
+            let number = expect(entry.item, entry.lane, window: entry.window)
+            expected[number].isOverdue = entry.isOverdue
+            expected[number].isPassed = entry.isPassed
+        }
     }
 
     /// Closes a window: what of it has not come is overdue.

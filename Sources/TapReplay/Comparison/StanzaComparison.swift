@@ -46,6 +46,9 @@ public struct StanzaComparison {
     /// Places at which one side was redacted, so that nothing can be said.
     public private(set) var undecided: [String] = []
 
+    /// The values that had to agree with others, with their places.
+    private(set) var bound: [(path: String, recorded: String, live: String, valueClass: ValueClass)] = []
+
     private var bindings: ValueBindings
     private let rules: NoiseRules
     private var recordedPath: [Element] = []
@@ -185,6 +188,7 @@ public struct StanzaComparison {
     private mutating func bind(_ recorded: String, _ live: String, _ valueClass: ValueClass, _ path: String) {
         guard recorded.isEmpty == live.isEmpty else { return differ(path, recorded, live, .value) }
         guard !recorded.isEmpty else { return }
+        bound.append((path, recorded, live, valueClass))
         do {
             try bindings.bind(recorded, to: live, valueClass)
         } catch {

@@ -161,6 +161,8 @@ struct StanzaDigester {
             values.append(VolatileValue(number, rule: rule))
             return 1
         case .bind(.itemID) where value.holds(UInt8(ascii: "@")): return address(value, isNickname: false)
+        // The id of a request and its answer says nothing but that they belong together.
+        case .bind(.stanzaID) where path.count == 1 && path[0].isNamed("iq"): return 2
         case .bind(let valueClass):
             if value.isEmpty { return literal(value) }
             values.append(VolatileValue(valueClass, Hash.of(value, seed: valueClass.code)))
@@ -177,9 +179,21 @@ struct StanzaDigester {
     private mutating func address(_ value: Span<UInt8>, isNickname: Bool) -> UInt64 {
         guard !isNickname, let slash = value.place(of: UInt8(ascii: "/")) else { return literal(value) }
         let bare = literal(value.extracting(..<slash))
-        let resource = Hash.of(value.extracting((slash + 1)...), seed: 5)
-        values.append(VolatileValue(.resource, Hash.mix(bare, resource)))
+        values.append(Self.resource(value.extracting((slash + 1)...), of: bare))
         return Hash.mix(bare, 6)
+    }
+
+    private static func resource(_ resource: Span<UInt8>, of bare: UInt64) -> VolatileValue {
+        VolatileValue(.resource, Hash.mix(bare, Hash.of(resource, seed: 5)))
+    }
+
+    /// What ``values`` has for a value of a class, of a resource the full JID.
+    mutating func value(_ text: String, _ valueClass: ValueClass) -> VolatileValue {
+        let bytes = text.utf8Span.span
+        guard valueClass == .resource, let slash = bytes.place(of: UInt8(ascii: "/")) else {
+            return VolatileValue(valueClass, Hash.of(bytes, seed: valueClass.code))
+        }
+        return Self.resource(bytes.extracting((slash + 1)...), of: literal(bytes.extracting(..<slash)))
     }
 
     private mutating func literal(_ value: Span<UInt8>) -> UInt64 {

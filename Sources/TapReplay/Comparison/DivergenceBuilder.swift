@@ -1,0 +1,113 @@
+internal import TapRecord
+public import XMPPCore
+
+/// Makes divergences of findings, with the items that were read again.
+public struct DivergenceBuilder {
+    /// The texts of one side's items.
+    public typealias Texts = [SessionKey: [UInt64: [UInt8]]]
+
+    private let recorded: Texts
+    private let live: Texts
+    private let bindings: ValueBindings
+    private let rules: NoiseRules
+    private let parser: StanzaParser
+
+    /// Puts the parts together; `bindings` has the accounts.
+    public init(recorded: Texts, live: Texts, bindings: ValueBindings, rules: NoiseRules, parser: StanzaParser) {
+        self.recorded = recorded
+        self.live = live
+        self.bindings = bindings
+        self.rules = rules
+        self.parser = parser
+    }
+
+    /// The divergence that a finding is.
+    public func divergence(_ finding: RecordingDifference.Finding) -> Divergence {
+        let (one, form) = read(finding.recorded, recorded)
+        let (other, liveForm) = read(finding.live, live)
+        var divergence = Divergence(.behaviour, finding.code, recorded: one, live: other)
+        divergence.consequences = finding.consequences
+        switch finding.code {
+        case .changed:
+            guard let form, let liveForm else { break }
+            var bindings = self.bindings
+            let comparison = StanzaComparison(recorded: form, live: liveForm, bindings: &bindings, rules: rules)
+            divergence.differences = comparison.differences + collisions(comparison, finding.collisions)
+            if divergence.differences.isEmpty, !comparison.undecided.isEmpty {
+                divergence.code = .undecided
+                divergence.message = comparison.undecided.joined(separator: ", ")
+            } else if !divergence.differences.isEmpty,
+                divergence.differences.allSatisfy({ $0.reason == .collision })
+            {
+                divergence.code = .collision
+            }
+        case .slower:
+            if let trips = finding.roundTrips {
+                divergence.message = "\(Self.seconds(trips.recorded)) → \(Self.seconds(trips.live))"
+            }
+        default: break
+        }
+        divergence.classify(form ?? liveForm)
+        return divergence
+    }
+
+    private func read(_ place: RecordingDifference.Place?, _ texts: Texts) -> (Divergence.Item?, StanzaForm?) {
+        guard let place else { return (nil, nil) }
+        let bytes = texts[place.session]?[place.sequence] ?? []
+        let item = Divergence.Item(
+            session: place.session.number,
+            sequence: place.sequence,
+            at: place.at,
+            direction: place.direction,
+            text: String(decoding: bytes, as: UTF8.self)
+        )
+        return (item, StanzaForm(bytes, parser: parser))
+    }
+
+    /// The places of the values that stood for others before.
+    private func collisions(
+        _ comparison: StanzaComparison,
+        _ values: [(VolatileValue, VolatileValue)]
+    ) -> [ValueDifference] {
+        guard !values.isEmpty else { return [] }
+        var digester = StanzaDigester(rules: rules, names: bindings.recordedNames)
+        var liveDigester = StanzaDigester(rules: rules, names: bindings.liveNames)
+        return comparison.bound.compactMap { value in
+            let pair = (
+                digester.value(value.recorded, value.valueClass), liveDigester.value(value.live, value.valueClass)
+            )
+            guard values.contains(where: { $0 == pair }) else { return nil }
+            return ValueDifference(path: value.path, recorded: value.recorded, live: value.live, reason: .collision)
+        }
+    }
+
+    static func seconds(_ nanoseconds: Int64) -> String {
+        let milliseconds = (nanoseconds + 500_000) / 1_000_000
+        let rest = String(milliseconds % 1000)
+        return "\(milliseconds / 1000).\(String(repeating: "0", count: 3 - rest.count))\(rest) s"
+    }
+}
+
+extension Divergence {
+    /// Gives the divergence its class: by its code, and by whether the item tells what the server stores.
+    public mutating func classify(_ form: StanzaForm?) {
+        switch code {
+        case .undecided: divergenceClass = .redacted
+        case .late, .slower: divergenceClass = .timing
+        case .reordered: divergenceClass = form?.kind == .message ? .behaviour : .timing
+        case .missing, .unexpected, .changed, .collision, .session:
+            divergenceClass = form.map(Self.tellsStoredData) == true && code != .session ? .state : .behaviour
+        }
+    }
+
+    /// Whether an item is an answer or a push with a roster, an archived message, a card or another stored thing.
+    private static func tellsStoredData(_ form: StanzaForm) -> Bool {
+        guard let payload = form.payload else { return false }
+        switch payload.namespace {
+        case .roster, .vCard, .vCard4, .privateStorage, .blocking, .privacy: return form.type == "result"
+        case .pubsub: return form.type == "result" && payload.child("items", .pubsub) != nil
+        case .archive, .archive1, .archive0: return form.kind == .message || form.type == "result"
+        default: return false
+        }
+    }
+}

@@ -1,0 +1,328 @@
+public import TapRecord
+
+/// What differs between the sessions of two recordings, by the digests of their items: the items themselves are told by their
+/// places, so that only those have to be read again.
+public struct RecordingDifference: Sendable {
+    /// Where an item stands.
+    public struct Place: Sendable, Hashable {
+        /// The session.
+        public let session: SessionKey
+        /// The record's number within the run.
+        public let sequence: UInt64
+        /// Nanoseconds since the run began.
+        public let at: Int64
+        /// Which way it went.
+        public let direction: Direction
+    }
+
+    /// Something that differs.
+    public struct Finding: Sendable {
+        /// What it is.
+        public var code: Divergence.Code
+        /// The recorded item; nil where there is none.
+        public var recorded: Place?
+        /// The live item; nil where there is none.
+        public var live: Place?
+        /// How many answers are missing or unexpected because this is.
+        public var consequences = 0
+        /// Of ``Divergence/Code/slower`` how long the answers took, in nanoseconds.
+        public var roundTrips: (recorded: Int64, live: Int64)?
+        /// Values that stood for others before.
+        var collisions: [(VolatileValue, VolatileValue)] = []
+    }
+
+    /// In the order of the sessions, then of the items.
+    public private(set) var findings: [Finding] = []
+    /// Items that were compared, of both sides.
+    public private(set) var compared = 0
+    /// Items of which nothing can be said: without their XML, or redacted.
+    public private(set) var undecided = 0
+
+    /// What an answer has to take longer to be slower: a multiple, and nanoseconds more.
+    static let slower = (factor: Int64(4), more: Int64(500_000_000))
+
+    /// Compares the sessions of `pairs`.
+    public init(recorded: RecordedDigests, live: RecordedDigests, pairs: SessionPairs, rules: NoiseRules) {
+        let none = RecordedDigests.Session()
+        for pair in pairs.pairs {
+            var comparison = PairComparison(
+                recorded: recorded.sessions[pair.recorded.key] ?? none,
+                live: live.sessions[pair.live.key] ?? none,
+                keys: (pair.recorded.key, pair.live.key),
+                rules: rules
+            )
+            comparison.run()
+            findings += comparison.findings
+            compared += comparison.recorded.items.count + comparison.live.items.count
+            undecided += comparison.undecided
+        }
+    }
+}
+
+/// An item in the expected ones of its session.
+private struct DigestItem: Expectable {
+    struct Context {
+        let recorded: [VolatileValue]
+        let live: [VolatileValue]
+        let rules: [NoiseRules.Rule]
+        var bindings = DigestBindings()
+    }
+
+    let index: Int32
+    let shape: UInt64
+    let fine: UInt64
+    let kind: UInt64
+    let firstValue: UInt32
+    let valueCount: UInt16
+
+    init(_ item: RecordedDigests.Item, at index: Int) {
+        self.index = Int32(truncatingIfNeeded: index)
+        shape = item.shape
+        fine = item.likeness
+        kind = UInt64(item.role.rawValue) << 1 | (item.direction == .send ? 1 : 0)
+        firstValue = item.firstValue
+        valueCount = item.valueCount
+    }
+
+    var likeness: [UInt64] { [fine, kind] }
+    var values: Range<Int> { Int(firstValue)..<Int(firstValue) + Int(valueCount) }
+
+    static func agree(recorded: DigestItem, live: DigestItem, _ context: inout Context) -> Bool {
+        guard recorded.shape == live.shape, recorded.valueCount == live.valueCount else { return false }
+        guard collisions(recorded, live, context, most: 1).isEmpty else { return false }
+        let count = context.bindings.count
+        for (one, other) in zip(recorded.values, live.values) {
+            // Two values of one item can be in each other's way.
+            guard context.bindings.bind(context.recorded[one], context.live[other]) else {
+                context.bindings.rollBack(to: count)
+                return false
+            }
+        }
+        return true
+    }
+
+    /// The values that do not agree with those before.
+    static func collisions(
+        _ recorded: DigestItem,
+        _ live: DigestItem,
+        _ context: Context,
+        most: Int = .max
+    ) -> [(VolatileValue, VolatileValue)] {
+        var collisions: [(VolatileValue, VolatileValue)] = []
+        guard recorded.valueCount == live.valueCount else { return [] }
+        for (one, other) in zip(recorded.values, live.values) where collisions.count < most {
+            let (value, counterpart) = (context.recorded[one], context.live[other])
+            if let number = value.number, let otherNumber = counterpart.number {
+                guard case .number(let tolerance) = context.rules[number.rule].action else { continue }
+                if Double(abs(number.value - otherNumber.value)) > tolerance { collisions.append((value, counterpart)) }
+            } else if !context.bindings.allows(value, counterpart) {
+                collisions.append((value, counterpart))
+            }
+        }
+        return collisions
+    }
+}
+
+/// ``ValueBindings`` of hashes.
+private struct DigestBindings {
+    private var toLive: [VolatileValue: VolatileValue] = [:]
+    private var toRecorded: [VolatileValue: VolatileValue] = [:]
+    private var journal: [(VolatileValue, VolatileValue)] = []
+    var count: Int { journal.count }
+
+    func allows(_ recorded: VolatileValue, _ live: VolatileValue) -> Bool {
+        let bound = toLive[recorded]
+        return bound == nil ? toRecorded[live] == nil : bound == live
+    }
+
+    mutating func bind(_ recorded: VolatileValue, _ live: VolatileValue) -> Bool {
+        if recorded.number != nil { return true }
+        if let bound = toLive[recorded] { return bound == live }
+        guard toRecorded[live] == nil else { return false }
+        toLive[recorded] = live
+        toRecorded[live] = recorded
+        journal.append((recorded, live))
+        return true
+    }
+
+    mutating func rollBack(to count: Int) {
+        while journal.count > count {
+            let (recorded, live) = journal.removeLast()
+            toLive[recorded] = nil
+            toRecorded[live] = nil
+        }
+    }
+
+    /// Has the bindings so far stay.
+    mutating func commit() { journal.removeAll(keepingCapacity: true) }
+}
+
+/// Compares one session with one other.
+private struct PairComparison {
+    typealias Item = RecordedDigests.Item
+    typealias Finding = RecordingDifference.Finding
+
+    let recorded: RecordedDigests.Session
+    let live: RecordedDigests.Session
+    let keys: (recorded: SessionKey, live: SessionKey)
+    private(set) var findings: [Finding] = []
+    private(set) var undecided: Int
+    private var context: DigestItem.Context
+    /// For each recorded request its live one, and for each live one whether it has a recorded one; -1 is none.
+    private var liveRequest: [Int32]
+    private var recordedRequest: [Int32]
+
+    init(
+        recorded: RecordedDigests.Session,
+        live: RecordedDigests.Session,
+        keys: (SessionKey, SessionKey),
+        rules: NoiseRules
+    ) {
+        self.recorded = recorded
+        self.live = live
+        self.keys = keys
+        context = DigestItem.Context(recorded: recorded.values, live: live.values, rules: rules.rules)
+        liveRequest = Array(repeating: -1, count: recorded.items.count)
+        recordedRequest = Array(repeating: -1, count: live.items.count)
+        undecided = recorded.unreadable + live.unreadable
+        undecided += recorded.items.count { $0.isUndecided } + live.items.count { $0.isUndecided }
+    }
+
+    mutating func run() {
+        compareAllButAnswers()
+        compareAnswers()
+        let order = findings.indices.sorted { time(of: $0) < time(of: $1) }
+        findings = order.map { findings[$0] }
+    }
+
+    /// Findings come in the order of the recording, those without a recorded item at their time.
+    private func time(of index: Int) -> (Int64, Int) {
+        let finding = findings[index]
+        let began = (recorded.items.first?.at ?? 0, live.items.first?.at ?? 0)
+        return (finding.recorded.map { $0.at - began.0 } ?? finding.live.map { $0.at - began.1 } ?? 0, index)
+    }
+
+    private func place(_ index: Int32, isRecorded: Bool) -> RecordingDifference.Place {
+        let item = isRecorded ? recorded.items[Int(index)] : live.items[Int(index)]
+        return RecordingDifference.Place(
+            session: isRecorded ? keys.recorded : keys.live,
+            sequence: item.sequence,
+            at: item.at,
+            direction: item.direction
+        )
+    }
+
+    private func lane(_ item: Item) -> ExpectationSet<DigestItem>.Lane {
+        item.role == .message ? .ordered(item.pair) : .any
+    }
+
+    // MARK: Requests, messages, presence
+
+    private mutating func compareAllButAnswers() {
+        var set = ExpectationSet<DigestItem>()
+        var (ours, theirs) = (0, 0)
+        var step = 4096
+        while ours < recorded.items.count || theirs < live.items.count {
+            let (end, liveEnd) = (min(ours + step, recorded.items.count), min(theirs + step, live.items.count))
+            for index in ours..<end where recorded.items[index].request < 0 {
+                let item = recorded.items[index]
+                set.expect(DigestItem(item, at: index), lane(item))
+            }
+            var matched: [(Int32, Int32)] = []
+            set.retry(&context) { item, outcome, set in
+                if let number = outcome.number { matched.append((set.item(number).index, item.index)) }
+            }
+            for index in theirs..<liveEnd where live.items[index].request < 0 {
+                let item = DigestItem(live.items[index], at: index)
+                let outcome = set.receive(item, lane(live.items[index]), &context)
+                if let number = outcome.number { matched.append((set.item(number).index, item.index)) }
+            }
+            for (one, other) in matched { join(one, other) }
+            context.bindings.commit()
+            (ours, theirs) = (end, liveEnd)
+            set.compact()
+            // Much that is open is not gone through again for little that is new.
+            step = max(4096, set.openCount)
+        }
+        for finding in set.finish() {
+            switch finding {
+            case .missing(let item):
+                findings.append(Finding(code: .missing, recorded: place(item.index, isRecorded: true)))
+            case .unexpected(let item):
+                findings.append(Finding(code: .unexpected, live: place(item.index, isRecorded: false)))
+            case .reordered(let one, let other), .late(let one, let other):
+                findings.append(difference(.reordered, one.index, other.index))
+            case .changed(let one, let other):
+                var finding = difference(.changed, one.index, other.index)
+                if one.shape == other.shape { finding.collisions = DigestItem.collisions(one, other, context) }
+                findings.append(finding)
+                join(one.index, other.index)
+            }
+        }
+    }
+
+    private func difference(_ code: Divergence.Code, _ one: Int32, _ other: Int32) -> Finding {
+        Finding(code: code, recorded: place(one, isRecorded: true), live: place(other, isRecorded: false))
+    }
+
+    private mutating func join(_ one: Int32, _ other: Int32) {
+        guard recorded.items[Int(one)].role == .request, live.items[Int(other)].role == .request else { return }
+        liveRequest[Int(one)] = other
+        recordedRequest[Int(other)] = one
+    }
+
+    // MARK: Answers
+
+    private mutating func compareAnswers() {
+        var liveAnswer: [Int32: Int32] = [:]
+        for (index, item) in live.items.enumerated() where item.request >= 0 {
+            liveAnswer[item.request] = Int32(truncatingIfNeeded: index)
+        }
+        var consequences: [RecordingDifference.Place: Int] = [:]
+        for (index, item) in recorded.items.enumerated() where item.request >= 0 {
+            let request = liveRequest[Int(item.request)]
+            guard request >= 0 else {
+                consequences[place(item.request, isRecorded: true), default: 0] += 1
+                continue
+            }
+            let answer = Int32(truncatingIfNeeded: index)
+            guard let other = liveAnswer.removeValue(forKey: request) else {
+                findings.append(Finding(code: .missing, recorded: place(answer, isRecorded: true)))
+                continue
+            }
+            compare(answer, other)
+        }
+        for (request, answer) in liveAnswer.sorted(by: { $0.value < $1.value }) {
+            guard recordedRequest[Int(request)] >= 0 else {
+                consequences[place(request, isRecorded: false), default: 0] += 1
+                continue
+            }
+            findings.append(Finding(code: .unexpected, live: place(answer, isRecorded: false)))
+        }
+        guard !consequences.isEmpty else { return }
+        for index in findings.indices {
+            let finding = findings[index]
+            guard let place = finding.recorded ?? finding.live else { continue }
+            findings[index].consequences = consequences[place] ?? 0
+        }
+    }
+
+    private mutating func compare(_ answer: Int32, _ other: Int32) {
+        let (one, two) = (recorded.items[Int(answer)], live.items[Int(other)])
+        let (item, liveItem) = (DigestItem(one, at: Int(answer)), DigestItem(two, at: Int(other)))
+        guard DigestItem.agree(recorded: item, live: liveItem, &context) else {
+            var finding = difference(.changed, answer, other)
+            if item.shape == liveItem.shape { finding.collisions = DigestItem.collisions(item, liveItem, context) }
+            findings.append(finding)
+            return
+        }
+        context.bindings.commit()
+        let took = one.at - recorded.items[Int(one.request)].at
+        let liveTook = two.at - live.items[Int(two.request)].at
+        let slower = RecordingDifference.slower
+        guard liveTook / slower.factor >= took, liveTook - took >= slower.more else { return }
+        var finding = difference(.slower, answer, other)
+        finding.roundTrips = (took, liveTook)
+        findings.append(finding)
+    }
+}

@@ -1,0 +1,176 @@
+internal import ArgumentParser
+internal import TapReplay
+
+struct DiffCommand: AsyncParsableCommand, Configurable {
+    static let configuration = CommandConfiguration(
+        commandName: "diff",
+        abstract: "Compare two recorded sessions by meaning.",
+        discussion: """
+            Shows what is missing, unexpected, changed, reordered or slower in the second recording. Ids, resources, \
+            stamps and versions may differ if they agree with each other; presence and other pushes may come in any \
+            order, messages from one address to another may not. Sessions are paired by JID, then by their order.
+
+            A noise file says what else may differ, one place and rule a line: ignore, present, regex RE, number ± X. \
+            NAME.noise beside NAME.xtap is used if it exists.
+
+            The exit code is 1 if the sessions differ. Differences of the classes timing (slower, another order) and \
+            redacted are shown, but do not count unless --fail-on names them.
+
+            Examples:
+
+              xmpptap diff yesterday.xtap today.xtap
+              xmpptap diff gajim.xtap profanity.log --session 2:1
+              xmpptap diff --learn run1.xtap run2.xtap run3.xtap
+              xmpptap diff login.xtap today.xtap --noise login.noise --junit report.xml
+            """
+    )
+
+    @Argument(
+        help: ArgumentHelp("Two JSON logs, captures or client logs; with --learn two or more.", valueName: "file"),
+        completion: .file()
+    )
+    var files: [String]
+
+    @Option(
+        help: ArgumentHelp(
+            "Compare only this session, with session M of the second file; repeatable.",
+            valueName: "n[:m]"
+        ),
+        transform: SessionPairing.typed
+    )
+    var session: [SessionPairing] = []
+
+    @Option(help: ArgumentHelp("Noise file; repeatable.", valueName: "file"), completion: .file())
+    var noise: [String] = []
+
+    @Flag(help: "Learn the noise from recordings of the same session.")
+    var learn = false
+
+    @Option(
+        help: ArgumentHelp(
+            "Noise file that --learn adds to (default: NAME.noise beside the first file).",
+            valueName: "file"
+        ),
+        completion: .file()
+    )
+    var write: String?
+
+    @Option(
+        help: ArgumentHelp("Classes of differences that count (default: behaviour,state).", valueName: "classes"),
+        transform: FailingClasses.typed
+    )
+    var failOn = FailingClasses(classes: [.behaviour, .state])
+
+    @Flag(help: "Print the report as JSON.")
+    var json = false
+
+    @Option(help: ArgumentHelp("Write the report as JUnit XML.", valueName: "file"), completion: .file())
+    var junit: String?
+
+    @Option(help: ArgumentHelp("Write the report as an HTML page.", valueName: "file"), completion: .file())
+    var report: String?
+
+    @Option(
+        help: ArgumentHelp("Number of differences to show (default: 1000).", valueName: "number"),
+        transform: { try Number.parse($0, in: 1...1_000_000) }
+    )
+    var most = 1000
+
+    @OptionGroup var config: ConfigOption
+
+    func run() async throws {
+        if files.contains("-") {
+            throw Failure.usage("diff reads its files more than once, standard input can be read once; name a file")
+        }
+        guard learn else {
+            if write != nil { throw Failure.usage("--write is for --learn") }
+            guard files.count == 2 else { throw Failure.usage("diff compares two files, not \(files.count)") }
+            return try await compare()
+        }
+        guard files.count >= 2 else { throw Failure.usage("--learn needs two or more recordings of the same session") }
+        try await learnNoise()
+    }
+
+    private func compare() async throws {
+        let rules = try NoiseFiles.rules(noise, beside: files)
+        let (found, isWhole) = try await difference(files[0], files[1], rules)
+        if json {
+            Console.print(found.json())
+        } else {
+            for line in found.lines(coloured: Paint.forOutput.isOn) { Console.print(line) }
+        }
+        if let junit { try OutputText.write(found.junit(), to: junit) }
+        if let report { try OutputText.write(found.html(), to: report) }
+        guard isWhole else { throw Failure.reported(.file) }
+        if found.hasFailed { throw Failure.reported(.checkFailed) }
+    }
+
+    private func difference(_ one: String, _ other: String, _ rules: NoiseRules) async throws -> (
+        DivergenceReport, Bool
+    ) {
+        let run = DiffRun(
+            recorded: one,
+            live: other,
+            sessions: session.map { ($0.recorded, $0.live) },
+            rules: rules,
+            most: most
+        )
+        return try await run.report(failingClasses: failOn.classes)
+    }
+
+    private func learnNoise() async throws {
+        let target = write ?? NoiseFiles.path(beside: files[0])
+        let rules = try NoiseFiles.rules(noise, beside: [files[0]])
+        var learner = NoiseLearner()
+        var isWhole = true
+        for file in files.dropFirst() {
+            let (found, isRead) = try await difference(files[0], file, rules)
+            isWhole = isWhole && isRead
+            for divergence in found.cases.flatMap(\.divergences) { learner.learn(divergence) }
+        }
+        if !learner.rules.isEmpty { try NoiseFiles.add(learner.rules, to: target) }
+        if target != "-" {
+            for rule in learner.rules { Console.show("\(rule)") }
+            Console.complain("\(learner.rules.count) rules added to \(target)")
+        }
+        if !learner.unlearned.isEmpty {
+            Console.complain(
+                "\(learner.unlearned.count) differences cannot become rules, as whole stanzas are missing, unexpected or in "
+                    + "another order; show them with: xmpptap diff \(files[0]) \(files[1])"
+            )
+        }
+        guard isWhole else { throw Failure.reported(.file) }
+        if !learner.unlearned.isEmpty { throw Failure.reported(.checkFailed) }
+    }
+}
+
+/// `--session N[:M]`.
+struct SessionPairing {
+    let recorded: UInt64
+    let live: UInt64
+
+    static func typed(_ text: String) throws(Failure) -> SessionPairing {
+        let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+        guard let first = parts.first, parts.count <= 2 else { throw .usage("expected N or N:M, such as 3 or 3:1") }
+        let recorded = UInt64(try Number.parse(String(first), in: 1...Int.max))
+        let live = parts.count == 1 ? recorded : UInt64(try Number.parse(String(parts[1]), in: 1...Int.max))
+        return SessionPairing(recorded: recorded, live: live)
+    }
+}
+
+/// `--fail-on CLASSES`.
+struct FailingClasses {
+    let classes: Set<Divergence.Class>
+
+    static func typed(_ text: String) throws(Failure) -> FailingClasses {
+        var classes: Set<Divergence.Class> = []
+        for name in text.split(separator: ",", omittingEmptySubsequences: false) {
+            guard let found = Divergence.Class(rawValue: String(name)) else {
+                let names = Divergence.Class.allCases.map(\.rawValue).joined(separator: ", ")
+                throw .usage("\"\(name)\" is not a class of differences; there are \(names)")
+            }
+            classes.insert(found)
+        }
+        return FailingClasses(classes: classes)
+    }
+}

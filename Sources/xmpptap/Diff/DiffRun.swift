@@ -1,0 +1,227 @@
+internal import TapCapture
+internal import TapRecord
+internal import TapReplay
+internal import XMPPCore
+
+/// Compares two recordings. Their files are read in parallel: once for the sessions, once for the digests of the items, and
+/// where something differs once more for the items that differ.
+struct DiffRun: Sendable {
+    let recorded: String
+    let live: String
+    /// Which sessions are compared, by their numbers; empty is all.
+    let sessions: [(UInt64, UInt64)]
+    let rules: NoiseRules
+    /// Divergences beyond are counted only.
+    let most: Int
+
+    /// The report, and whether both files were read whole.
+    func report(failingClasses: Set<Divergence.Class>) async throws -> (DivergenceReport, isWhole: Bool) {
+        async let one = Self.catalogue(recorded)
+        async let other = Self.catalogue(live)
+        let (catalogue, liveCatalogue) = try await (one, other)
+        let pairs = try self.pairs(catalogue, liveCatalogue)
+        let bindings = pairs.bindings
+        async let digests = Self.digests(
+            recorded,
+            Set(pairs.pairs.map(\.recorded.key)),
+            rules,
+            bindings,
+            isRecorded: true
+        )
+        async let liveDigests = Self.digests(live, Set(pairs.pairs.map(\.live.key)), rules, bindings, isRecorded: false)
+        let (first, second) = try await (digests, liveDigests)
+        let difference = RecordingDifference(
+            recorded: first.digests,
+            live: second.digests,
+            pairs: pairs,
+            rules: rules
+        )
+        let shown = difference.findings.prefix(most)
+        async let texts = Self.texts(recorded, shown.compactMap(\.recorded))
+        async let liveTexts = Self.texts(live, shown.compactMap(\.live))
+        let builder = try await DivergenceBuilder(
+            recorded: texts,
+            live: liveTexts,
+            bindings: bindings,
+            rules: rules,
+            parser: StanzaParser()
+        )
+        var report = DivergenceReport(
+            command: "diff",
+            recorded: recorded,
+            live: live,
+            failingClasses: failingClasses
+        )
+        report.compared = difference.compared
+        report.undecided = difference.undecided
+        report.omitted = difference.findings.count - shown.count
+        let found = Dictionary(grouping: shown) { Sides(recorded: $0.recorded?.session, live: $0.live?.session) }
+        for (entry, counterpart) in pairs.pairs {
+            let keys = [
+                Sides(recorded: entry.key, live: counterpart.key), Sides(recorded: entry.key, live: nil),
+                Sides(recorded: nil, live: counterpart.key),
+            ]
+            let findings = keys.flatMap { found[$0] ?? [] }.sorted { $0.position < $1.position }
+            report.cases.append(
+                DivergenceReport.Case(
+                    name: "\(Self.name(entry)) and \(Self.name(counterpart))",
+                    divergences: findings.map(builder.divergence)
+                )
+            )
+        }
+        for entry in pairs.missing {
+            report.cases.append(Self.alone(entry, "session \(entry.key.number) is not in \(live)"))
+        }
+        for entry in pairs.unexpected {
+            report.cases.append(Self.alone(entry, "session \(entry.key.number) is not in \(recorded)"))
+        }
+        return (report, first.isWhole && second.isWhole)
+    }
+
+    private struct Sides: Hashable {
+        let recorded: SessionKey?
+        let live: SessionKey?
+    }
+
+    private static func name(_ entry: SessionCatalogue.Entry) -> String {
+        "session \(entry.key.number)\(entry.jid.map { " \($0)" } ?? "")"
+    }
+
+    private static func alone(_ entry: SessionCatalogue.Entry, _ message: String) -> DivergenceReport.Case {
+        DivergenceReport.Case(name: name(entry), divergences: [Divergence(.behaviour, .session, message: message)])
+    }
+
+    private func pairs(_ catalogue: SessionCatalogue, _ liveCatalogue: SessionCatalogue) throws(Failure) -> SessionPairs
+    {
+        guard !sessions.isEmpty else { return SessionPairs(recorded: catalogue, live: liveCatalogue) }
+        for (one, other) in sessions {
+            for (number, entries, file) in [(one, catalogue, recorded), (other, liveCatalogue, live)]
+            where !entries.entries.contains(where: { $0.key.number == number }) {
+                throw .usage("--session: \(file) has no session \(number)")
+            }
+        }
+        return SessionPairs(recorded: catalogue, live: liveCatalogue, numbers: sessions)
+    }
+
+    // MARK: Reading
+
+    /// Calls `body` with each header and record.
+    ///
+    /// - Returns: whether every line was read, but those where writing was interrupted.
+    @discardableResult
+    private static func read(
+        _ file: String,
+        reportsDamage: Bool = false,
+        passingOver isPassedOver: ((RawSpan) -> Bool)?,
+        _ body: (RecordReader.Entry) -> Void
+    ) throws(Failure) -> Bool {
+        var isWhole = true
+        do throws(ReaderFault) {
+            let reader = try RecordReader([file])
+            reader.passesOver = isPassedOver
+            while let entry = try reader.next() {
+                switch entry {
+                case .damage(let line):
+                    if reportsDamage { Console.complain("\(line)") }
+                    isWhole = isWhole && line.isInterruption
+                case .gap(let gap): if reportsDamage { Console.complain("\(gap)") }
+                case .header, .record: body(entry)
+                }
+            }
+        } catch {
+            throw .file(error.description)
+        }
+        return isWhole
+    }
+
+    private static func catalogue(_ file: String) async throws -> SessionCatalogue {
+        var catalogue = SessionCatalogue()
+        // Stanzas say nothing here that other records do not say.
+        try read(file, passingOver: { $0.holds("\"kind\":\"stanza\"", within: 256) }) { entry in
+            switch entry {
+            case .header(let header): catalogue.take(header)
+            case .record(let line): catalogue.take(line)
+            case .damage, .gap: break
+            }
+        }
+        return catalogue
+    }
+
+    private static func digests(
+        _ file: String,
+        _ wanted: Set<SessionKey>,
+        _ rules: NoiseRules,
+        _ bindings: ValueBindings,
+        isRecorded: Bool
+    ) async throws -> (digests: RecordedDigests, isWhole: Bool) {
+        var digests = RecordedDigests(wanted, rules: rules, bindings: bindings, isRecorded: isRecorded)
+        let isWhole = try read(file, reportsDamage: true, passingOver: nil) { entry in
+            switch entry {
+            case .header(let header): digests.take(header)
+            case .record(let line): digests.take(line)
+            case .damage, .gap: break
+            }
+        }
+        digests.finish()
+        return (digests, isWhole)
+    }
+
+    private static func texts(_ file: String, _ places: [RecordingDifference.Place]) async throws
+        -> DivergenceBuilder.Texts
+    {
+        guard !places.isEmpty else { return [:] }
+        var wanted: [SessionKey: Set<UInt64>] = [:]
+        for place in places { wanted[place.session, default: []].insert(place.sequence) }
+        let sequences = Set(places.map(\.sequence))
+        var texts: DivergenceBuilder.Texts = [:]
+        var run = ""
+        try read(file, passingOver: { line in line.sequence.map { !sequences.contains($0) } ?? false }) { entry in
+            switch entry {
+            case .header(let header): run = header.run
+            case .record(let line):
+                let key = SessionKey(run: run, number: line.record.session)
+                guard wanted[key]?.contains(line.record.sequence) == true, let xml = line.record.xml else { return }
+                texts[key, default: [:]][line.record.sequence] = Array(line.content[xml.range])
+            case .damage, .gap: break
+            }
+        }
+        return texts
+    }
+}
+
+extension RecordingDifference.Finding {
+    /// Where it stands among those of its pair of sessions.
+    fileprivate var position: Int64 { (recorded ?? live)?.at ?? 0 }
+}
+
+extension RawSpan {
+    /// Whether `text` stands in the first `count` bytes.
+    fileprivate func holds(_ text: StaticString, within count: Int) -> Bool {
+        withUnsafeBytes { bytes in
+            let size = text.utf8CodeUnitCount
+            let end = Swift.min(count, bytes.count) - size
+            guard end >= 0 else { return false }
+            for start in 0...end where bytes[start] == text.utf8Start[0] {
+                if (1..<size).allSatisfy({ bytes[start + $0] == text.utf8Start[$0] }) { return true }
+            }
+            return false
+        }
+    }
+
+    /// The number at the beginning of a record as this program writes it; nil of any other line.
+    fileprivate var sequence: UInt64? {
+        let beginning: StaticString = "{\"sequence\":"
+        return withUnsafeBytes { bytes in
+            let count = beginning.utf8CodeUnitCount
+            guard bytes.count > count, (0..<count).allSatisfy({ bytes[$0] == beginning.utf8Start[$0] }) else {
+                return nil
+            }
+            var value: UInt64 = 0
+            for byte in bytes[count...] {
+                guard byte >= 0x30, byte <= 0x39 else { return byte == 0x2C ? value : nil }
+                value = value &* 10 &+ UInt64(byte - 0x30)
+            }
+            return nil
+        }
+    }
+}
