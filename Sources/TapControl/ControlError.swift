@@ -1,7 +1,6 @@
 internal import Glibc
 
-/// Why a control socket, or the port of the metrics, cannot be used: what happened, to which path, and the way out, in one
-/// line.
+/// Why a control socket, or the port of the metrics, cannot be used: what happened, and to which path, in one line.
 public struct ControlError: Error, Sendable, Hashable {
     /// What happened.
     public enum Code: Sendable, Hashable {
@@ -27,13 +26,10 @@ extension ControlError: CustomStringConvertible {
     /// One line for people.
     public var description: String {
         switch code {
-        case .inUse: "\(place): a running program listens there; stop it, or choose another path with --control"
-        case .notSocket: "\(place) is a file, not a socket; remove it, or choose another path with --control"
-        case .tooLong(let limit):
-            "\(place): the path of a socket has at most \(limit) bytes; choose a shorter one with --control"
-        case .foreignFolder:
-            "\(place): the folder of control sockets must be yours and closed to others (0700); choose another path with "
-                + "--control"
+        case .inUse: "\(place): a running program listens there"
+        case .notSocket: "\(place) is a file, not a socket"
+        case .tooLong(let limit): "\(place): the path of a socket has at most \(limit) bytes"
+        case .foreignFolder: "\(place): the folder of control sockets must be yours and closed to others (0700)"
         case .system(let number): "cannot listen on \(place): \(String(cString: strerror(number)))"
         }
     }

@@ -1,6 +1,7 @@
 internal import Hummingbird
 internal import NIOCore
 internal import TapCore
+internal import TapNetwork
 internal import TapRecord
 internal import XMPPCore
 
@@ -46,12 +47,12 @@ struct ControlRequest {
                     let buffer = try await request.body.collect(upTo: limit)
                     return Array(buffer.readableBytesView)
                 } catch is NIOTooManyBytesError {
-                    throw Problem(status: .contentTooLarge, detail: "the body is larger than \(limit) bytes")
+                    throw Problem(.bodyTooLarge, "the body is larger than \(limit) bytes")
                 }
             }
             tasks.addTask {
                 try await Task.sleep(for: Self.bodyTime)
-                throw Problem(status: .requestTimeout, detail: "the body did not come within \(Self.bodyTime)")
+                throw Problem(.bodyTimeout, "the body did not come within \(Self.bodyTime)")
             }
             defer { tasks.cancelAll() }
             return try await tasks.next() ?? []
@@ -87,6 +88,11 @@ extension JSONObject {
         case "server": .server
         default: throw .refused("\"to\" must be \"client\" or \"server\"")
         }
+    }
+
+    /// How long an injected stanza, and its answer, are waited for.
+    func timeout() throws(Problem) -> Int64 {
+        try integer("timeout_ns", in: 1...Injection.longestTimeout) ?? Injection.usualTimeout
     }
 }
 

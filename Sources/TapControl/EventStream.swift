@@ -2,6 +2,7 @@ internal import Hummingbird
 internal import HummingbirdCore
 internal import NIOCore
 internal import Synchronization
+internal import TapNetwork
 internal import TapRecord
 
 /// Live records for one client, as server-sent events: a sink of the run that never makes a session wait.
@@ -146,8 +147,9 @@ final class EventStreams: Sendable {
         }
         guard isAdmitted else {
             throw Problem(
-                status: .serviceUnavailable,
-                detail: "\(Self.most) clients read live records already; end one"
+                .tooManyConnections,
+                "\(Self.most) clients read live records already",
+                advice: "end one"
             )
         }
         dispatcher.add(stream)

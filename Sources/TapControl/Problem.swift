@@ -5,32 +5,65 @@ internal import TapRecord
 
 /// Why a request was not served (RFC 9457), answered as `application/problem+json`.
 struct Problem: Error {
-    let status: HTTPResponse.Status
-    /// What happened and the way out.
+    /// What happened, for programs.
+    let code: ControlProblem
+    /// What happened.
     let detail: String
-    /// More fields of the answer.
-    var more: @Sendable (inout LineBuffer) -> Void = { _ in }
+    /// What a client of the API can do about it.
+    var advice: String?
     /// The methods that are allowed instead.
     var allowed: String?
+    /// More fields of the answer.
+    var more: @Sendable (inout LineBuffer) -> Void = { _ in }
+
+    init(
+        _ code: ControlProblem,
+        _ detail: String,
+        advice: String? = nil,
+        allowed: String? = nil,
+        more: @escaping @Sendable (inout LineBuffer) -> Void = { _ in }
+    ) {
+        self.code = code
+        self.detail = detail
+        self.advice = advice
+        self.allowed = allowed
+        self.more = more
+    }
 
     /// The request itself is wrong.
-    static func bad(_ detail: String) -> Problem { Problem(status: .badRequest, detail: detail) }
+    static func bad(_ detail: String) -> Problem { Problem(.malformedRequest, detail) }
     /// The request is well formed, but asks for what cannot be.
-    static func refused(_ detail: String) -> Problem { Problem(status: .unprocessableContent, detail: detail) }
-    /// The state of the session or the program is in the way.
-    static func conflict(_ detail: String) -> Problem { Problem(status: .conflict, detail: detail) }
+    static func refused(_ detail: String) -> Problem { Problem(.invalidValue, detail) }
 
     static let tooManyConnections = Problem(
-        status: .serviceUnavailable,
-        detail: "more than \(HTTPListener.mostConnections) connections at once; close some"
+        .tooManyConnections,
+        "more than \(HTTPListener.mostConnections) connections at once",
+        advice: "close some"
     )
+
+    private var status: HTTPResponse.Status {
+        switch code {
+        case .malformedRequest: .badRequest
+        case .noSuchResource, .noSuchSession, .notHeld: .notFound
+        case .methodNotAllowed: .methodNotAllowed
+        case .bodyTimeout: .requestTimeout
+        case .sessionEnded, .notReady, .notDecoded, .noLog, .noRules: .conflict
+        case .bodyTooLarge: .contentTooLarge
+        case .invalidValue, .invalidStanza, .notRequest, .editRefused, .invalidRules: .unprocessableContent
+        case .internalError: .internalServerError
+        case .tooManyConnections, .tooManyWaiting, .stopping: .serviceUnavailable
+        case .noBoundary, .noAnswer: .gatewayTimeout
+        }
+    }
 
     var response: Response {
         var line = LineBuffer()
         line.openObject()
         line.field("title", status.reasonPhrase)
         line.field("status", status.code)
+        line.field("code", code.rawValue)
         line.field("detail", detail)
+        if let advice { line.field("advice", advice) }
         more(&line)
         line.closeObject()
         line.endLine()
@@ -47,15 +80,16 @@ struct Problem: Error {
             return problem.response
         } catch let error as SessionDirectory.NoSuchSession {
             return Problem(
-                status: .notFound,
-                detail: "no session \(error.number); it has ended, or never was"
+                .noSuchSession,
+                "no session \(error.number)",
+                advice: "it has ended, or never was; GET /sessions lists them"
             ).response
-        } catch let error as HTTPError {
-            return Problem(status: error.status, detail: error.body ?? "\(error)").response
+        } catch let error as HTTPError where error.status.kind == .clientError {
+            return Problem.bad(error.body ?? "\(error)").response
         } catch is CancellationError {
-            return Problem(status: .serviceUnavailable, detail: "xmpptap stops").response
+            return Problem(.stopping, "xmpptap stops").response
         } catch {
-            return Problem(status: .internalServerError, detail: "\(error)").response
+            return Problem(.internalError, "\(error)").response
         }
     }
 }

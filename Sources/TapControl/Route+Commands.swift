@@ -7,10 +7,6 @@ internal import XMPPCore
 
 // What is done to a session.
 extension Route {
-    /// The longest time for which an injected stanza and its answer are waited for: five minutes.
-    private static let longestWait: Int64 = 300_000_000_000
-    private static let usualWait: Int64 = 10_000_000_000
-
     static func commands(_ context: ControlContext) -> [Route] {
         let sessions = context.sessions
         return [
@@ -25,7 +21,7 @@ extension Route {
                 let body = try await request.body()
                 try body.allow("to", "timeout_ns")
                 let leg = try body.leg()
-                let timeout = try body.integer("timeout_ns", in: 1...longestWait) ?? usualWait
+                let timeout = try body.timeout()
                 let (injection, outcomes) = try await sessions.inject(into: number) { session, place in
                     let ping = session.ping(leg, id: session.injectedID(place))
                     return Injection(ping, to: leg, number: place, swallowsAnswer: true, timeout: timeout)
@@ -113,7 +109,7 @@ private struct InjectCommand: Sendable {
         leg = try body.leg()
         isRaw = try body.bool("raw") ?? false
         awaitsAnswer = try body.bool("await_answer")
-        timeout = try body.integer("timeout_ns", in: 1...300_000_000_000) ?? 10_000_000_000
+        timeout = try body.timeout()
         let bytes = try Self.bytes(body)
         switch (bytes, try body.object("message")) {
         case (let stanza?, nil): item = .stanza(stanza)
@@ -181,19 +177,20 @@ private struct StanzaFacts {
 }
 
 extension Problem {
-    fileprivate static let over = conflict("the session ended before the answer came")
+    fileprivate static let over = Problem(.sessionEnded, "the session ended before the answer came")
 
     fileprivate init(_ fault: InjectionFault) {
-        let (status, advice): (HTTPResponse.Status, String) =
+        let (code, advice): (ControlProblem, String?) =
             switch fault {
-            case .notOpen: (.conflict, "; wait until its phase is ready")
-            case .ended, .notDecoded: (.conflict, "")
-            case .noBoundary, .noAnswer: (.gatewayTimeout, "; a longer timeout waits longer")
-            case .tooManyWaiting: (.serviceUnavailable, "; try again later")
-            case .notRequest: (.unprocessableContent, "; do not wait for its answer")
-            case .tooLarge, .malformed, .incomplete, .severalItems, .streamEnd, .notStanza: (.unprocessableContent, "")
+            case .notOpen: (.notReady, "wait until its phase is ready")
+            case .ended: (.sessionEnded, nil)
+            case .notDecoded: (.notDecoded, nil)
+            case .noBoundary: (.noBoundary, "a longer timeout waits longer")
+            case .noAnswer: (.noAnswer, "a longer timeout waits longer")
+            case .tooManyWaiting: (.tooManyWaiting, "try again later")
+            case .notRequest: (.notRequest, "do not wait for its answer")
+            case .tooLarge, .malformed, .incomplete, .severalItems, .streamEnd, .notStanza: (.invalidStanza, nil)
             }
-        let outcome = fault == .noAnswer ? "" : "not injected: "
-        self.init(status: status, detail: "\(outcome)\(fault)\(advice)")
+        self.init(code, "\(fault == .noAnswer ? "" : "not injected: ")\(fault)", advice: advice)
     }
 }

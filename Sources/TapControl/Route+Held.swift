@@ -41,9 +41,9 @@ extension Route {
                 switch outcome {
                 case .released: return Response(status: .noContent)
                 case .notHeld:
-                    throw Problem(status: .notFound, detail: "session \(session) holds no stanza \(number)")
-                case .refused:
-                    throw Problem.refused("\"stanza\" cannot go in place of the held one, which stays held")
+                    throw Problem(.notHeld, "session \(session) holds no stanza \(number)")
+                case .refused(let reason):
+                    throw Problem(.editRefused, "held stanza \(number) stays held, its edit was refused: \(reason)")
                 }
             },
         ]

@@ -1,4 +1,5 @@
 internal import Hummingbird
+internal import TapNetwork
 internal import TapRecord
 internal import XMPPCore
 
@@ -21,7 +22,7 @@ extension Route {
 
     private static func log(_ context: ControlContext) throws(Problem) -> any ControlledLog {
         guard let log = context.log else {
-            throw .conflict("this proxy writes no log whose level could change; start it with --log or --log-to")
+            throw Problem(.noLog, "this proxy writes no log whose level could change")
         }
         return log
     }

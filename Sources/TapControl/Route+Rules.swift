@@ -1,5 +1,6 @@
 internal import Hummingbird
 internal import TapCore
+internal import TapNetwork
 internal import TapRecord
 internal import XMPPCore
 
@@ -10,7 +11,7 @@ extension Route {
             Route(method: .get, path: "/rules") { _ in show(context.rules) },
             Route(method: .post, path: "/rules/reload") { _ in
                 guard let rules = context.rules else {
-                    throw Problem.conflict("this proxy has no rule files; start it with --rules FILE")
+                    throw Problem(.noRules, "this proxy has no rule files")
                 }
                 do {
                     try rules.reload()
@@ -75,7 +76,7 @@ extension Route {
 extension Problem {
     /// The mistakes in rule files.
     fileprivate init(_ error: RuleSet.LoadError) {
-        self.init(status: .unprocessableContent, detail: "the rule files have mistakes; the old rules stay") { line in
+        self.init(.invalidRules, "the rule files have mistakes; the old rules stay") { line in
             line.field("faults", error.faults) { line, fault in
                 line.field("file", fault.place.file)
                 line.field("line", fault.place.line)

@@ -65,12 +65,13 @@ extension Route {
             return names.count == parts.count && zip(names, parts).allSatisfy { $0 == $1 || $0.hasPrefix("{") }
         }
         guard !others.isEmpty else {
-            return Problem(status: .notFound, detail: "no such resource; see GET /openapi.json")
+            return Problem(.noSuchResource, "no such resource", advice: "see GET /openapi.json")
         }
         let allowed = others.map { "\($0.method)" }.sorted().joined(separator: ", ")
         return Problem(
-            status: .methodNotAllowed,
-            detail: "\(request.method) is not allowed here; allowed is \(allowed)",
+            .methodNotAllowed,
+            "\(request.method) is not allowed here",
+            advice: "allowed is \(allowed)",
             allowed: allowed
         )
     }

@@ -71,7 +71,7 @@ struct ControlTests {
             (#"{"to":"client","stanza":"</stream:stream>"}"#, 422, "it ends the stream"),
             (#"{"to":"client","stanza":"<message><a></message>"}"#, 422, "offset"),
             (#"{"to":"client","stanza":"<r xmlns='urn:xmpp:sm:3'/>"}"#, 422, "no iq, message or presence"),
-            (#"{"to":"client","stanza":"<message/>","await_answer":true}"#, 422, "do not wait for its answer"),
+            (#"{"to":"client","stanza":"<message/>","await_answer":true}"#, 422, "only to an iq request with an id"),
             (#"{"to":"client"}"#, 422, "either"),
             (#"{"to":"nobody","stanza":"<message/>"}"#, 422, "\"to\" must be"),
             (#"{"to":"client","stanza":7}"#, 422, "must be a string"),
@@ -94,9 +94,12 @@ struct ControlTests {
         try scene.client.socket.read()
         #expect(scene.client.socket.received.contains("<undefined-condition"))
         #expect(scene.client.socket.received.contains("closed by the operator"))
+        // Its client's connection is still open.
+        #expect((try await scene.ask("GET", "/sessions").json["sessions"] as? [Any])?.isEmpty == true)
         for (method, path) in [("DELETE", "/sessions/1"), ("GET", "/sessions/1"), ("POST", "/sessions/1/ping")] {
             let answer = try await scene.ask(method, path, method == "POST" ? #"{"to":"client"}"# : nil)
             #expect(answer.status == 404, "\(method) \(path): \(answer.body)")
+            #expect(answer.json["code"] as? String == "no-such-session")
         }
     }
 

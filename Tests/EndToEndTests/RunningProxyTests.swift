@@ -135,6 +135,10 @@ import Testing
         #expect(unknown.ending == .exited(1) && unknown.error.contains("999"), "\(unknown.error)")
         let broken = try await scene.run(["sessions", "edit", "1", number, "-"], input: "<message><body></message>")
         #expect(broken.ending != .exited(0))
+        #expect(
+            broken.error.contains("stays held, its edit was refused: ") && broken.error.contains("tag"),
+            "\(broken)"
+        )
         let edited = try await scene.run(["sessions", "edit", "1", number, "-"], input: stanza)
         #expect(edited.ending == .exited(0), "\(edited.error)")
         try await scene.received(scene.romeo, "Arise")
@@ -232,12 +236,17 @@ import Testing
         let object = try JSONSerialization.jsonObject(with: Data(whole.output.utf8)) as? [String: Any]
         #expect(object?["timeline"] is [Any] && object?["roster"] is [Any] && object?["requests"] is [Any])
         let none = try await scene.run(["sessions", "99"])
-        #expect(none.ending == .exited(1) && none.error.contains("no session 99"), "\(none)")
+        #expect(
+            none.ending == .exited(1) && none.error.contains("no session 99; 'xmpptap sessions' lists them"),
+            "\(none)"
+        )
         let closed = try await scene.run(["sessions", "close", "2"])
         #expect(closed.ending == .exited(0), "\(closed)")
         try await scene.juliet.event("disconnected")
         let gone = try await scene.run(["inject", "--session", "2", "--to", "client"], input: "<presence/>")
         #expect(gone.ending == .exited(1), "\(gone)")
+        let held = try await scene.run(["sessions", "held", "2"])
+        #expect(held.ending == .exited(1) && held.error.contains("no session 2; 'xmpptap sessions'"), "\(held)")
         // Romeo's session is not touched.
         let his = try await scene.run(["ping", "--session", "1", "--count", "1"])
         #expect(his.ending == .exited(0), "\(his)")

@@ -36,10 +36,20 @@ struct OpenAPITests {
 
     private static let routes = Route.all(context, EventStreams(context.dispatcher), Metrics(context))
 
+    private func document() throws -> Object {
+        try #require(try JSONSerialization.jsonObject(with: Data(PackageResources.openapi_json)) as? Object)
+    }
+
     private func paths() throws -> Object {
-        let document = try JSONSerialization.jsonObject(with: Data(PackageResources.openapi_json)) as? Object
-        #expect(document?["openapi"] as? String == "3.1.0")
-        return try #require(document?["paths"] as? Object)
+        let document = try document()
+        #expect(document["openapi"] as? String == "3.1.0")
+        return try #require(document["paths"] as? Object)
+    }
+
+    @Test func `every code of a problem is described`() throws {
+        let schemas = (try document()["components"] as? Object)?["schemas"] as? Object
+        let codes = (schemas?["ProblemCode"] as? Object)?["enum"] as? [String]
+        #expect(codes?.sorted() == ControlProblem.allCases.map(\.rawValue).sorted())
     }
 
     @Test func `every route is described, and every description has its route`() throws {

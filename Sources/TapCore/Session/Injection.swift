@@ -23,8 +23,12 @@ public struct Injection: Sendable {
     public var destination: Leg
     /// The answer to this iq request is for the caller: it does not pass. Default false.
     public var swallowsAnswer: Bool
-    /// Nanoseconds for which it may wait to go out, and its answer may take. Default 10 s.
+    /// Nanoseconds for which it may wait to go out, and its answer may take. Default ``usualTimeout``.
     public var timeout: Int64
+    /// 10 s in nanoseconds.
+    public static let usualTimeout: Int64 = 10_000_000_000
+    /// The longest ``timeout`` that users may ask for: five minutes, in nanoseconds.
+    public static let longestTimeout: Int64 = 300_000_000_000
 
     /// Puts the parts together.
     public init(
@@ -33,7 +37,7 @@ public struct Injection: Sendable {
         number: UInt64 = 0,
         isRaw: Bool = false,
         swallowsAnswer: Bool = false,
-        timeout: Int64 = 10_000_000_000
+        timeout: Int64 = Self.usualTimeout
     ) {
         self.number = number
         self.item = item

@@ -101,6 +101,27 @@ extension Session {
     }
 
     /// A person has decided on an item that is held.
+    /// Why a held item cannot be released in this way; nil where it can, and where no item has this number.
+    public func problem(with release: HeldRelease, of number: UInt64) -> String? {
+        guard case .replace(let bytes) = release, let rules,
+            let direction = Direction.allCases.first(where: { rules[$0].item?.held?.number == number })
+        else { return nil }
+        guard bytes.count <= options.limits.itemBytes else {
+            return "larger than \(options.limits.itemBytes) bytes, the limit of an item"
+        }
+        do throws(ItemChecker.Problem) {
+            _ = try rules.checker.check(bytes, content: directions[direction].decoder.contentNamespace)
+        } catch {
+            return error.message
+        }
+        // Both ends count stanzas: one may not become something else, nor an acknowledgement be made up.
+        let held = rules[direction].item?.event.head
+        guard let head = rules.checker.last?.head, (head.kind == .nonza) == (held?.kind == .nonza),
+            !StreamManagementTranslator.concerns(head)
+        else { return "a stanza can only be replaced by a stanza: stream management counts them" }
+        return nil
+    }
+
     mutating func releaseHeld(_ number: UInt64, _ release: HeldRelease) {
         let found = Direction.allCases.first { rules?[$0].item?.held?.number == number }
         guard let rules, let direction = found else {
@@ -110,28 +131,18 @@ extension Session {
         case .pass: break
         case .drop: rules[direction].item?.decision = .drop
         case .replace(let bytes):
-            do throws(ItemChecker.Problem) {
-                guard bytes.count <= options.limits.itemBytes else {
-                    throw ItemChecker.Problem(message: "larger than \(options.limits.itemBytes) bytes")
-                }
-                _ = try rules.checker.check(bytes, content: directions[direction].decoder.contentNamespace)
-                // Both ends count stanzas: one may not become something else, nor an acknowledgement be made up.
-                let held = rules[direction].item?.event.head
-                guard let head = rules.checker.last?.head, (head.kind == .nonza) == (held?.kind == .nonza),
-                    !StreamManagementTranslator.concerns(head)
-                else { throw ItemChecker.Problem(message: "it would upset the counts of stream management") }
-                rules[direction].item?.decision = .replace(EditedItem(bytes: bytes, words: "changes by hand"))
-            } catch {
+            if let problem = problem(with: release, of: number) {
                 return note(
                     .note,
                     .warn,
                     code: "held-edit-refused",
-                    "the held stanza \(number) stays held, since its edit was refused: \(error.message)",
+                    "the held stanza \(number) stays held, since its edit was refused: \(problem)",
                     direction: direction,
                     part: .rules
                 )
             }
         }
+            rules[direction].item?.decision = .replace(EditedItem(bytes: bytes, words: "changes by hand"))
         rules[direction].item?.deadline = .min
     }
 

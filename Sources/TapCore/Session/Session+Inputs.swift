@@ -26,7 +26,6 @@ extension Session {
         case .displaced(let session): giveUp(to: session)
         case .displaces: streamManagement?.waiting?.isOver = true
         case .rules(let set): replaceRules(by: set)
-        case .level(let level): options.recordLevel = level.map { RecordLevel($0) } ?? sharedLevel
         case .release(let number, let release): releaseHeld(number, release)
         case .tick: tick()
         case .abort(let condition, let text, let code): abort(condition, text, code)

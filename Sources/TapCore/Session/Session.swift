@@ -21,8 +21,6 @@ public struct Session: ~Copyable {
 
     let run: Run
     var options: SessionOptions
-    /// The level of the options that it began with.
-    let sharedLevel: RecordLevel
     let tools: SessionTools
     let remote: String?
     var directions: Directions
@@ -99,7 +97,6 @@ public struct Session: ~Copyable {
     ) {
         self.run = run
         self.options = options
-        sharedLevel = options.recordLevel
         self.tools = tools
         self.remote = remote
         self.now = now

@@ -34,8 +34,6 @@ public enum SessionInput: Sendable {
     case inject(Injection)
     /// Other rules are asked from the next item on; nil asks none. Marks stay, and so do items that wait.
     case rules(RuleSet?)
-    /// The least severe level of the session's records from now on; nil is that of its options again.
-    case level(Level?)
     /// What becomes of an item that a rule holds: see ``Session/heldItems``. Of a number that is not held a record says so.
     case release(UInt64, HeldRelease)
     /// The session with this number resumes this one on another connection (XEP-0198 §5): this one ends, without an end of

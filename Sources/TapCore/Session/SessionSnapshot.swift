@@ -20,7 +20,6 @@ public struct SessionSnapshot: Sendable {
         case closing
         /// Its bytes are not decoded, such as those of TLS passed through.
         case opaque
-        case ended
     }
 
     /// Number within the run.
@@ -107,9 +106,8 @@ extension Negotiation {
         case .authenticating: .authenticating
         case .restarting, .binding: .binding
         case .open: .ready
-        case .closing, .refusing: .closing
+        case .closing, .refusing, .finished, .closed: .closing
         case .opaque: .opaque
-        case .finished, .closed: .ended
         }
     }
 }

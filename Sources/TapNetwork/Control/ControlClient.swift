@@ -168,7 +168,7 @@ public struct ControlClient: Sendable {
 
     /// The rest of an answer.
     ///
-    /// - Throws: ``ControlClientError/refused(status:_:_:)`` where the status is none of success.
+    /// - Throws: ``ControlClientError/refused(_:_:_:)`` where the status is none of success.
     private static func body(
         of head: HTTPResponseHead,
         _ parts: inout NIOAsyncChannelInboundStream<HTTPClientResponsePart>.AsyncIterator
@@ -186,13 +186,14 @@ public struct ControlClient: Sendable {
             value = bytes.isEmpty ? .null : try JSONValue(bytes.span.bytes)
         } catch {
             guard isWell else {
-                throw ControlClientError.refused(status: Int(head.status.code), "\(head.status)", .null)
+                throw ControlClientError.refused(nil, "\(head.status)", .null)
             }
             throw ControlClientError.unexpected("\(error)")
         }
         guard isWell else {
             let detail = value["detail"]?.text ?? value["title"]?.text ?? "\(head.status)"
-            throw ControlClientError.refused(status: Int(head.status.code), detail, value)
+            let problem = value["code"]?.text.flatMap { ControlProblem(rawValue: $0) }
+            throw ControlClientError.refused(problem, detail, value)
         }
         return value
     }

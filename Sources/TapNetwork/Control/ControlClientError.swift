@@ -12,8 +12,8 @@ public enum ControlClientError: Error, Sendable, Hashable {
     case timeout(Duration)
     /// The connection ended before the answer was complete, for this reason if it is known.
     case ended(String?)
-    /// The proxy refuses it: the HTTP status, what it says of it, and the answer's body.
-    case refused(status: Int, String, JSONValue)
+    /// The proxy refuses it: why, if it is a reason that is known here, what it says of it, and the answer's body.
+    case refused(ControlProblem?, String, JSONValue)
     /// The answer is none of such a proxy: what is wrong with it.
     case unexpected(String)
 }
@@ -23,10 +23,9 @@ extension ControlClientError: CustomStringConvertible {
     public var description: String {
         switch self {
         case .noProxy(let folder):
-            "no running proxy found in \(folder); start xmpptap proxy, or name its socket with --control"
+            "no running proxy found in \(folder)"
         case .severalProxies(let proxies):
-            "several proxies are running: \(proxies.map { "PID \($0.pid) at \($0.path)" }.joined(separator: ", ")); "
-                + "choose one with --control"
+            "several proxies are running: \(proxies.map { "PID \($0.pid) at \($0.path)" }.joined(separator: ", "))"
         case .unreachable(let path, let reason): "cannot connect to a proxy at \(path): \(reason)"
         case .timeout(let time): "the proxy did not answer within \(time)"
         case .ended(let reason): "the connection to the proxy ended\(reason.map { ": \($0)" } ?? "")"

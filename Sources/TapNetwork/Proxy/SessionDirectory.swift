@@ -79,7 +79,8 @@ public final class SessionDirectory: Sendable {
         var snapshots: [SessionSnapshot] = []
         await forEachBatch { drivers in
             drivers.compactMap { driver in
-                if let jid, !driver.session.isOf(jid) { return nil }
+                // One that is over is not found by its number either, while its connections end.
+                guard driver.isLive, jid.map({ driver.session.isOf($0) }) ?? true else { return nil }
                 return driver.snapshot
             }
         } then: {
@@ -101,9 +102,10 @@ public final class SessionDirectory: Sendable {
         return totals
     }
 
-    /// Calls `body` with the sessions of a loop, some at a time, so that none of them waits for long.
+    /// Calls `body` with the sessions of a loop, some at a time, so that none of them waits for long; and with whether they
+    /// are the first of that loop.
     private func forEachBatch<Answer: Sendable>(
-        _ body: @escaping @Sendable ([SessionDriver]) -> Answer,
+        _ body: @escaping @Sendable ([SessionDriver], Bool) -> Answer,
         then take: (Answer) -> Void
     ) async {
         let drivers = state.withLock { $0.entries.values.map(\.driver) }
@@ -129,17 +131,17 @@ public final class SessionDirectory: Sendable {
         case released
         /// There is none of that number.
         case notHeld
-        /// What should go in its place cannot; it is still held.
-        case refused
+        /// What should go in its place cannot, for this reason; it is still held.
+        case refused(String)
     }
 
     /// Decides on an item that a rule of a session holds.
     public func release(_ item: UInt64, _ release: HeldRelease, in number: UInt64) async throws -> Release {
         try await perform(on: number) { driver in
-            func isHeld() -> Bool { driver.session.heldItems.contains { $0.number == item } }
-            guard isHeld() else { return .notHeld }
+            guard driver.session.heldItems.contains(where: { $0.number == item }) else { return .notHeld }
+            let problem = driver.session.problem(with: release, of: item)
             driver.handle(.release(item, release))
-            return isHeld() ? .refused : .released
+            return problem.map { .refused($0) } ?? .released
         }
     }
 

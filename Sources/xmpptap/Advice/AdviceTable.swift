@@ -1,5 +1,7 @@
+internal import TapControl
 internal import TapDiagnosis
 internal import TapNetwork
+internal import TapRecord
 internal import TapSecurity
 
 /// What to try where a login fails: all words that name flags, subcommands or settings of servers.
@@ -81,6 +83,45 @@ extension AdviceTable {
         case .cannotListen: "use an address of this machine with --listen HOST:PORT"
         case .unknownResolver: "use its IP address with --resolver"
         case .listenerLost: "restart the proxy"
+        }
+    }
+}
+
+// What helps where a proxy cannot be controlled, or does not do what a command asks.
+extension AdviceTable {
+    static func words(for code: ControlError.Code) -> String? {
+        switch code {
+        case .inUse: "stop it, or choose another path with --control"
+        case .notSocket: "remove it, or choose another path with --control"
+        case .tooLong: "choose a shorter one with --control"
+        case .foreignFolder: "choose another path with --control"
+        case .system: nil
+        }
+    }
+
+    static func words(for error: ControlClientError) -> String? {
+        switch error {
+        case .noProxy: "start xmpptap proxy, or name its socket with --control"
+        case .severalProxies: "choose one with --control"
+        case .refused(let problem, _, let answer): problem.flatMap { words(for: $0) } ?? answer["advice"]?.text
+        case .unreachable, .timeout, .ended, .unexpected: nil
+        }
+    }
+
+    /// Nil where the advice of the proxy itself fits a command too.
+    static func words(for problem: ControlProblem) -> String? {
+        switch problem {
+        case .noSuchSession: "'xmpptap sessions' lists them"
+        case .notHeld: "'xmpptap sessions held' lists them"
+        case .notReady: "'xmpptap sessions' shows when its phase is ready"
+        case .noAnswer, .noBoundary: "wait longer with --timeout"
+        case .notRequest: "use --no-wait"
+        case .noLog: "start it with --log or --log-to"
+        case .noRules: "start it with --rules FILE"
+        case .malformedRequest, .noSuchResource, .methodNotAllowed, .bodyTooLarge, .bodyTimeout, .invalidValue,
+            .tooManyConnections, .stopping, .internalError, .sessionEnded, .editRefused, .notDecoded, .invalidStanza,
+            .tooManyWaiting, .invalidRules:
+            nil
         }
     }
 }

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Glibc
+internal import TapCore
 internal import TapNetwork
 internal import TapRecord
 internal import XMPPCore
@@ -63,10 +64,10 @@ struct InjectCommand: AsyncParsableCommand, Configurable {
     var wait: Bool?
 
     @Option(
-        help: ArgumentHelp("Time to wait for a stanza boundary or the answer (default: 10s).", valueName: "time"),
-        transform: TimeSpan.parse
+        help: ArgumentHelp("Time to wait for a boundary or the answer (100ms to 5m; default: 10s).", valueName: "time"),
+        transform: { try TimeSpan.parse($0, atMost: Injection.longestTimeout) }
     )
-    var timeout: Int64 = 10_000_000_000
+    var timeout = Injection.usualTimeout
 
     @Flag(help: "Print the result as JSON.")
     var json = false

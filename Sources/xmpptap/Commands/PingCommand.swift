@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import TapCapture
+internal import TapCore
 internal import TapNetwork
 internal import TapRecord
 
@@ -40,10 +41,10 @@ struct PingCommand: AsyncParsableCommand, Configurable {
     var interval: Int64 = 1_000_000_000
 
     @Option(
-        help: ArgumentHelp("Time to wait for each answer (default: 10s).", valueName: "time"),
-        transform: TimeSpan.parse
+        help: ArgumentHelp("Time to wait for each answer (100ms to 5m; default: 10s).", valueName: "time"),
+        transform: { try TimeSpan.parse($0, atMost: Injection.longestTimeout) }
     )
-    var timeout: Int64 = 10_000_000_000
+    var timeout = Injection.usualTimeout
 
     @Flag(help: "Print JSON, one ping per line, and last the summary.")
     var json = false
@@ -81,7 +82,7 @@ struct PingCommand: AsyncParsableCommand, Configurable {
             } catch {
                 // The ping that Ctrl-C interrupts does not count.
                 guard !Task.isCancelled else { break }
-                if case .refused(504, _, _) = error {
+                if case .refused(.noAnswer, _, _) = error {
                     statistics.add(nil)
                     show(statistics.sent, "timeout", nil, name)
                 } else {

@@ -54,7 +54,8 @@ struct SessionOption: ParsableArguments {
             try RunningSession(json)
         }
         guard let first = found.first else {
-            throw Failure(status: .checkFailed, message: "no session of \(name); 'xmpptap sessions' lists them")
+            let advice = AdviceTable.words(for: ControlProblem.noSuchSession) ?? ""
+            throw Failure(status: .checkFailed, message: "no session of \(name); \(advice)")
         }
         guard found.count == 1 else {
             let list = found.map { "\($0.number) (\($0.jid ?? name))" }.joined(separator: ", ")
@@ -67,12 +68,7 @@ struct SessionOption: ParsableArguments {
 extension ControlClient {
     /// The session of a number, as the proxy shows it.
     func session(_ number: UInt64) async throws -> RunningSession {
-        do throws(ControlClientError) {
-            return try RunningSession(await ask(.init("GET", "/sessions/\(number)")))
-        } catch {
-            guard case .refused(404, _, _) = error else { throw error }
-            throw Failure(status: .checkFailed, message: "no session \(number); 'xmpptap sessions' lists them")
-        }
+        try RunningSession(await ask(.init("GET", "/sessions/\(number)")))
     }
 }
 

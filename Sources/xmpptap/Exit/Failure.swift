@@ -53,6 +53,7 @@ extension Failure {
             case .refused: .checkFailed
             case .noProxy, .unreachable, .timeout, .ended, .unexpected: .network
             }
-        self.init(status: status, message: LineBuffer.escaped("\(error)"))
+        let advice = AdviceTable.words(for: error).map { "; \($0)" } ?? ""
+        self.init(status: status, message: LineBuffer.escaped("\(error)\(advice)"))
     }
 }

@@ -5,15 +5,18 @@ enum TimeSpan {
     ]
 
     /// The nanoseconds; a number without a unit is seconds. From 100 ms to a day.
-    static func parse(_ text: String) throws(Failure) -> Int64 {
+    static func parse(_ text: String) throws(Failure) -> Int64 { try parse(text, atMost: 86_400_000_000_000) }
+
+    /// The same, to a number of whole minutes in nanoseconds.
+    static func parse(_ text: String, atMost longest: Int64) throws(Failure) -> Int64 {
         let digits = text.prefix { $0.isASCII && $0.isNumber }
         let name = digits.endIndex == text.endIndex ? "s" : text[digits.endIndex...]
         guard let number = Int64(digits), let unit = units.first(where: { $0.name == name }) else {
             throw .usage("write a whole number with a unit, as in 20s, 500ms or 2m")
         }
         let (time, isTooLong) = number.multipliedReportingOverflow(by: unit.nanoseconds)
-        guard !isTooLong, (100_000_000...86_400_000_000_000).contains(time) else {
-            throw .usage("write a time from 100ms to 1440m")
+        guard !isTooLong, (100_000_000...longest).contains(time) else {
+            throw .usage("write a time from 100ms to \(longest / 60_000_000_000)m")
         }
         return time
     }

@@ -21,8 +21,9 @@ enum ControlFlag: Equatable {
             case .path(let path): return try ControlSocket(path, isOwnFolder: false)
             }
         } catch {
-            if self != .usual { throw error.code == .inUse ? .network("\(error)") : .file("\(error)") }
-            Console.complain("warning: no control socket: \(error)")
+            let words = "\(error)\(AdviceTable.words(for: error.code).map { "; \($0)" } ?? "")"
+            if self != .usual { throw error.code == .inUse ? .network(words) : .file(words) }
+            Console.complain("warning: no control socket: \(words)")
             return nil
         }
     }

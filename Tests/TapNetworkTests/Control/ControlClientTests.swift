@@ -45,16 +45,19 @@ import Testing
     }
 
     @Test(arguments: [
-        (#"{"title":"t","status":422,"detail":"more than one stanza"}"#, "more than one stanza"),
-        (#"{"title":"t"}"#, "t"), ("", "422 Unprocessable Entity"), ("<html>", "422 Unprocessable Entity"),
-        ("[]", "422 Unprocessable Entity"),
+        (
+            #"{"status":422,"code":"invalid-stanza","detail":"more than one"}"#, "more than one",
+            ControlProblem.invalidStanza
+        ),
+        (#"{"title":"t","code":"of a later version"}"#, "t", nil), ("", "422 Unprocessable Entity", nil),
+        ("<html>", "422 Unprocessable Entity", nil), ("[]", "422 Unprocessable Entity", nil),
     ])
-    func `what is refused says why`(body: String, words: String) async throws {
+    func `what is refused says why`(body: String, words: String, problem: ControlProblem?) async throws {
         let server = try await Server(Server.answer("422 Unprocessable Entity", body))
         let error = await Self.error { () throws(ControlClientError) in
             _ = try await ControlClient(path: server.path).ask(.init("GET", "/"))
         }
-        guard case .refused(422, words, _)? = error else {
+        guard case .refused(problem, words, _)? = error else {
             Issue.record("\(String(describing: error))")
             return
         }
@@ -88,7 +91,7 @@ import Testing
         let error = await Self.error { () throws(ControlClientError) in
             _ = try await ControlClient(path: server.path).ask(.init("POST", "/", body: body))
         }
-        guard case .refused(413, "too large", _)? = error else {
+        guard case .refused(nil, "too large", _)? = error else {
             Issue.record("\(String(describing: error))")
             return
         }

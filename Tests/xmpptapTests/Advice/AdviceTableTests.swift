@@ -1,4 +1,6 @@
 import TapDiagnosis
+import TapNetwork
+import TapRecord
 import Testing
 
 @testable import xmpptap
@@ -44,5 +46,17 @@ struct AdviceTableTests {
             trust == "let the client trust the certificate authority for a.example: 'xmpptap ca export --domain "
                 + "a.example --ca-dir \"/a b\"' prints it with instructions for each client"
         )
+    }
+
+    @Test(arguments: [
+        (ControlProblem.noSuchSession, "no session 3; 'xmpptap sessions' lists them"),
+        (.noAnswer, "no session 3; wait longer with --timeout"), (.tooManyWaiting, "no session 3; ask the API"),
+        (nil, "no session 3; ask the API"),
+    ])
+    func `A refusal of a proxy has the advice of a command where there is one`(problem: ControlProblem?, words: String)
+    {
+        let answer = JSONValue.object([.init("advice", .text("ask the API"))])
+        let failure = Failure(ControlClientError.refused(problem, "no session 3", answer))
+        #expect(failure == Failure(status: .checkFailed, message: words))
     }
 }

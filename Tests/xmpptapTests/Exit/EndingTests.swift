@@ -58,6 +58,16 @@ struct EndingTests {
         #expect(mistakes.allSatisfy { $0.status == .usage && $0.answer.isEmpty && !$0.complaint.contains("\n") })
     }
 
+    @Test(arguments: ["ping --session 1", "inject --session 1 --to client"])
+    func `A time that a proxy would refuse is refused before it is asked`(command: String) throws {
+        for time in ["301s", "6m", "10ms"] {
+            let words = command.split(separator: " ").map(String.init) + ["--timeout", time]
+            let error = #expect(throws: (any Error).self) { try Invocation.command(words) }
+            let ending = Ending(try #require(error), arguments: words)
+            #expect(ending.status == .usage && ending.complaint.hasSuffix("write a time from 100ms to 5m"), "\(ending)")
+        }
+    }
+
     @Test func `What was asked for is an answer, and exit 0`() throws {
         let version = try ending("--version")
         #expect(version.status == .success)

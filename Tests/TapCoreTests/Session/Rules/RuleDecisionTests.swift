@@ -304,18 +304,6 @@ private let typing =
         let out = scene.send("id='q1'/>")
         #expect(out.server == "id='q1'/>" && out.client.isEmpty)
     }
-
-    @Test func `a session has a level of its own while it is given one`() throws {
-        var scene = try RuleScene("KIND: message\nLOG=seen", SessionOptions(level: .warn))
-        _ = scene.send(body)
-        #expect(scene.item == nil && scene.told("rule-log").isEmpty)
-        _ = scene.handle(.level(.verbose))
-        _ = scene.send(body)
-        #expect(scene.item != nil && scene.told("rule-hit").count == 1)
-        _ = scene.handle(.level(nil))
-        _ = scene.send(typing)
-        #expect(scene.item?.xml == body)
-    }
 }
 
 extension String {

@@ -116,6 +116,9 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
     func `a held stanza stays one`(edited: String) throws {
         var scene = try RuleScene("::send\n\nKIND: message\nPAUSE.")
         _ = scene.send(message(1))
+        let problem = scene.harness.session.problem(with: .replace(Array(edited.utf8)), of: 1)
+        #expect(problem == "a stanza can only be replaced by a stanza: stream management counts them")
+        #expect(scene.harness.session.problem(with: .replace(Array(message(2).utf8)), of: 1) == nil)
         #expect(scene.handle(.release(1, .replace(Array(edited.utf8)))).server.isEmpty)
         #expect(scene.told("held-edit-refused").count == 1)
         #expect(scene.handle(.release(1, .pass)).server == message(1))
