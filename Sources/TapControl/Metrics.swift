@@ -4,6 +4,7 @@ internal import Synchronization
 internal import TapCore
 internal import TapNetwork
 internal import TapRecord
+internal import XMPPCore
 
 /// The metrics of a proxy in the text form of Prometheus, version 0.0.4. Nothing in them is an address or a name that a peer
 /// has chosen.
@@ -31,7 +32,11 @@ final class Metrics: Sendable {
         var page = Page()
         page.gauge("xmpptap_build_info", "Version of the program.", [("{version=\"\(context.version)\"}", 1)])
         let proxy = context.metrics
-        page.gauge("xmpptap_sessions_active", "Sessions that have not ended.", [("", Double(proxy.sessionsOpen))])
+        page.gauge(
+            "xmpptap_sessions_active",
+            "Sessions that have not ended.",
+            Session.RelayMode.allCases.map { ("{mode=\"\($0.rawValue)\"}", Double(totals.open[$0] ?? 0)) }
+        )
         let ended = totals.ended.map { ("{outcome=\"\($0.rawValue)\"}", $1) }
         counter("xmpptap_sessions_total", "Sessions that have ended.", ended, &page)
         counter(
@@ -41,20 +46,40 @@ final class Metrics: Sendable {
             &page
         )
         counter("xmpptap_accept_pauses_total", "Times that accepting paused.", [("", proxy.acceptPauses)], &page)
-        let bytes = [("send", proxy.bytesSent), ("recv", proxy.bytesReceived)]
+        let bytes = [
+            ("client", "send", proxy.bytesSent), ("server", "send", totals.bytesToServers),
+            ("server", "recv", proxy.bytesReceived), ("client", "recv", totals.bytesToClients),
+        ]
         counter(
             "xmpptap_stream_bytes_total",
-            "Bytes received from peers.",
-            bytes.map { ("{direction=\"\($0)\"}", $1) },
+            "Bytes read from the sending leg and written to the receiving leg, without TLS.",
+            bytes.map { ("{leg=\"\($0)\",direction=\"\($1)\"}", $2) },
             &page
         )
-        counter(
-            "xmpptap_stanzas_total",
-            "Stanzas received from peers.",
-            totals.stanzas.map { ("{direction=\"\($0.direction.name)\",kind=\"\($0.kind)\"}", $1) },
+        counter("xmpptap_stanzas_total", "Stanzas received from peers.", Self.stanzas(totals), &page)
+        events("xmpptap_injected_stanzas_total", "Stanzas injected.", totals, &page) { event in
+            guard case .injected(let kind, let direction) = event else { return nil }
+            return "direction=\"\(direction.name)\",kind=\"\(kind)\""
+        }
+        histogram(
+            "xmpptap_stanza_delay_seconds",
+            "Time that rules let stanzas wait.",
+            [("", totals.counters.delays)],
             &page
         )
-        counter("xmpptap_injected_stanzas_total", "Stanzas injected.", [("", totals.injected)], &page)
+        histogram(
+            "xmpptap_relay_latency_seconds",
+            "Time from a read to its write, of bytes that pass as they come.",
+            [("", totals.relayLatency)],
+            &page
+        )
+        let pings = [("client", totals.counters.clientPings), ("server", totals.counters.serverPings)]
+        histogram(
+            "xmpptap_ping_rtt_seconds",
+            "Round trips of xmpptap's pings.",
+            pings.map { ("leg=\"\($0)\"", $1) },
+            &page
+        )
         counter(
             "xmpptap_sasl_attempts_total",
             "Logins by mechanism.",
@@ -67,6 +92,26 @@ final class Metrics: Sendable {
             totals.tls.map { ("{leg=\"\($0.leg.name)\",version=\"\($0.version)\"}", $1) },
             &page
         )
+        events("xmpptap_cb_prediction_total", "Logins by predicted effect of channel binding.", totals, &page) {
+            event in
+            guard case .predicted(let strategy, let verdict) = event else { return nil }
+            return "strategy=\"\(strategy.rawValue)\",verdict=\"\(verdict)\""
+        }
+        events("xmpptap_sm_resumes_total", "Attempts to resume a session (XEP-0198).", totals, &page) { event in
+            guard case .resumed(let isResumed) = event else { return nil }
+            return "outcome=\"\(isResumed ? "success" : "failure")\""
+        }
+        let translated = totals.counters.events[.translated] ?? 0
+        counter("xmpptap_sm_ack_translations_total", "Acknowledgements translated.", [("", translated)], &page)
+        page.gauge(
+            "xmpptap_sm_divergence",
+            "Stanzas by which the counts of clients and servers differ.",
+            [("", Double(totals.divergence))]
+        )
+        events("xmpptap_parse_errors_total", "Streams that could not be parsed.", totals, &page) { event in
+            guard case .parseError(let leg, let code) = event else { return nil }
+            return "leg=\"\(leg.name)\",class=\"\(code.rawValue)\""
+        }
         let logs = context.logs()
         counter(
             "xmpptap_audit_records_total",
@@ -89,20 +134,83 @@ final class Metrics: Sendable {
         return page.text
     }
 
+    /// Stanzas by what was done to them. Those that were refused, or that a fault of a rule ended with, come on top of those
+    /// that sessions count.
+    private static func stanzas(_ totals: SessionTotals) -> [(labels: String, value: UInt64)] {
+        var counts: [String: UInt64] = [:]
+        func labels(_ direction: Direction, _ kind: String, _ verdict: String) -> String {
+            "{direction=\"\(direction.name)\",kind=\"\(kind)\",verdict=\"\(verdict)\"}"
+        }
+        for (stanzas, count) in totals.stanzas { counts[labels(stanzas.direction, stanzas.kind, "passed")] = count }
+        for (event, count) in totals.counters.events {
+            guard case .acted(let action, let kind, let direction) = event else { continue }
+            counts[labels(direction, "\(kind)", action), default: 0] += count
+            guard ["dropped", "edited", Record.answered].contains(action) else { continue }
+            let passing = labels(direction, "\(kind)", "passed")
+            counts[passing, default: 0] -= min(counts[passing] ?? 0, count)
+        }
+        return counts.map { ($0.key, $0.value) }
+    }
+
+    /// A counter of what sessions have counted; `labels` are those of an event, nil of one that is not meant.
+    private func events(
+        _ name: String,
+        _ help: String,
+        _ totals: SessionTotals,
+        _ page: inout Page,
+        _ labels: (SessionCounters.Event) -> String?
+    ) {
+        let values = totals.counters.events.compactMap { event, count in labels(event).map { ("{\($0)}", count) } }
+        counter(name, help, values, &page)
+    }
+
     private func counter(
         _ name: String,
         _ help: String,
         _ values: [(labels: String, value: UInt64)],
         _ page: inout Page
     ) {
-        let values = last.withLock { last in
-            values.sorted { $0.labels < $1.labels }.map { labels, value in
+        page.add("counter", name, help, rising(name, values.sorted { $0.labels < $1.labels }).map { ($0, String($1)) })
+    }
+
+    private func histogram(
+        _ name: String,
+        _ help: String,
+        _ values: [(labels: String, value: DurationHistogram)],
+        _ page: inout Page
+    ) {
+        var lines: [(labels: String, value: String)] = []
+        for (labels, histogram) in values {
+            let comma = labels.isEmpty ? "" : ","
+            var total: UInt64 = 0
+            var buckets: [(labels: String, value: UInt64)] = []
+            for index in 0...DurationHistogram.bounds.count {
+                total += histogram.counts.isEmpty ? 0 : histogram.counts[index]
+                let isLast = index == DurationHistogram.bounds.count
+                let bound = isLast ? "+Inf" : "\(Double(DurationHistogram.bounds[index]) / 1e9)"
+                buckets.append(("_bucket{\(labels)\(comma)le=\"\(bound)\"}", total))
+            }
+            let ending = labels.isEmpty ? "" : "{\(labels)}"
+            let sum = rising(name, [("_sum\(ending)", UInt64(clamping: histogram.sum))])
+            lines += rising(name, buckets).map { ($0, String($1)) }
+            lines += sum.map { ($0, "\(Double($1) / 1e9)") }
+            lines += rising(name, [("_count\(ending)", total)]).map { ($0, String($1)) }
+        }
+        page.add("histogram", name, help, lines)
+    }
+
+    /// Values that have not fallen since they were asked for last.
+    private func rising(
+        _ name: String,
+        _ values: [(labels: String, value: UInt64)]
+    ) -> [(labels: String, value: UInt64)] {
+        last.withLock { last in
+            values.map { labels, value in
                 let value = max(value, last[name + labels] ?? 0)
                 last[name + labels] = value
-                return (labels, String(value))
+                return (labels, value)
             }
         }
-        page.add("counter", name, help, values)
     }
 
     /// A label's value: a path of the command line, escaped.

@@ -164,9 +164,9 @@ struct ControlTests {
         #expect(answer.head.contains("text/plain; version=0.0.4"))
         let own = try await scene.ask("GET", "/metrics").body
         for line in [
-            #"xmpptap_sessions_total{outcome="tap"} 1"#, "xmpptap_sessions_active 1",
+            #"xmpptap_sessions_total{outcome="tap"} 1"#, #"xmpptap_sessions_active{mode="cut-through"} 1"#,
             #"xmpptap_sasl_attempts_total{mechanism="PLAIN",outcome="success"} 2"#,
-            #"xmpptap_stanzas_total{direction="send",kind="presence"} 2"#,
+            #"xmpptap_stanzas_total{direction="send",kind="presence",verdict="passed"} 2"#,
             #"xmpptap_audit_dropped_total{sink="standard output"} 0"#,
         ] {
             #expect(answer.body.contains("\(line)\n"), "\(line)")
@@ -175,6 +175,48 @@ struct ControlTests {
         #expect(!answer.body.contains("juliet"))
         let elsewhere = try await ControlScene.ask(RawConnection(port: #require(UInt16(port))), "GET", "/sessions")
         #expect(elsewhere.status == 404)
+    }
+
+    @Test func `metrics tell what rules, pings and broken streams have done`() async throws {
+        let folder = try TemporaryFolder()
+        let rules = try folder.write("::recv\n\nKIND: presence\nDROP.\n\nKIND: message\nDELAY=150ms\n", to: "a.pfw")
+        let scene = try await ControlScene(["--log", "info", "--rules", rules])
+        _ = try await scene.ask("POST", "/sessions/1/ping", #"{"to":"server"}"#)
+        try scene.client.socket.write("<message to='juliet@localhost/balcony'><body>later</body></message>")
+        try scene.client.socket.read(until: "later")
+        let broken = try PlainClient(scene.juliet, port: scene.port)
+        try broken.socket.write("<message></body>")
+        try broken.socket.read()
+        func metrics() async throws -> [String: Double] {
+            let text = try await scene.ask("GET", "/metrics").body
+            let lines = text.split(separator: "\n").filter { !$0.hasPrefix("#") }.map { $0.split(separator: " ") }
+            return Dictionary(lines.map { (String($0[0]), Double($0[1]) ?? -1) }) { _, last in last }
+        }
+        let found = try await metrics()
+        for (name, value) in [
+            (#"xmpptap_ping_rtt_seconds_count{leg="server"}"#, 1.0),
+            (#"xmpptap_ping_rtt_seconds_bucket{leg="server",le="+Inf"}"#, 1),
+            (#"xmpptap_ping_rtt_seconds_count{leg="client"}"#, 0),
+            (#"xmpptap_injected_stanzas_total{direction="send",kind="iq"}"#, 1),
+            (#"xmpptap_stanzas_total{direction="recv",kind="iq",verdict="dropped"}"#, 1),
+            (#"xmpptap_stanzas_total{direction="recv",kind="message",verdict="passed"}"#, 1),
+            ("xmpptap_stanza_delay_seconds_count", 1),
+            (#"xmpptap_stanza_delay_seconds_bucket{le="0.1"}"#, 0),
+            (#"xmpptap_parse_errors_total{leg="client",class="mismatched-tag"}"#, 1),
+            (#"xmpptap_sessions_active{mode="store"}"#, 1), ("xmpptap_sm_divergence", 0),
+            ("xmpptap_sm_ack_translations_total", 0),
+        ] { #expect(found[name] == value, "\(name): \(String(describing: found[name]))") }
+        #expect(found["xmpptap_stanza_delay_seconds_sum"] ?? 0 >= 0.15)
+        #expect(found["xmpptap_relay_latency_seconds_count"] ?? 0 > 0)
+        let sent = (found[#"xmpptap_stream_bytes_total{leg="client",direction="send"}"#] ?? 0)
+        // The ping has come on top.
+        #expect(found[#"xmpptap_stream_bytes_total{leg="server",direction="send"}"#] ?? 0 > sent)
+        #expect(found[#"xmpptap_stream_bytes_total{leg="client",direction="recv"}"#] ?? 0 > 0)
+        // Nothing falls when sessions end.
+        #expect(try await scene.ask("DELETE", "/sessions/1").status == 204)
+        for (name, value) in try await metrics() where name.contains("_total") || name.contains("_count") {
+            #expect(value >= found[name] ?? 0, "\(name)")
+        }
     }
 
     // MARK: Bad input

@@ -56,6 +56,7 @@ extension Session {
             decision: decision,
             reading: reading,
             ruling: ruling,
+            since: rules[direction].arrival(of: end, now: now.monotonic),
             deadline: deadline,
             isStalled: isStalled
         )
@@ -100,7 +101,6 @@ extension Session {
         )
     }
 
-    /// A person has decided on an item that is held.
     /// Why a held item cannot be released in this way; nil where it can, and where no item has this number.
     public func problem(with release: HeldRelease, of number: UInt64) -> String? {
         guard case .replace(let bytes) = release, let rules,
@@ -122,6 +122,7 @@ extension Session {
         return nil
     }
 
+    /// A person has decided on an item that is held.
     mutating func releaseHeld(_ number: UInt64, _ release: HeldRelease) {
         let found = Direction.allCases.first { rules?[$0].item?.held?.number == number }
         guard let rules, let direction = found else {
@@ -141,8 +142,8 @@ extension Session {
                     part: .rules
                 )
             }
-        }
             rules[direction].item?.decision = .replace(EditedItem(bytes: bytes, words: "changes by hand"))
+        }
         rules[direction].item?.deadline = .min
     }
 
@@ -151,6 +152,7 @@ extension Session {
         guard let item = rules[direction].item else { return }
         rules[direction].item = nil
         directions[direction].endDelay()
+        counters.addDelay(now.monotonic &- item.since)
         // TLS may have begun since.
         guard item.event.position + item.event.length == directions[direction].decoder.position else { return }
         rules.ruling = item.ruling

@@ -126,6 +126,7 @@ extension Session {
         }
         emit(consume record)
         injected += 1
+        counters.count(.injected(item.event?.head.kind ?? .nonza, direction))
         report(.sent, of: item.number)
     }
 
@@ -234,6 +235,7 @@ extension Session {
         record.answers = request.sequence
         record.roundTrip = roundTrip
         emit(consume record)
+        if request.isPing { counters.addPing(direction.source, roundTrip) }
         // One that comes too late is dropped as well, but nobody waits for it.
         guard let number = injections?.takeAwaited(request.sequence) else { return }
         var bytes: [UInt8] = []

@@ -44,6 +44,9 @@ extension Session {
     ) {
         if let rules, let ruling = rules.ruling { shape(direction, for: ruling, rules) }
         apply(decision, to: event, direction)
+        if let action, event.item == .element, event.head.kind != .nonza {
+            counters.count(.acted(action, event.head.kind, direction))
+        }
         switch (decision, reading) {
         // It is looked at again, and rules are asked again.
         case (.buffer(until: .counts), _): rules?.ruling = nil
@@ -206,6 +209,7 @@ extension Session {
                 direction: direction
             )
         } else {
+            if !isLate { counters.count(.parseError(direction.source, fault.code)) }
             if isForeign, direction == .recv, isTLSRecord(directions.bytes(.recv)) {
                 login?.observe(.serverBeganTLS)
             }

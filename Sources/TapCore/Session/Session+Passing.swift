@@ -3,6 +3,25 @@ import XMPPCore
 
 // How bytes pass: whole items, as they come, undecoded; and how their end is passed on.
 extension Session {
+    /// How a session's bytes pass.
+    public enum RelayMode: String, Sendable, Hashable, CaseIterable {
+        /// In a direction at least, items pass when they are complete.
+        case store
+        /// In both directions bytes pass as they come.
+        case cutThrough = "cut-through"
+        /// In a direction at least, bytes are not decoded.
+        case opaque
+        /// The session is over; its connections are not closed yet.
+        case closing
+    }
+
+    /// How its bytes pass at this moment.
+    public var relayMode: RelayMode {
+        if negotiation.isFinished { return .closing }
+        if directions.send.isOpaque || directions.recv.isOpaque { return .opaque }
+        return directions.send.isCutThrough && directions.recv.isCutThrough ? .cutThrough : .store
+    }
+
     /// Passes bytes as they come from now on, beginning with those of an item that is not complete yet.
     mutating func cutThrough(_ direction: Direction) {
         guard !directions[direction].isCutThrough, !directions[direction].isOpaque else { return }

@@ -38,6 +38,15 @@ extension Session {
     /// Whether the ends have ever counted differently. From then on no item passes before it was looked at.
     var hasDiverged: Bool { streamManagement?.translator.hasDiverged == true }
 
+    /// By how many stanzas the counts of the two ends differ, in both directions together.
+    public var divergence: UInt64 {
+        guard let ledgers = streamManagement?.translator.ledgers else { return 0 }
+        return Direction.allCases.reduce(0) { sum, direction in
+            let (sent, delivered) = (ledgers[direction].sent, ledgers[direction].delivered)
+            return sum + (max(sent, delivered) - min(sent, delivered))
+        }
+    }
+
     /// Whether an item beyond the limit passes though items are stored, as it would without what was injected.
     func passesOversize(_ direction: Direction) -> Bool {
         guard options.onUnparsable == .relay, !rulesAlter(direction) else { return false }
@@ -203,6 +212,7 @@ extension Session {
 
     /// Records what is wrong with a count, answers what the server is not to get, and injects again what was lost.
     mutating func handle(_ translation: StreamManagementTranslator.Translation, _ direction: Direction) {
+        if translation.bytes != nil { counters.count(.translated) }
         if let finding = translation.finding { report(finding, direction) }
         if let answer = translation.answer {
             say([(.element, answer)], to: direction.source)

@@ -44,6 +44,8 @@ public struct Session: ~Copyable {
     var injections: Injections?
     /// How many stanzas of this program's own have gone out.
     public internal(set) var injected: UInt64 = 0
+    /// What else it has counted.
+    public internal(set) var counters = SessionCounters()
     /// What stream management counts; nil where it was not requested.
     var streamManagement: StreamManagement?
     /// Pings the client where it is silent; nil unless that is wanted, and before the session is open.

@@ -150,6 +150,8 @@ struct WaitingItem {
     var decision: ItemDecision
     let reading: ItemReading
     let ruling: ItemRuling
+    /// When it came, in nanoseconds of the run.
+    let since: Int64
     /// When it goes on, in nanoseconds of the run; nil is never.
     var deadline: Int64?
     /// Nothing goes out in its direction.

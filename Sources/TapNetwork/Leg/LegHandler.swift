@@ -37,6 +37,8 @@ final class LegHandler: ChannelInboundHandler {
     static let drainSilence = 30
 
     let leg: Leg
+    /// Bytes that were given to it to write.
+    private(set) var written: UInt64 = 0
     /// The connection will bring no more bytes.
     private(set) var isInputOver = false
     /// All has been written, and the peer knows by a FIN that no more will come.
@@ -115,6 +117,7 @@ final class LegHandler: ChannelInboundHandler {
     /// Queues bytes for ``flush()``.
     func write(_ buffer: ByteBuffer) {
         guard let context, closeMode == .none else { return }
+        written += UInt64(buffer.readableBytes)
         if shaped != nil { return wait(buffer.readableBytesUInt8Span) }
         if let tls { return tls.write(buffer.readableBytesUInt8Span) }
         put(buffer, context)
@@ -135,6 +138,7 @@ final class LegHandler: ChannelInboundHandler {
 
     func write(_ bytes: Span<UInt8>) {
         guard closeMode == .none else { return }
+        written += UInt64(bytes.count)
         if shaped != nil { return wait(bytes) }
         put(bytes)
     }

@@ -36,6 +36,8 @@ final class RelayLoop {
     private var stalled: [SessionDriver] = []
     private var freedMemory = FreedMemory()
     private var isWatching = false
+    /// How long bytes took that passed as they came, from their read to their write, since ``takeRelayLatency()``.
+    private(set) var relayLatency = DurationHistogram()
     private var whenEmpty: EventLoopPromise<Void>?
     private(set) var isStopping = false
     /// Why sessions are refused, if they are.
@@ -85,6 +87,12 @@ final class RelayLoop {
         return .nanoseconds(min(500_000_000, max(10_000_000, least / 4)))
     }
 
+    /// Gives up what ``relayLatency`` has, which begins anew.
+    func takeRelayLatency() -> DurationHistogram {
+        defer { relayLatency = DurationHistogram() }
+        return relayLatency
+    }
+
     func remove(_ driver: SessionDriver) {
         guard drivers.removeValue(forKey: ObjectIdentifier(driver)) != nil else { return }
         context.metrics.sessionEnded()
@@ -115,6 +123,10 @@ final class RelayLoop {
             let batch = due
             due.removeAll(keepingCapacity: true)
             for driver in batch { driver.pass() }
+            let now = context.clock.now().monotonic
+            for driver in batch {
+                if let read = driver.readTime.take() { relayLatency.add(now &- read) }
+            }
             for driver in batch { driver.look() }
         }
     }

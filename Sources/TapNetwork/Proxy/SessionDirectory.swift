@@ -42,7 +42,9 @@ public final class SessionDirectory: Sendable {
 
     func remove(_ driver: SessionDriver) {
         let waiting = state.withLock { state in
-            state.ended.add(driver.session.info, injected: driver.session.injected)
+            state.ended.add(ended: driver)
+            // No loop without sessions is asked for it.
+            state.ended.add(relayLatency: driver.loop.takeRelayLatency())
             return state.entries.removeValue(forKey: driver.session.number)?.waiting
         }
         for outcomes in (waiting ?? [:]).values { outcomes.finish() }
@@ -77,7 +79,7 @@ public final class SessionDirectory: Sendable {
     /// meanwhile may be missing.
     public func snapshots(of jid: JID? = nil) async -> [SessionSnapshot] {
         var snapshots: [SessionSnapshot] = []
-        await forEachBatch { drivers in
+        await forEachBatch { drivers, _ in
             drivers.compactMap { driver in
                 // One that is over is not found by its number either, while its connections end.
                 guard driver.isLive, jid.map({ driver.session.isOf($0) }) ?? true else { return nil }
@@ -92,9 +94,10 @@ public final class SessionDirectory: Sendable {
     /// What all sessions have counted so far, also those that have ended.
     public func totals() async -> SessionTotals {
         var totals = state.withLock { $0.ended }
-        await forEachBatch { drivers in
+        await forEachBatch { drivers, isFirst in
             var totals = SessionTotals()
-            for driver in drivers { totals.add(open: driver.session.info, injected: driver.session.injected) }
+            for driver in drivers { totals.add(open: driver) }
+            if isFirst, let loop = drivers.first?.loop { totals.add(relayLatency: loop.relayLatency) }
             return totals
         } then: {
             totals.add($0)
@@ -112,7 +115,7 @@ public final class SessionDirectory: Sendable {
         for drivers in Dictionary(grouping: drivers, by: { ObjectIdentifier($0.eventLoop) }).values {
             for start in stride(from: 0, to: drivers.count, by: Self.batch) {
                 let batch = drivers[start..<min(start + Self.batch, drivers.count)]
-                let answer = try? await batch[start].eventLoop.submit { body(batch.map(\.value)) }.get()
+                let answer = try? await batch[start].eventLoop.submit { body(batch.map(\.value), start == 0) }.get()
                 if let answer { take(answer) }
             }
         }

@@ -58,6 +58,8 @@ final class SessionDriver {
     private var alarm: Int64?
     /// Something was read, and ``look()`` will be called.
     private var isDue = false
+    /// When the first bytes were read that pass with the next ``pass()``, in nanoseconds of the run.
+    var readTime: Int64?
     var isAdmitted = false
     /// While the stage is closing: when the connections are looked at next, in nanoseconds of the run, and whether they end
     /// by a reset.
@@ -210,8 +212,12 @@ final class SessionDriver {
     private func take(_ leg: Leg, _ buffer: ByteBuffer) -> Disposition {
         let direction = leg.inbound
         loop.context.metrics.count(direction, buffer.readableBytes)
+        let now = now
         let disposition = session.receive(direction, buffer.readableBytesUInt8Span, at: now)
-        if disposition == .relay { handler(leg.other).write(buffer) }
+        if disposition == .relay {
+            handler(leg.other).write(buffer)
+            readTime = readTime ?? now.monotonic
+        }
         return disposition
     }
 

@@ -42,15 +42,46 @@ public struct SessionTotals: Sendable {
     public private(set) var logins: [Login: UInt64] = [:]
     /// Legs on which TLS was terminated.
     public private(set) var tls: [TLS: UInt64] = [:]
-    /// Stanzas of this program's own that have gone out.
-    public private(set) var injected: UInt64 = 0
+    /// Bytes written to clients.
+    public private(set) var bytesToClients: UInt64 = 0
+    /// Bytes written to servers.
+    public private(set) var bytesToServers: UInt64 = 0
+    /// What sessions count beside.
+    public private(set) var counters = SessionCounters()
+    /// How long bytes took that passed as they came, from their read to their write.
+    public private(set) var relayLatency = DurationHistogram()
+    /// Sessions that have not ended, by how their bytes pass.
+    public private(set) var open: [Session.RelayMode: UInt64] = [:]
+    /// By how many stanzas the counts of stream management differ between the two ends of sessions that have not ended.
+    public private(set) var divergence: UInt64 = 0
 
     /// Nothing counted.
     public init() {}
 
     /// Adds a session that has not ended.
-    mutating func add(open info: borrowing SessionInfo, injected: UInt64) {
-        self.injected += injected
+    mutating func add(open driver: SessionDriver) {
+        add(driver)
+        open[driver.session.relayMode, default: 0] += 1
+        divergence += driver.session.divergence
+    }
+
+    /// Adds a session that has ended.
+    mutating func add(ended driver: SessionDriver) {
+        add(driver)
+        ended[driver.session.info.effectiveCloseReason ?? .undecoded, default: 0] += 1
+    }
+
+    /// Adds what the sessions of a loop share.
+    mutating func add(relayLatency: DurationHistogram) { self.relayLatency.add(relayLatency) }
+
+    private mutating func add(_ driver: SessionDriver) {
+        counters.add(driver.session.counters)
+        bytesToClients += driver.client.written
+        bytesToServers += driver.server.written
+        add(driver.session.info)
+    }
+
+    private mutating func add(_ info: borrowing SessionInfo) {
         for (direction, counts) in [(Direction.send, info.sent), (.recv, info.received)] {
             for (kind, count) in [("iq", counts.iq), ("message", counts.message), ("presence", counts.presence)] {
                 stanzas[Stanzas(direction: direction, kind: kind), default: 0] += count
@@ -73,18 +104,17 @@ public struct SessionTotals: Sendable {
         }
     }
 
-    /// Adds a session that has ended.
-    mutating func add(_ info: borrowing SessionInfo, injected: UInt64) {
-        add(open: info, injected: injected)
-        ended[info.effectiveCloseReason ?? .undecoded, default: 0] += 1
-    }
-
     /// Adds what others have counted.
     mutating func add(_ other: SessionTotals) {
         ended.merge(other.ended, uniquingKeysWith: +)
         stanzas.merge(other.stanzas, uniquingKeysWith: +)
         logins.merge(other.logins, uniquingKeysWith: +)
         tls.merge(other.tls, uniquingKeysWith: +)
-        injected += other.injected
+        bytesToClients += other.bytesToClients
+        bytesToServers += other.bytesToServers
+        counters.add(other.counters)
+        relayLatency.add(other.relayLatency)
+        open.merge(other.open, uniquingKeysWith: +)
+        divergence += other.divergence
     }
 }

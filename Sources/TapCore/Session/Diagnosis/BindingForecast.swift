@@ -106,6 +106,15 @@ public struct BindingForecast: Sendable, Hashable {
         case fails(LoginCause)
         /// It depends on something that xmpptap cannot know.
         case depends(String)
+
+        /// `works`, `fails` or `depends`.
+        var name: String {
+            switch self {
+            case .works: "works"
+            case .fails: "fails"
+            case .depends: "depends"
+            }
+        }
     }
 
     /// The outcome, if both sides follow the standard.

@@ -127,6 +127,9 @@ extension Session {
 
     /// The server accepted or refused the login; the result is remembered for the next one.
     mutating func noteBindingOutcome(accepted: Bool) {
+        if let forecast = login?.bindingForecast {
+            counters.count(.predicted(forecast.strategy, verdict: forecast.outcome.name))
+        }
         guard let login, let domain = info.domain, let cause = login.bindingForecast?.cause,
             let attempt = login.attempts.last, !attempt.isOwn, accepted || attempt.isRefusedForBinding
         else { return }

@@ -179,6 +179,8 @@ extension Session {
     }
 
     private mutating func tell(_ loginStep: LoginStep) {
+        let isOver = loginStep.outcome.result != .skipped
+        if loginStep.name == .resume, isOver { counters.count(.resumed(loginStep.outcome.result == .ok)) }
         guard options.level >= .verbose else { return }
         var record = makeRecord(.session, .verbose, part: loginStep.name.part)
         record.code = LoginStep.code
