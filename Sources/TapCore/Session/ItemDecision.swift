@@ -69,6 +69,8 @@ struct Refusal {
     /// For the diagnosis of the login.
     var diagnosis: Prose?
     var cause: LoginCause?
+    /// What to try, for the error record.
+    var remedy: Remedy?
     /// The part that the item's own record belongs to; nil where the item has none.
     var itemPart: Part?
 }

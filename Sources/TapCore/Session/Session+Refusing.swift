@@ -35,7 +35,8 @@ extension Session {
             refusal.message,
             condition: refusal.condition,
             direction: refusal.direction,
-            part: refusal.part
+            part: refusal.part,
+            remedy: refusal.remedy
         )
         switch refusal.answer {
         case .streamError(let condition, let text, let fault): refuse(condition, text, fault: fault)

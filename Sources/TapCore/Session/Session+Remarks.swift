@@ -1,3 +1,4 @@
+internal import TapDiagnosis
 internal import TapRecord
 import XMPPCore
 
@@ -11,17 +12,24 @@ extension Session {
         condition: StreamErrorCondition? = nil,
         direction: Direction? = nil,
         part: Part = .session,
-        details: Attributes? = nil
+        details: Attributes? = nil,
+        remedy: Remedy? = nil
     ) {
         guard level <= options.level else { return }
         var record = makeRecord(kind, level, part: part)
         record.code = code
-        record.message = message
+        record.message = advised(message, remedy)
         record.details = details
         record.condition = condition?.rawValue
         record.direction = direction
         record.leg = direction?.source
         emit(consume record)
+    }
+
+    /// A message with what to try, where there is somebody who has the words for that.
+    func advised(_ message: Prose, _ remedy: Remedy?) -> Prose {
+        guard let remedy, let advice = options.advice else { return message }
+        return "\(message); \(advice(remedy))"
     }
 
     mutating func noteBeginning(_ beginning: Record.Beginning?, relay: String?, upstream: String) {

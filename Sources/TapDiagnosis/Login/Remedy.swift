@@ -1,5 +1,5 @@
-/// What to try against the failure of a login: a key, and what the advice speaks of. The words, which name flags and
-/// settings of servers, belong to the program that shows them.
+/// What to try against the failure of a login, or of a part of it: a key, and what the advice speaks of. The words, which
+/// name flags and settings of servers, belong to the program that shows them.
 public enum Remedy: Sendable, Hashable {
     /// What helps against the cause wherever it is met.
     case usual(LoginCause)
@@ -14,6 +14,12 @@ public enum Remedy: Sendable, Hashable {
     case changeBindingType
     /// The account has no key for this mechanism, which is named without `-PLUS`.
     case addKey(mechanism: String)
+    /// The account is unknown, and its login cannot be relayed.
+    case addAccount
+    /// The server offers no mechanism that xmpptap can use.
+    case offerMechanism
+    /// A mechanism of the client's certificate, which xmpptap does not have.
+    case giveClientCertificate
 
     // MARK: Ports
 
@@ -26,6 +32,14 @@ public enum Remedy: Sendable, Hashable {
 
     // MARK: TLS
 
+    /// The client leg has no TLS because the user wants it so.
+    case changeClientTLS
+    /// The same of the server leg.
+    case changeServerTLS
+    /// TLS is required of clients only because the server leg has it.
+    case allowClearClients
+    /// The certificate that xmpptap was given is not the server's.
+    case giveServerCertificate
     /// The client has no TLS version that is allowed.
     case lowerVersionForClient
     /// The server has none, or no cipher suite.
@@ -47,8 +61,13 @@ public enum Remedy: Sendable, Hashable {
     /// - Parameters:
     ///   - folder: Where the authority is; nil is the usual folder.
     ///   - missing: How the client would have named the server, where it did not.
-    ///   - isUntold: The client did not say that it does not know the authority.
-    case trustAuthority(domain: String, folder: String?, missing: ClientNaming?, isUntold: Bool)
+    ///   - isUnconfirmed: The client did not say that it does not know the authority.
+    case trustAuthority(domain: String, folder: String?, missing: ClientNaming?, isUnconfirmed: Bool)
+
+    // MARK: Proxies in front
+
+    /// A client sent a PROXY header and is none of the proxies that may.
+    case allowSender
 
     /// How a client names the server that it wants.
     public enum ClientNaming: Sendable, Hashable {

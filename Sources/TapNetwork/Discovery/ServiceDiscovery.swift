@@ -49,8 +49,8 @@ final class ServiceDiscovery {
             switch (self, service) {
             case (.mirroring(true), .clear): "the client uses direct TLS, this server does not"
             case (.mirroring(false), .tls): "the client does not use direct TLS, this server does"
-            case (.chosen(true), .clear): "--server-tls direct needs a server with direct TLS"
-            case (.chosen(false), .tls): "--server-tls off needs a server without direct TLS"
+            case (.chosen(true), .clear): "direct TLS is required, this server does not use it"
+            case (.chosen(false), .tls): "TLS is off on the server leg, this server uses direct TLS"
             default: nil
             }
         }

@@ -1,5 +1,6 @@
 internal import NIOCore
 internal import NIOPosix
+internal import TapDiagnosis
 internal import TapRecord
 public import TapSecurity
 
@@ -56,6 +57,8 @@ struct IdentityFailure: Error {
     var isForName = false
     /// No further authority is made on demand.
     var isLimit = false
+    /// What to try; nil where ``words`` say so.
+    var remedy: Remedy?
 }
 
 extension Interception {
@@ -87,8 +90,9 @@ extension Interception {
             return eventLoop.makeFailedFuture(
                 IdentityFailure(
                     code: "certificate-differs",
-                    words: "--certificate is not the certificate that the server presents: the server's has SHA-256 "
-                        + "\(server.fingerprintText), the file's \(own.fingerprintText)"
+                    words: "the server presents another certificate than xmpptap was given: the server's has SHA-256 "
+                        + "\(server.fingerprintText), the file's \(own.fingerprintText)",
+                    remedy: .giveServerCertificate
                 )
             )
         case .minted(let minter):

@@ -1,10 +1,11 @@
 internal import NIOCore
 internal import TapCore
+internal import TapDiagnosis
 internal import TapRecord
 internal import TapSecurity
 internal import XMPPCore
 
-// TLS termination: does what the session commands, and tells it what becomes of that.
+// TLS termination: performs the session's TLS commands, and reports their results to it.
 extension SessionDriver {
     private var options: SessionOptions { loop.context.options }
 
@@ -18,7 +19,7 @@ extension SessionDriver {
         }
     }
 
-    // MARK: What TLS tells
+    // MARK: Events of TLS
 
     /// Something has happened to TLS on a leg.
     func told(_ leg: Leg, _ event: TLSHandler.Event) {
@@ -53,7 +54,7 @@ extension SessionDriver {
         }
     }
 
-    // MARK: What the session commands
+    // MARK: Commands of the session
 
     func run(_ command: TLSCommand) {
         guard let interception else { return }
@@ -117,11 +118,11 @@ extension SessionDriver {
             case .success(let found):
                 shown = found
                 if found.isAuthorityNew, let name = found.authority {
+                    let advice = options.advice.map { "; \($0(trust(name, missing: nil, isUnconfirmed: false)))" }
                     remark(
                         .info,
                         code: "authority-created",
-                        "created a certificate authority for \(name); clients must trust it: run 'xmpptap ca export "
-                            + "--domain \(name)\(interception.authorities?.flag ?? "")'"
+                        "created a certificate authority for \(name)\(advice ?? "")"
                     )
                 }
                 handle(.identityFound(isServersOwn: found.authority == nil))

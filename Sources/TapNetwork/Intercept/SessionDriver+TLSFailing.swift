@@ -18,11 +18,13 @@ extension SessionDriver {
                     + failure.words
             )
         }
-        return TLSFailure(
+        var found = TLSFailure(
             code: failure.code,
             "no certificate for the client: \(failure.words)",
             alert: failure.isForName ? .unrecognizedName : .internalError
         )
+        found.remedy = failure.remedy
+        return found
     }
 
     /// Why a handshake failed on a leg.
@@ -42,7 +44,7 @@ extension SessionDriver {
             if fault.isRefusedCertificate || fault.code == .endedInHandshake,
                 client.tls?.engine.hasShownIdentity == true
             {
-                explain(&failure, negotiation, fault, shown)
+                blameCertificate(for: &failure, negotiation, fault, shown)
             }
         case .server:
             failure.remedy = fault.remedyForServer
@@ -66,9 +68,9 @@ extension SessionDriver {
         return .host("\(host)", port: dialer.endpoint.port)
     }
 
-    /// A client has refused what it was shown, or left when it saw that.
-    private func explain(
-        _ failure: inout TLSFailure,
+    /// A client refused xmpptap's certificate, or disconnected when it received it.
+    private func blameCertificate(
+        for failure: inout TLSFailure,
         _ negotiation: TLSNegotiation,
         _ fault: TLSFault,
         _ shown: ShownCertificate
@@ -87,21 +89,23 @@ extension SessionDriver {
             failure.side = .client
             return
         }
-        let folder = interception?.authorities.flatMap { $0.isUsual ? nil : $0.path }
         let missing = isNamed ? nil : negotiation.naming
-        func trust(isUntold: Bool) -> Remedy {
-            .trustAuthority(domain: "\(authority)", folder: folder, missing: missing, isUntold: isUntold)
-        }
         switch fault.alertReceived {
         case .unknownCA?:
             failure.cause = .authorityNotTrusted
-            failure.remedy = trust(isUntold: false)
-        // What the client is shown was made today: if it is not valid, its clock differs from this machine's.
+            failure.remedy = trust(authority, missing: missing, isUnconfirmed: false)
+        // The certificate was issued today: if it is not valid for the client, its clock differs from this machine's.
         case .certificateExpired?: failure.remedy = nil
         case let alert:
             failure.cause = alert != nil && isNamed ? .authorityNotTrusted : .certificateNotAccepted
-            failure.remedy = trust(isUntold: true)
+            failure.remedy = trust(authority, missing: missing, isUnconfirmed: true)
         }
+    }
+
+    /// To have the client trust an authority of this proxy.
+    func trust(_ authority: CertificateName, missing: Remedy.ClientNaming?, isUnconfirmed: Bool) -> Remedy {
+        let folder = interception?.authorities.flatMap { $0.isUsual ? nil : $0.path }
+        return .trustAuthority(domain: "\(authority)", folder: folder, missing: missing, isUnconfirmed: isUnconfirmed)
     }
 }
 
@@ -112,7 +116,7 @@ extension TLSNegotiation {
 }
 
 extension TLSFault {
-    /// The alert that tells a client what the server, or its TLS, has said.
+    /// The alert for a client whose server's TLS failed in this way.
     var alertForClient: Session.Alert {
         switch code {
         case .alertReceived(.unrecognizedName): .unrecognizedName

@@ -135,7 +135,7 @@ extension EndpointError: CustomStringConvertible {
             "\(shown) has \"\(Self.escape(host))\" in brackets, which is not an IPv6 address; write [v6]:PORT, as in [::1]:5222"
         case .openBracket: "\(shown) has no closing bracket; write [v6]:PORT, as in [::1]:5222"
         case .url: "\(shown) is a URL; write HOST:PORT, as in localhost:5222"
-        case .domain: "\(shown) names a domain; write HOST:PORT, or the domain alone with --upstream-domain"
+        case .domain: "\(shown) names a domain; write HOST:PORT, as in localhost:5222"
         case .badDomain(let reason):
             "\(shown) is not a domain: \(Self.escape(reason)); write the part of a JID after \"@\", as in example.org"
         }

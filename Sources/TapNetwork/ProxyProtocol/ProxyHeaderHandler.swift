@@ -1,5 +1,6 @@
 internal import NIOCore
 internal import TapCore
+internal import TapDiagnosis
 internal import TapRecord
 
 /// Takes the header off a client's connection, and only then begins the session.
@@ -13,7 +14,7 @@ final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
 
     private enum Stage {
         case reading
-        /// A connection of the proxy's own, or of whom it does not know, has said nothing else yet.
+        /// The header names no client, and no data has followed.
         case idle(ProxyHeader)
         case over
     }
@@ -43,7 +44,8 @@ final class ProxyHeaderHandler: ChannelInboundHandler, RemovableChannelHandler {
         }
         let channel = context.channel
         guard options.senders.isEmpty || channel.remoteAddress.map(isSender) ?? true else {
-            return refuse(channel, "its address is not in --proxy-protocol-from")
+            let advice = loop.context.options.advice.map { "; \($0(.allowSender))" }
+            return refuse(channel, "its address is none of the allowed senders of PROXY headers\(advice ?? "")")
         }
         timer = loop.eventLoop.assumeIsolated().scheduleTask(in: options.timeout) { [self] in
             let milliseconds = options.timeout.nanoseconds / 1_000_000

@@ -17,6 +17,17 @@ enum AdviceTable {
             "let the client use an offered channel-binding type or PLAIN, or use a newer client with tls-exporter "
                 + "(RFC 9266)"
         case .addKey(let mechanism): "add the password, or a stored key for \(mechanism), to the account's file"
+        case .addAccount:
+            "add the account to the file of --accounts, or disable channel binding in the client"
+        case .offerMechanism:
+            "enable SCRAM on the server; PLAIN needs TLS with a verified certificate, EXTERNAL needs "
+                + "--upstream-certificate, stored keys need the client's mechanism"
+        case .giveClientCertificate: "give xmpptap the client's certificate and key with --upstream-certificate"
+        case .changeClientTLS: "change it with --client-tls"
+        case .changeServerTLS: "change it with --server-tls"
+        case .allowClearClients: "enable TLS in the client, or allow plain connections with --client-tls off"
+        case .giveServerCertificate: "use the server's own certificate and key with --certificate and --key"
+        case .allowSender: "if it is a proxy of yours, add it with --proxy-protocol-from"
         case .tryOtherPort:
             "check the server's log; if the port expects direct TLS, use the port for STARTTLS (usually 5222) or "
                 + "--server-tls direct"
@@ -36,8 +47,8 @@ enum AdviceTable {
                 + "--upstream \(host):\(port)"
         case .checkClientLog:
             "this is the server's own certificate (--certificate); check the client's log for the reason"
-        case .trustAuthority(let domain, let folder, let missing, let isUntold):
-            trust(domain, folder, missing, isUntold: isUntold)
+        case .trustAuthority(let domain, let folder, let missing, let isUnconfirmed):
+            trust(domain, folder, missing, isUnconfirmed: isUnconfirmed)
         }
     }
 
@@ -52,7 +63,7 @@ enum AdviceTable {
         _ domain: String,
         _ folder: String?,
         _ missing: Remedy.ClientNaming?,
-        isUntold: Bool
+        isUnconfirmed: Bool
     ) -> String {
         let flag = folder.map { AuthorityFolder($0).flag } ?? ""
         var advice =
@@ -63,7 +74,7 @@ enum AdviceTable {
                 "; if it expects a name that the certificate lacks, let it \(words(for: missing)), or use a --ca-dir with "
                 + "an authority for that name alone"
         }
-        guard isUntold else { return advice }
+        guard isUnconfirmed else { return advice }
         return advice
             + "; Android apps accept a user-installed authority only if they opt in; on iOS, enable full trust for it; a "
             + "client with certificate pinning, DANE or POSH needs the server's own certificate (--certificate, --key) "
@@ -84,6 +95,13 @@ extension AdviceTable {
         case .unknownResolver: "use its IP address with --resolver"
         case .listenerLost: "restart the proxy"
         }
+    }
+}
+
+// What helps where the address of the upstream is not one.
+extension AdviceTable {
+    static func words(for code: EndpointError.Code) -> String? {
+        code == .domain ? "for the server of a domain use --upstream-domain" : nil
     }
 }
 

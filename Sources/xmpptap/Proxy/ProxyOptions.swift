@@ -23,7 +23,13 @@ struct ProxyOptions: ParsableArguments {
             "Server to connect clients to (default: a built-in server).",
             valueName: "host:port"
         ),
-        transform: { text throws(EndpointError) in try Endpoint(text) }
+        transform: { text throws(Failure) in
+            do throws(EndpointError) {
+                return try Endpoint(text)
+            } catch {
+                throw .usage("\(error)\(AdviceTable.words(for: error.code).map { "; \($0)" } ?? "")")
+            }
+        }
     )
     var upstream: Endpoint?
 

@@ -37,7 +37,7 @@ struct EndpointTests {
             ("xmpp://localhost:5222", #""xmpp://localhost:5222" is a URL; write HOST:PORT, as in localhost:5222"#),
             (
                 "domain:example.org",
-                #""domain:example.org" names a domain; write HOST:PORT, or the domain alone with --upstream-domain"#
+                #""domain:example.org" names a domain; write HOST:PORT, as in localhost:5222"#
             ),
             (
                 "a b:5222",

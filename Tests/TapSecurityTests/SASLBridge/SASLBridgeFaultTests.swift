@@ -267,7 +267,7 @@ struct SASLBridgeFaultTests {
         let outcome = try login.logIn(try login.client("SCRAM-SHA-256-PLUS", type: "tls-exporter"))
         #expect(outcome.condition == "not-authorized" && outcome.mechanism == nil)
         let told = try #require(login.harness.told(code: "account-missing").first?.record.words)
-        #expect(told.hasPrefix("trinculo@example.org is not in --accounts"))
+        #expect(told.hasPrefix("trinculo@example.org is not in the accounts file"))
         login.harness.end(.client)
         login.harness.end(.server)
         login.harness.close()

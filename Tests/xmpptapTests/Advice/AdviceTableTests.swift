@@ -9,12 +9,15 @@ struct AdviceTableTests {
     private static let remedies: [Remedy] =
         LoginCause.allCases.map { .usual($0) }
         + [
-            .checkOwnAccount, .comparePassword, .changeBindingType, .addKey(mechanism: "SCRAM-SHA-1"), .tryOtherPort,
+            .addAccount, .offerMechanism, .giveClientCertificate, .changeClientTLS, .changeServerTLS,
+            .allowClearClients,
+            .giveServerCertificate, .allowSender, .checkOwnAccount, .comparePassword, .changeBindingType,
+            .addKey(mechanism: "SCRAM-SHA-1"), .tryOtherPort,
             .checkServerPort, .checkClientPort, .lowerVersionForClient, .lowerVersionForServer, .trustIssuer,
             .renewCertificate, .nameDomain, .overlookFaults, .nameServer(.serverName, nil),
             .nameServer(.header, .domain), .nameServer(.header, .host("a.example", port: 5222)), .checkClientLog,
-            .trustAuthority(domain: "a.example", folder: nil, missing: nil, isUntold: false),
-            .trustAuthority(domain: "a.example", folder: "/a b", missing: .header, isUntold: true),
+            .trustAuthority(domain: "a.example", folder: nil, missing: nil, isUnconfirmed: false),
+            .trustAuthority(domain: "a.example", folder: "/a b", missing: .header, isUnconfirmed: true),
         ]
 
     @Test func `Every remedy is a clause in lower case`() {
@@ -40,7 +43,7 @@ struct AdviceTableTests {
                 == "let the client send SNI, or use the name in the upstream's certificate: --upstream a.example:5223"
         )
         let trust = AdviceTable.words(
-            for: .trustAuthority(domain: "a.example", folder: "/a b", missing: nil, isUntold: false)
+            for: .trustAuthority(domain: "a.example", folder: "/a b", missing: nil, isUnconfirmed: false)
         )
         #expect(
             trust == "let the client trust the certificate authority for a.example: 'xmpptap ca export --domain "

@@ -58,6 +58,13 @@ struct EndingTests {
         #expect(mistakes.allSatisfy { $0.status == .usage && $0.answer.isEmpty && !$0.complaint.contains("\n") })
     }
 
+    @Test func `An upstream that names a domain is refused with the flag for that`() {
+        let words = ["proxy", "--upstream", "domain:example.org"]
+        let error = #expect(throws: (any Error).self) { try Invocation.command(words) }
+        let complaint = error.map { Ending($0, arguments: words).complaint }
+        #expect(complaint?.hasSuffix("for the server of a domain use --upstream-domain") == true)
+    }
+
     @Test(arguments: ["ping --session 1", "inject --session 1 --to client"])
     func `A time that a proxy would refuse is refused before it is asked`(command: String) throws {
         for time in ["301s", "6m", "10ms"] {

@@ -257,7 +257,7 @@ public struct BindingForecast: Sendable, Hashable {
             return (.works, "xmpptap uses its own client certificate")
         }
         return (
-            .depends("whether xmpptap has the client's certificate and key (--upstream-certificate)"),
+            .depends("whether xmpptap has the client's certificate and key"),
             "EXTERNAL needs the client's TLS certificate, which does not reach the server"
         )
     }

@@ -158,13 +158,13 @@ extension LoginDiagnoser {
             return diagnosis(
                 .bindingMismatch,
                 "the login uses channel binding to the client's TLS connection to xmpptap, and its account is not in "
-                    + "--accounts",
+                    + "the accounts file",
                 nil
             )
         case "not-authorized":
             var found = diagnosis(
                 .wrongPassword,
-                "the client's password differs from that of the account in --accounts",
+                "the client's password differs from that of the account in the accounts file",
                 nil
             )
             found.remedy = .comparePassword
@@ -193,7 +193,7 @@ extension LoginDiagnoser {
             let base = BridgedOffer.base(of: attempt.mechanism)
             var found = diagnosis(
                 .noCommonMechanism,
-                "the account in --accounts has no stored key for \(base)",
+                "the account has no stored key for \(base)",
                 .tap
             )
             found.remedy = .addKey(mechanism: base)

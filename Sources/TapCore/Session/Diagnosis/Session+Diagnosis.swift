@@ -122,7 +122,8 @@ extension Session {
         guard let attempt, attempt.bindingFlag != nil || !attempt.isSCRAM,
             let (level, words) = forecast.warning(seen: seen, options.advice)
         else { return }
-        note(.note, level, code: Record.Code.channelBinding, words, part: .sasl)
+        let remedy = SASLMechanism(mechanism) == .external ? Remedy.giveClientCertificate : nil
+        note(.note, level, code: Record.Code.channelBinding, words, part: .sasl, remedy: remedy)
     }
 
     /// The server accepted or refused the login; the result is remembered for the next one.

@@ -1,3 +1,4 @@
+internal import TapDiagnosis
 internal import TapRecord
 import XMPPCore
 
@@ -58,7 +59,7 @@ extension Session {
             .note,
             .warn,
             code: "login-not-ended",
-            "no mechanism that --accounts supports; login relayed unchanged",
+            "no mechanism that the accounts support; login relayed unchanged",
             part: .sasl
         )
     }
@@ -406,11 +407,12 @@ extension Session {
             tell(
                 .error,
                 "account-missing",
-                "\(account(user)) is not in --accounts, and its login uses channel binding to xmpptap's TLS connection; "
-                    + "login refused; add the account to the file, or disable channel binding in the client"
+                "\(account(user)) is not in the accounts file, and its login uses channel binding to xmpptap's TLS "
+                    + "connection; login refused",
+                .addAccount
             )
         case .unknownAccount(let user, isBound: false):
-            tell(.info, "login-not-ended", "\(account(user)) is not in --accounts; login relayed unchanged")
+            tell(.info, "login-not-ended", "\(account(user)) is not in the accounts file; login relayed unchanged")
         case .foreignMechanism(let mechanism):
             tell(
                 .warn,
@@ -431,8 +433,8 @@ extension Session {
             tell(
                 .error,
                 "own-login-refused",
-                "the server refused xmpptap's own login for \(account(user)); compare the password in --accounts with the "
-                    + "server's"
+                "the server refused xmpptap's own login for \(account(user))",
+                .usual(.ownLoginRefused)
             )
         case .ownLoginFailed(let words, let user, let isServerAtFault):
             login?.observe(.ownFailure(Prose(words), isServerUnproven: isServerAtFault))
@@ -445,24 +447,23 @@ extension Session {
             tell(
                 .error,
                 "own-login-failed",
-                "the server offers no mechanism that xmpptap can use (\(list.joined(separator: ", "))); PLAIN needs TLS "
-                    + "with a verified certificate, EXTERNAL needs --upstream-certificate, stored keys need the client's "
-                    + "mechanism"
+                "the server offers no mechanism that xmpptap can use (\(list.joined(separator: ", ")))",
+                .offerMechanism
             )
         case .noKeys(let mechanism, let has, let user):
             let base = BridgedOffer.base(of: mechanism)
             tell(
                 .error,
                 "client-login-refused",
-                "\(account(user)) has no stored key for \(base) in --accounts, and its client uses \(mechanism); login refused; "
-                    + "add the password, or a stored key for \(base), to the account's file, or let the client use "
-                    + "\(has.joined(separator: ", "))"
+                "\(account(user)) has no stored key for \(base), but for \(has.joined(separator: ", ")), and its client uses "
+                    + "\(mechanism); login refused",
+                .addKey(mechanism: base)
             )
         case .clientRefused(let words, let user):
             tell(
                 .error,
                 "client-login-refused",
-                "xmpptap refused the client's login (--accounts)"
+                "xmpptap refused the client's login"
                     + "\(user.map { " for \(account($0))" } ?? ""): \(words)"
             )
         }
@@ -476,8 +477,8 @@ extension Session {
         tell(.info, "inline-refused", "not relayed, because the server would bind it to xmpptap's own login: \(names)")
     }
 
-    private mutating func tell(_ level: Level, _ code: String, _ words: Prose) {
-        note(level == .error ? .error : .note, level, code: code, words, part: .sasl)
+    private mutating func tell(_ level: Level, _ code: String, _ words: Prose, _ remedy: Remedy? = nil) {
+        note(level == .error ? .error : .note, level, code: code, words, part: .sasl, remedy: remedy)
     }
 
     private func account(_ user: String) -> String {

@@ -52,40 +52,38 @@ extension Session {
 
     // MARK: Sessions without required TLS, and requests for TLS on a leg without it
 
-    /// Reports a leg without TLS because of --client-tls off or --server-tls off.
+    /// Reports a leg that has no TLS because the user wants it so.
     mutating func noteClearLegs() {
         guard options.holdsProceed else { return }
         if options.clientTLS == .off {
-            note(.note, .info, code: "client-tls-off", "no TLS on the client leg (--client-tls off)", part: .tls)
+            let words: Prose = "no TLS on the client leg"
+            note(.note, .info, code: "client-tls-off", words, part: .tls, remedy: .changeClientTLS)
         }
         if options.serverTLS == .off {
-            let words: Prose = "no TLS on the server leg, not even for the login (--server-tls off)"
-            note(.note, .warn, code: "server-tls-off", words, part: .tls)
+            let words: Prose = "no TLS on the server leg, not even for the login"
+            note(.note, .warn, code: "server-tls-off", words, part: .tls, remedy: .changeServerTLS)
         }
     }
 
     /// The refusal of a session without required TLS.
     func clearRefusal(_ leg: Leg, _ words: String, itemPart: Part? = nil) -> Refusal {
-        let wish =
-            switch (leg, options.clientTLS) {
-            case (.server, _): "--server-tls \(options.serverTLS) requires it"
-            // xmpptap answers its <starttls/>, which is mandatory.
-            case (.client, .auto):
-                "--server-tls \(options.serverTLS) requires it of clients, unless --client-tls is off"
-            case (.client, _): "--client-tls \(options.clientTLS) requires it"
-            }
+        // xmpptap answers the <starttls/> of its clients, which is mandatory.
+        let isOfServer = leg == .client && options.clientTLS == .auto
+        let words =
+            "\(words), but \(isOfServer ? "TLS on the server leg requires it of clients" : "the \(leg.name) leg requires it")"
         return Refusal(
             answer: .streamError(
                 .policyViolation,
                 leg == .client ? "TLS is required." : "The server does not offer TLS, which is required."
             ),
             code: "tls-required",
-            message: "\(words), but \(wish); session closed",
+            message: "\(words); session closed",
             condition: .policyViolation,
             direction: leg.inbound,
             part: .tls,
-            diagnosis: "\(words), but \(wish)",
+            diagnosis: Prose(words),
             cause: .legWithoutTLS,
+            remedy: isOfServer ? .allowClearClients : .usual(.legWithoutTLS),
             itemPart: itemPart
         )
     }
@@ -125,9 +123,9 @@ extension Session {
         )
     }
 
-    /// The client sent `<starttls/>`, which was not offered (--client-tls off).
+    /// The client sent `<starttls/>`, which was not offered.
     private var requestRefusal: Refusal {
-        let words: Prose = "client sent <starttls/>, but --client-tls is off"
+        let words: Prose = "client sent <starttls/>, but the client leg has no TLS"
         return Refusal(
             answer: .tlsFailure,
             code: "tls-off",
@@ -136,6 +134,7 @@ extension Session {
             part: .tls,
             diagnosis: words,
             cause: .legWithTLS,
+            remedy: .usual(.legWithTLS),
             itemPart: .tls
         )
     }
@@ -149,12 +148,13 @@ extension Session {
         return clearRefusal(leg, "the server does not offer TLS", itemPart: .session)
     }
 
-    /// Refuses direct TLS if --client-tls is off; returns whether it did.
+    /// Refuses direct TLS where the client leg has no TLS; returns whether it did.
     mutating func refusesDirectTLS() -> Bool {
         guard options.holdsProceed, options.clientTLS == .off else { return false }
-        let words: Prose = "client sent a TLS ClientHello, but --client-tls is off"
+        let words: Prose = "client sent a TLS ClientHello, but the client leg has no TLS"
         login?.observe(.refused(words, .legWithTLS))
-        note(.error, .error, code: "tls-off", words, direction: .send, part: .tls)
+        let remedy = Remedy.usual(.legWithTLS)
+        note(.error, .error, code: "tls-off", words, direction: .send, part: .tls, remedy: remedy)
         info.ending = .tap(condition: StreamErrorCondition.policyViolation.rawValue)
         alert(.protocolVersion)
         return true

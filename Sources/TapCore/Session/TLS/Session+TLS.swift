@@ -192,10 +192,7 @@ extension Session {
         var record = makeRecord(.error, .error, part: .tls)
         record.leg = leg
         record.code = failure.code
-        record.message = Prose(failure.words)
-        if let remedy = failure.remedy, let advice = options.advice {
-            record.message = "\(failure.words); \(advice(remedy))"
-        }
+        record.message = advised(Prose(failure.words), failure.remedy)
         record.tls = failure.certificate
         emit(consume record)
         endWithoutTLS(leg, failure.words, failure.alert)
