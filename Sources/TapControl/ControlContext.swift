@@ -2,7 +2,7 @@ public import TapCore
 public import TapNetwork
 public import TapRecord
 
-/// What the control service acts on: the parts of a running proxy.
+/// The parts of a running proxy that the control service uses.
 public struct ControlContext: Sendable {
     /// Its sessions.
     public var sessions: SessionDirectory
@@ -12,7 +12,7 @@ public struct ControlContext: Sendable {
     public var dispatcher: RecordDispatcher
     /// The clock of its run.
     public var clock: RunClock
-    /// The word of its run, in the ids of live records.
+    /// The identifier of its run, in the ids of live records.
     public var run: String
     /// Name and version of the program.
     public var version: String
@@ -57,7 +57,7 @@ public protocol ControlledLog: Sendable {
 
 /// What a log has written.
 public struct LogFigures: Sendable {
-    /// Its path, or what else it is called.
+    /// Its path or name.
     public var name: String
     /// Records written.
     public var written: UInt64
@@ -78,7 +78,7 @@ public struct ControlledRules: Sendable {
     public var files: [String]
     /// The rules, and how often each was hit.
     public var hits: @Sendable () -> [(place: RulePlace, hits: UInt64)]
-    /// Reads the files once more; throws ``RuleSet/LoadError``, upon which the old rules stay.
+    /// Reads the files again. Throws ``RuleSet/LoadError``; the old rules then stay.
     public var reload: @Sendable () throws -> Void
 
     /// Rules that are read from files.

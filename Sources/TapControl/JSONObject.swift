@@ -1,6 +1,6 @@
 internal import TapRecord
 
-/// The fields of a JSON object in a request: none twice, and none that nobody asks for.
+/// The fields of a JSON object in a request. Duplicate and unknown fields are refused.
 struct JSONObject {
     enum Value {
         case null
@@ -20,12 +20,12 @@ struct JSONObject {
         var reader = JSONReader(bytes.span.bytes)
         let problem: Problem
         do {
-            guard case .objectStart = try reader.next() else { throw Problem.bad("the body is no JSON object") }
+            guard case .objectStart = try reader.next() else { throw Problem.bad("the body is not a JSON object") }
             self = try JSONObject(&reader)
             _ = try reader.next()
             return
         } catch let error as JSONError {
-            problem = .bad("the body is no JSON: \(error.code) at byte \(error.offset)")
+            problem = .bad("the body is not JSON: \(error.code) at byte \(error.offset)")
         } catch {
             problem = error as? Problem ?? .bad("the body is no JSON object")
         }
@@ -46,7 +46,7 @@ struct JSONObject {
                 case .objectEnd, .arrayEnd, .name, .end: .other
                 }
             guard fields.updateValue(value, forKey: name) == nil else {
-                throw Problem.bad("the field \"\(name)\" is there twice")
+                throw Problem.bad("duplicate field \"\(name)\"")
             }
         }
     }

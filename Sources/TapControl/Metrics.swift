@@ -6,11 +6,11 @@ internal import TapNetwork
 internal import TapRecord
 internal import XMPPCore
 
-/// The metrics of a proxy in the text form of Prometheus, version 0.0.4. Nothing in them is an address or a name that a peer
-/// has chosen.
+/// The metrics of a proxy in the text format of Prometheus, version 0.0.4. They contain no addresses, and no names that
+/// peers chose.
 final class Metrics: Sendable {
     private let context: ControlContext
-    /// The last value of each counter: sessions that end while they are added up must not let one fall.
+    /// The last value of each counter: a session that ends during the addition must not make one fall.
     private let last = Mutex<[String: UInt64]>([:])
 
     init(_ context: ControlContext) { self.context = context }

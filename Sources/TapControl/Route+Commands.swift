@@ -5,7 +5,7 @@ internal import TapNetwork
 internal import TapRecord
 internal import XMPPCore
 
-// What is done to a session.
+// Commands to a session.
 extension Route {
     static func commands(_ context: ControlContext) -> [Route] {
         let sessions = context.sessions
@@ -91,7 +91,7 @@ extension Route {
     }
 }
 
-/// What `POST /sessions/{id}/inject` asks for.
+/// The body of `POST /sessions/{id}/inject`.
 private struct InjectCommand: Sendable {
     private enum Item: Sendable {
         case stanza([UInt8])
@@ -124,7 +124,7 @@ private struct InjectCommand: Sendable {
         }
     }
 
-    /// The stanza, which only where it is raw can be bytes that are no text.
+    /// The stanza. Bytes that are not UTF-8 need `raw`.
     private static func bytes(_ body: JSONObject) throws(Problem) -> [UInt8]? {
         guard let base64 = try body.text("base64") else { return try body.text("stanza").map { Array($0.utf8) } }
         guard try body.bool("raw") == true, !body.has("stanza"), let bytes = Base64.decode(base64) else {

@@ -4,7 +4,7 @@ internal import TapNetwork
 internal import TapRecord
 internal import XMPPCore
 
-// Stanzas that rules hold for a person. They are shown whole: whoever decides on one must see it.
+// Stanzas that rules hold until the user decides. They are shown without redaction, for that decision.
 extension Route {
     static func held(_ context: ControlContext) -> [Route] {
         let sessions = context.sessions

@@ -3,7 +3,7 @@ internal import TapNetwork
 internal import TapRecord
 internal import XMPPCore
 
-// What the log shows.
+// The level of the log.
 extension Route {
     /// The most sessions and JIDs that can have separate levels.
     private static let mostLevels = 1000
@@ -57,7 +57,7 @@ extension Route {
                 spec.set(level, jid: jid)
             } else {
                 spec.level = level
-                // Who wants nothing wants no stanzas either.
+                // off also turns SEND and RECV lines off.
                 if level == .off { (spec.showsSend, spec.showsReceive) = (false, false) }
             }
         }

@@ -3,7 +3,7 @@ internal import Synchronization
 internal import TapCore
 internal import TapRecord
 
-// What sessions do, live.
+// Live records.
 extension Route {
     static func records(_ context: ControlContext, _ streams: EventStreams) -> [Route] {
         [

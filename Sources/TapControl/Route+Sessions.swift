@@ -5,7 +5,7 @@ internal import TapDiagnosis
 internal import TapRecord
 internal import XMPPCore
 
-// What sessions are, and what they have shown.
+// The sessions and their state.
 extension Route {
     /// Contacts that are shown of a roster.
     private static let mostContacts = 1000
@@ -65,7 +65,7 @@ extension Route {
 }
 
 extension SessionSnapshot {
-    /// What a list shows; `levels` are those that sessions have of their own.
+    /// The fields of a list; `levels` are the levels of single sessions.
     fileprivate func append(_ levels: [UInt64: Level], to line: inout LineBuffer) {
         line.field("session", number)
         line.field("jid", orNull: info.jid)
@@ -92,7 +92,7 @@ extension SessionSnapshot {
         line.field("level", orNull: levels[number]?.name)
     }
 
-    /// The same and the counters.
+    /// The same fields and the counters.
     fileprivate func appendAll(_ levels: [UInt64: Level], to line: inout LineBuffer) {
         append(levels, to: &line)
         line.field("kind", info.kind.rawValue)

@@ -4,7 +4,7 @@ internal import TapCore
 internal import TapNetwork
 internal import TapRecord
 
-/// One route: what the OpenAPI file describes as an operation.
+/// One route: an operation of the OpenAPI file.
 struct Route {
     let method: HTTPRequest.Method
     /// With parameters in braces, `/sessions/{id}`.
@@ -57,7 +57,7 @@ extension Route {
         return router.buildResponder()
     }
 
-    /// Why none of these routes takes a request.
+    /// The problem of a request that no route takes.
     static func problem(_ request: Request, _ routes: [Route]) -> Problem {
         let parts = request.uri.path.split(separator: "/")
         let others = routes.filter { route in

@@ -77,7 +77,7 @@ struct ControlTests {
             (#"{"to":"client","stanza":7}"#, 422, "must be a string"),
             (#"{"to":"client","stanza":"<message/>","wings":true}"#, 422, "unknown field \"wings\""),
             (#"{"to":"client","message":{"body":"x","peer":"@"}}"#, 422, "peer"),
-            (#"{"to":"client","stanza":"#, 400, "no JSON"),
+            (#"{"to":"client","stanza":"#, 400, "not JSON"),
             ("", 422, "\"to\" is missing"),
         ] {
             let answer = try await scene.ask("POST", "/sessions/1/inject", body)

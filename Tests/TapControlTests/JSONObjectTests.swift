@@ -26,16 +26,16 @@ struct JSONObjectTests {
     }
 
     @Test func `what is wrong is named`() {
-        #expect(problem("[1]") == "the body is no JSON object")
-        #expect(problem("{") == "the body is no JSON: unexpectedEnd at byte 1")
-        #expect(problem("{} x") == "the body is no JSON: trailingData at byte 3")
-        #expect(problem(#"{"a":1,"a":2}"#) == "the field \"a\" is there twice")
+        #expect(problem("[1]") == "the body is not a JSON object")
+        #expect(problem("{") == "the body is not JSON: unexpectedEnd at byte 1")
+        #expect(problem("{} x") == "the body is not JSON: trailingData at byte 3")
+        #expect(problem(#"{"a":1,"a":2}"#) == "duplicate field \"a\"")
         #expect(problem(#"{"b":1}"#) { try $0.allow("a", "c") } == "unknown field \"b\"; known are a, c")
         #expect(problem(#"{"a":1}"#) { _ = try $0.text("a") } == "\"a\" must be a string")
         #expect(problem(#"{"a":"1"}"#) { _ = try $0.bool("a") } == "\"a\" must be true or false")
         #expect(problem(#"{"a":1.5}"#) { _ = try $0.integer("a", in: 0...9) } == "\"a\" must be an integer from 0 to 9")
         #expect(problem(#"{"a":[]}"#) { _ = try $0.object("a") } == "\"a\" must be an object")
         #expect(problem("{}") { _ = try $0.required("a") } == "\"a\" is missing")
-        #expect(problem(String(repeating: #"{"a":"#, count: 100)) == "the body is no JSON: tooDeep at byte 320")
+        #expect(problem(String(repeating: #"{"a":"#, count: 100)) == "the body is not JSON: tooDeep at byte 320")
     }
 }

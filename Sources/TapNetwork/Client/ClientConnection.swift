@@ -116,7 +116,7 @@ final class ClientConnection: ChannelInboundHandler {
         perform()
     }
 
-    // MARK: What NIO tells
+    // MARK: Events of NIO
 
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context

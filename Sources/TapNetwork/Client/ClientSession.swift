@@ -107,7 +107,7 @@ struct ClientSession: ~Copyable {
         self.parser = parser
     }
 
-    // MARK: What its owner tells
+    // MARK: Input
 
     /// The connection is up, and with direct TLS the handshake has ended.
     mutating func start(_ channel: ClientChannel = ClientChannel()) {

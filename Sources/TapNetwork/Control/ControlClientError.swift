@@ -1,10 +1,10 @@
 public import TapRecord
 
-/// Why a running proxy could not be asked, or did not do what it was asked.
+/// Why a request to a running proxy failed.
 public enum ControlClientError: Error, Sendable, Hashable {
     /// No proxy of this user runs; sockets were looked for in this folder.
     case noProxy(String)
-    /// Several run, and nobody said which is meant.
+    /// Several run, and none was chosen.
     case severalProxies([RunningProxy])
     /// Nothing can be reached at the socket, for this reason.
     case unreachable(String, String)
@@ -12,9 +12,9 @@ public enum ControlClientError: Error, Sendable, Hashable {
     case timeout(Duration)
     /// The connection ended before the answer was complete, for this reason if it is known.
     case ended(String?)
-    /// The proxy refuses it: why, if it is a reason that is known here, what it says of it, and the answer's body.
+    /// The proxy refused it: the code, nil for one of a later version; the message; the body of the answer.
     case refused(ControlProblem?, String, JSONValue)
-    /// The answer is none of such a proxy: what is wrong with it.
+    /// The answer is not one of xmpptap: the reason.
     case unexpected(String)
 }
 

@@ -1,4 +1,4 @@
-/// A server of a domain, as an SRV record tells it (RFC 2782).
+/// A server of a domain from an SRV record (RFC 2782).
 struct ServiceRecord: Sendable, Hashable {
     /// Which of a domain's two services for clients it belongs to.
     enum Service: String, Sendable, CaseIterable {

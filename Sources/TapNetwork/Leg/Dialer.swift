@@ -63,7 +63,7 @@ struct Dialer: Sendable {
         }
     }
 
-    /// Of the faults of several attempts the one that tells most: that something was there comes first.
+    /// The most telling fault of several attempts: a peer that answered comes first.
     static func fault(among faults: [ConnectionFault]) -> ConnectionFault {
         let order: [ConnectionFault] = [.refused, .timeout, .unreachable, .nameNotFound]
         return order.first { faults.contains($0) } ?? faults.first ?? .unreachable

@@ -179,7 +179,7 @@ final class LegHandler: ChannelInboundHandler {
         // Pieces without a pause between them are not to keep the loop from others.
         for _ in 0..<Self.piecesAtOnce where pause == 0 {
             guard isChannelWritable else {
-                // The channel tells when it is.
+                // ``channelWritabilityChanged(context:)`` continues.
                 shaped?.rest()
                 pause = nil
                 break
@@ -315,7 +315,7 @@ final class LegHandler: ChannelInboundHandler {
         context.close(mode: .output, promise: nil)
     }
 
-    // MARK: What NIO tells
+    // MARK: Events of NIO
 
     func handlerAdded(context: ChannelHandlerContext) { self.context = context }
 

@@ -4,7 +4,7 @@ internal import NIOPosix
 
 // What is set on the sockets of both legs.
 extension Channel {
-    /// Makes this channel a leg: read only when told, half-closed as its peer does, with buffers that grow with the
+    /// Makes this channel a leg: read only on request, half-closed as its peer does, with buffers that grow with the
     /// traffic. Call on the event loop, before the channel is active.
     ///
     /// What else a leg needs is set where it is made, and a listener's connections have from the listener what it costs a

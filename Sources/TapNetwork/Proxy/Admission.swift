@@ -5,7 +5,7 @@ internal import XMPPCore
 final class Admission: Sendable {
     private struct State {
         var total = 0
-        /// Connections that have yet to say whose they are.
+        /// Connections without a PROXY header so far, which could be anybody's.
         var unknown = 0
         var byAddress: [String: Int] = [:]
     }
@@ -48,7 +48,7 @@ final class Admission: Sendable {
         }
     }
 
-    /// Counts a connection in that has yet to say whose it is, unless too many do so at once.
+    /// Counts a connection that has no PROXY header yet, unless there are too many of them.
     func admitUnknown() -> Bool {
         state.withLock { state in
             guard state.unknown < max(64, (limits.connections ?? Self.mostUnknown) / 8) else { return false }

@@ -4,7 +4,7 @@ internal import NIOCore
 ///
 /// `15222`, `127.0.0.1:15222`, `[::1]:0`, `15222=xmpp.example.org:5222`, `15222=domain:example.org`.
 public struct ListenSpec: Sendable, Hashable {
-    /// The port clients of the XMPP server itself do not use, on which this program listens unless told otherwise.
+    /// The default port to listen on; XMPP servers do not use it.
     public static let defaultPort = 15222
 
     /// The address to listen on; nil is both loopback addresses, 127.0.0.1 and ::1, on the same port.

@@ -15,7 +15,7 @@ public final class ResumptionFile: ResumptionJournal {
     /// Where it is, in a folder that is made where it is missing.
     public let path: String
     private let onFailure: @Sendable (String) -> Void
-    /// Held while the file is written; whether a failure was told.
+    /// Held while the file is written: whether a failure was reported.
     private let hasFailed = Mutex(false)
 
     /// The journal at a path; nothing is opened or made before it is needed.

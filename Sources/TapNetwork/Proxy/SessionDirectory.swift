@@ -3,18 +3,18 @@ internal import Synchronization
 public import TapCore
 public import XMPPCore
 
-/// The sessions of a running proxy, for those who look at them and act on them from other threads.
+/// The sessions of a running proxy, for other threads to inspect and control.
 ///
-/// Whatever is asked of a session is done on its event loop, between its reads. The directory costs a session a lock at its
-/// beginning and its end.
+/// Every access to a session runs on its event loop, between two reads. The directory costs a session one lock at its
+/// beginning and one at its end.
 public final class SessionDirectory: Sendable {
-    /// Why nothing could be asked of a session.
+    /// There is no session of this number.
     public struct NoSuchSession: Error, Hashable {
-        /// The number that no session has, or none any more.
+        /// The number.
         public let number: UInt64
     }
 
-    /// What becomes of an injected stanza, in order: it is over behind an answer or a fault, or when the session ends.
+    /// The outcomes of an injected stanza, in order. The last one is an answer or a fault, or the session ends.
     public typealias Outcomes = AsyncStream<InjectionOutcome>
 
     private struct Entry {
@@ -28,7 +28,7 @@ public final class SessionDirectory: Sendable {
         var ended = SessionTotals()
     }
 
-    /// Sessions that one event loop shows before it goes on with its work.
+    /// Sessions that are inspected at once on one event loop.
     private static let batch = 64
 
     private let state = Mutex(State())
@@ -50,14 +50,14 @@ public final class SessionDirectory: Sendable {
         for outcomes in (waiting ?? [:]).values { outcomes.finish() }
     }
 
-    /// Tells who waits for it what has become of an injected stanza.
+    /// Passes on the outcome of an injected stanza to the task that waits for it.
     func report(_ outcome: InjectionOutcome, of number: UInt64, in session: UInt64) {
         let outcomes = state.withLock { $0.entries[session]?.waiting[number] }
         outcomes?.yield(outcome)
         if outcome != .sent { outcomes?.finish() }
     }
 
-    // MARK: Looking
+    // MARK: Inspecting
 
     /// The numbers of all sessions, in ascending order.
     public var numbers: [UInt64] { state.withLock { $0.entries.keys.sorted() } }
@@ -70,13 +70,13 @@ public final class SessionDirectory: Sendable {
         try await perform(on: number) { try body($0.session, $0.now) }
     }
 
-    /// What a session is at this moment.
+    /// A snapshot of a session.
     public func snapshot(of number: UInt64) async throws -> SessionSnapshot {
         try await perform(on: number) { $0.snapshot }
     }
 
-    /// What all sessions are at this moment, or those of a JID, in the order of their numbers. Sessions that begin or end
-    /// meanwhile may be missing.
+    /// Snapshots of all sessions, or of those of a JID, in the order of their numbers. Sessions that begin or end meanwhile
+    /// may be missing.
     public func snapshots(of jid: JID? = nil) async -> [SessionSnapshot] {
         var snapshots: [SessionSnapshot] = []
         await forEachBatch { drivers, _ in
@@ -91,7 +91,7 @@ public final class SessionDirectory: Sendable {
         return snapshots.sorted { $0.number < $1.number }
     }
 
-    /// What all sessions have counted so far, also those that have ended.
+    /// The counters of all sessions, also of those that have ended.
     public func totals() async -> SessionTotals {
         var totals = state.withLock { $0.ended }
         await forEachBatch { drivers, isFirst in
@@ -105,8 +105,8 @@ public final class SessionDirectory: Sendable {
         return totals
     }
 
-    /// Calls `body` with the sessions of a loop, some at a time, so that none of them waits for long; and with whether they
-    /// are the first of that loop.
+    /// Calls `body` with the sessions of a loop, some at a time, so that none of them waits for long; the flag says whether
+    /// they are the first of that loop.
     private func forEachBatch<Answer: Sendable>(
         _ body: @escaping @Sendable ([SessionDriver], Bool) -> Answer,
         then take: (Answer) -> Void
@@ -121,24 +121,24 @@ public final class SessionDirectory: Sendable {
         }
     }
 
-    // MARK: Acting
+    // MARK: Controlling
 
-    /// Tells a session something to happen.
+    /// Hands an input to a session.
     public func tell(_ input: SessionInput, to number: UInt64) async throws {
         try await perform(on: number) { $0.handle(input) }
     }
 
-    /// What became of an attempt to release an item that a rule holds.
+    /// The result of releasing an item that a rule holds.
     public enum Release: Sendable, Hashable {
-        /// It is held no more.
+        /// It is not held any more.
         case released
-        /// There is none of that number.
+        /// No item of that number is held.
         case notHeld
-        /// What should go in its place cannot, for this reason; it is still held.
+        /// It cannot be replaced in this way, for this reason; it is still held.
         case refused(String)
     }
 
-    /// Decides on an item that a rule of a session holds.
+    /// Releases an item that a rule of a session holds.
     public func release(_ item: UInt64, _ release: HeldRelease, in number: UInt64) async throws -> Release {
         try await perform(on: number) { driver in
             guard driver.session.heldItems.contains(where: { $0.number == item }) else { return .notHeld }
@@ -153,10 +153,10 @@ public final class SessionDirectory: Sendable {
         try await perform(on: number) { $0.refuse(RelayLoop.Refusal(condition: condition, text: text)) }
     }
 
-    /// Has a stanza injected.
+    /// Injects a stanza.
     ///
     /// - Parameter make: Makes the injection that has a number, on the session's event loop.
-    /// - Returns: The injection as it was made, and what becomes of it.
+    /// - Returns: The injection, and its outcomes.
     public func inject(
         into number: UInt64,
         _ make: @escaping @Sendable (borrowing Session, _ number: UInt64) throws -> Injection

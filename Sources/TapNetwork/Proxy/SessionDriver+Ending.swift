@@ -42,7 +42,7 @@ extension SessionDriver {
         conclude()
     }
 
-    /// Ends another session, which this one resumes, and tells this one when its counts are there.
+    /// Ends another session, which this one resumes, and then hands its counts to this one.
     func displace(_ other: UInt64) {
         let (sessions, number) = (loop.context.sessions, session.number)
         let driver = NIOLoopBound(self, eventLoop: loop.eventLoop)
@@ -76,7 +76,9 @@ extension SessionDriver {
 
     /// The last of it, once both connections are closed.
     func conclude() {
-        guard stage != .over, stage != .connecting, stage != .opening, !client.isOpen, !server.isOpen else { return }
+        guard stage != .over, stage != .connecting, stage != .awaitingDomain, !client.isOpen, !server.isOpen else {
+            return
+        }
         stage = .over
         deferred.removeAll()
         if isAdmitted { loop.context.admission.leave(accepted.remote?.ipAddress) }

@@ -49,9 +49,9 @@ extension SessionDriver {
         search?.start()
     }
 
-    /// Ends the session of a client whose domain is none of those served, or that names none: no server hears of it.
+    /// Ends the session of a client that names no domain, or one that is not served. No server is contacted.
     func turnAway(_ condition: StreamErrorCondition, _ text: String) {
-        guard stage == .opening else { return }
+        guard stage == .awaitingDomain else { return }
         opening = nil
         stage = .relaying
         // The session is answered at once, but its record shows the whole ClientHello.

@@ -5,7 +5,7 @@ internal import TapRecord
 internal import TapSecurity
 internal import XMPPCore
 
-/// Runs one ``Session`` on one event loop: brings it what its two connections tell, and does what it commands.
+/// Runs one ``Session`` on one event loop: hands it the events of its two connections, and performs its commands.
 ///
 /// NIO may call back from inside a write, a flush or a close. The session is therefore never called while one of its
 /// own calls is on the stack (each is a leaf: none calls out), and while its commands are being performed whatever
@@ -15,8 +15,8 @@ internal import XMPPCore
 /// connections are closed the driver lets go of all.
 final class SessionDriver {
     enum Stage {
-        /// The client has yet to name the domain whose server it wants.
-        case opening
+        /// The client has not named the domain yet that selects its server.
+        case awaitingDomain
         /// Connecting to the server; data from the client waits.
         case connecting
         case relaying
@@ -25,7 +25,7 @@ final class SessionDriver {
         case over
     }
 
-    /// What happened while it could not be told.
+    /// An event that waits while the session cannot take it.
     enum Event {
         case received(Leg, ByteBuffer)
         case ended(Leg, LegEnd)
@@ -99,7 +99,7 @@ final class SessionDriver {
         try client.join(channel, self)
     }
 
-    /// A connection is up. Only the client's is of interest: the server's is told by the dialer.
+    /// A connection is up. Only the client's matters here: the dialer reports the server's.
     func activated(_ leg: Leg) {
         guard leg == .client, stage == .connecting else { return }
         guard !loop.isStopping else {
@@ -121,7 +121,7 @@ final class SessionDriver {
                 }
             }
         case .domains:
-            stage = .opening
+            stage = .awaitingDomain
             opening = Opening(loop.context.options.unauthenticatedLimits)
             perform()
         }
@@ -149,10 +149,10 @@ final class SessionDriver {
         handle(.connectionFailed(reason, fault))
     }
 
-    // MARK: What the connections tell
+    // MARK: Events of the connections
 
     func received(_ leg: Leg, _ buffer: ByteBuffer) {
-        if stage == .opening, leg == .client { return open(buffer) }
+        if stage == .awaitingDomain, leg == .client { return open(buffer) }
         if stage == .closing { return handler(leg).discard(buffer.readableBytes) }
         guard stage == .relaying, !isPerforming else { return postpone(.received(leg, buffer)) }
         if take(leg, buffer) == .keep { perform() }
@@ -183,14 +183,14 @@ final class SessionDriver {
     func ended(_ leg: Leg, _ end: LegEnd) {
         // An aborted connection sent no close_notify.
         if end != .finished { handler(leg.other).tls?.sendsCloseNotify = false }
-        if stage == .opening, leg == .client {
+        if stage == .awaitingDomain, leg == .client {
             postpone(.ended(leg, end))
             return turnAway(.hostUnknown, "The client disconnected before it named a domain.")
         }
         happened(.ended(leg, end))
     }
 
-    /// Tells the session what happened, once it can be told.
+    /// Hands an event to the session, as soon as that can take it.
     func happened(_ event: Event) {
         guard stage == .relaying, !isPerforming else { return postpone(event) }
         take(event)
@@ -226,7 +226,7 @@ final class SessionDriver {
         deferred.append(event)
     }
 
-    /// Tells the session what happened, and does what it wants.
+    /// Hands an input to the session, and performs its commands.
     func handle(_ input: SessionInput) {
         session.handle(input, at: now)
         perform()
@@ -234,16 +234,16 @@ final class SessionDriver {
 
     func replaceRules(by rules: RuleSet) { if isLive { handle(.rules(rules)) } }
 
-    // MARK: What the session commands
+    // MARK: Commands of the session
 
-    /// Does what the session wants, tells it what happened meanwhile, until both are done; then looks after the
+    /// Performs the session's commands and hands it the events that waited, until there are none; then looks after the
     /// connections.
     func perform() {
         guard !isPerforming else { return }
         isPerforming = true
         repeat {
             while let command = session.next() { run(consume command) }
-        } while stage != .connecting && stage != .opening && takeDeferred()
+        } while stage != .connecting && stage != .awaitingDomain && takeDeferred()
         isPerforming = false
         client.flush()
         server.flush()
@@ -320,7 +320,7 @@ final class SessionDriver {
     private func updateReading(_ leg: Leg) {
         let isWanted =
             switch stage {
-            case .opening: !isStalled && leg == .client
+            case .awaitingDomain: !isStalled && leg == .client
             case .connecting, .over: false
             case .relaying:
                 !isStalled && handler(leg.other).isWritable && (leg == .client ? wantsBytes.client : wantsBytes.server)

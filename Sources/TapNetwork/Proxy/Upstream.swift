@@ -78,7 +78,7 @@ enum Route: Sendable {
         }
     }
 
-    /// Where clients are sent to, as a record tells it.
+    /// The server of the clients, as records name it.
     var words: String {
         switch self {
         case .endpoint(let dialer): dialer.endpoint.description

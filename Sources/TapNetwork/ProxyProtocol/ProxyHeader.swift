@@ -6,7 +6,7 @@ struct ProxyHeader: Sendable, Hashable {
     enum Origin: Sendable, Hashable {
         /// A client's, with the addresses it has connected from and to.
         case client(source: SocketAddress, destination: SocketAddress)
-        /// A client's whose addresses are not known, or are of a kind that has no meaning here, such as Unix sockets.
+        /// A client with unknown addresses, or with addresses of another family, such as Unix sockets.
         case unknown
         /// The proxy's own, such as to see whether the server is up.
         case local

@@ -1,6 +1,6 @@
 public import NIOCore
 
-/// What a proxy does of the PROXY protocol: to learn from one before it whose a connection is, and to tell the server.
+/// The use of the PROXY protocol: to learn the client's address from a proxy in front, and to send it to the server.
 public struct ProxyProtocol: Sendable, Hashable {
     /// The version of the header for servers; nil for none.
     public enum Sending: Sendable, Hashable {

@@ -5,7 +5,7 @@ internal import TapRecord
 struct RunningSession {
     /// Its number within the run.
     let number: UInt64
-    /// What the proxy tells of it.
+    /// Its fields, as the proxy sends them.
     let json: JSONValue
 
     /// The full JID once it is bound.

@@ -1,6 +1,6 @@
 internal import TapDiagnosis
 
-/// How `explain` tells of sessions.
+/// The forms in which `explain` prints sessions.
 enum ExplainForm: String, CaseIterable {
     case text
     case svg

@@ -50,7 +50,7 @@ struct TimelineReport {
         return [name, LineBuffer.duration(began), LineBuffer.duration(duration), outcome]
     }
 
-    /// A diagnosis in the order in which one asks: why, whose fault, what now.
+    /// A diagnosis: the cause, the side at fault, what to try.
     private static func words(_ diagnosis: LoginDiagnosis) -> [String] {
         let rule = diagnosis.rule.map { " (\($0))" } ?? ""
         let place =

@@ -48,7 +48,7 @@ struct TapRun {
         self.clock = clock
     }
 
-    /// What tells a restarted proxy which sessions it cannot resume; nil without a home folder.
+    /// The sessions that a restarted proxy cannot resume; nil without a home folder.
     private static func journal() -> ResumptionFile? {
         let state = Console.environment("XDG_STATE_HOME").flatMap { $0.hasPrefix("/") ? $0 : nil }
         let home = Console.environment("HOME").map { "\($0)/.local/state" }

@@ -45,7 +45,7 @@ struct ReadRun {
     /// Shows everything; with `isReanalysed` what today's code makes of complete captures.
     ///
     /// - Throws: ``ReaderFault`` where a file cannot be read on, a ``Failure`` where lines had to be passed over or
-    ///   nothing could be written. That whoever reads the output has seen enough is no failure.
+    ///   nothing could be written. A reader that closes the output is no failure.
     func run(_ reader: RecordReader, isReanalysed: Bool = false) throws {
         let reanalysis = isReanalysed ? Reanalysis(reader) : nil
         var isWhole = true

@@ -3,7 +3,7 @@ internal import Synchronization
 internal import TapCapture
 internal import TapRecord
 
-/// The standard streams. No call throws: ``fault`` tells at the end whether standard output failed; errors of standard error
+/// The standard streams. No call throws: ``fault`` says at the end whether standard output failed; errors of standard error
 /// are ignored.
 enum Console {
     /// The error number of the failed write to standard output; 0 if none failed.
