@@ -11,10 +11,10 @@ struct InjectCommand: AsyncParsableCommand, Configurable {
         commandName: "inject",
         abstract: "Send a stanza into a session of a running proxy.",
         discussion: """
-            The stanza goes out between two others, to the client as if from the server, or to the server as if from \
-            the client. The other side sees nothing of it: an answer to an injected iq request does not pass, it is \
-            printed here, and stream management is adjusted. Logs mark the stanza as xmpptap's own. The exit code is 1 \
-            if the stanza is refused, or its answer does not come.
+            Sends the stanza between two others: to the client as if from the server, or to the server as if from the \
+            client. The other side does not see it. The answer to an iq request is printed here and not relayed, and the \
+            counts of stream management are translated. Logs mark the stanza with "tap". The exit code is 1 if the stanza \
+            is refused or not answered.
 
             Examples:
 
@@ -25,14 +25,14 @@ struct InjectCommand: AsyncParsableCommand, Configurable {
     )
 
     @Argument(
-        help: ArgumentHelp("File with one stanza; - is standard input (default).", valueName: "file"),
+        help: ArgumentHelp("File with one stanza (default: -, standard input).", valueName: "file"),
         completion: .file()
     )
     var file: String?
 
     @OptionGroup var session: SessionOption
 
-    @Option(help: ArgumentHelp("Who gets the stanza.", valueName: "client|server"), transform: Side.typed)
+    @Option(help: ArgumentHelp("Side to send the stanza to.", valueName: "client|server"), transform: Side.typed)
     var to: Side
 
     @Option(help: ArgumentHelp("Send a chat message with this text instead of a file.", valueName: "body"))

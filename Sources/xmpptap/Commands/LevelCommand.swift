@@ -9,8 +9,8 @@ struct LevelCommand: AsyncParsableCommand, Configurable {
         commandName: "level",
         abstract: "Show or change what a running proxy logs.",
         discussion: """
-            Prints the levels in force, one per line, as the words of --log. With a level: sets it for the whole log, \
-            or for a part, a session or a JID; "default" takes the last three back.
+            Prints the current levels, one per line, as the words of --log. With a level, sets it first: for the whole \
+            log, or for a part, a session or a JID. "default" removes the level of a part, session or JID.
 
             Examples:
 
@@ -23,7 +23,7 @@ struct LevelCommand: AsyncParsableCommand, Configurable {
 
     @Argument(
         help: ArgumentHelp(
-            "off, error, warn, info, verbose, trace or default.",
+            "Level to set: off, error, warn, info, verbose, trace or default.",
             valueName: "level"
         ),
         transform: Choice.typed
@@ -32,7 +32,7 @@ struct LevelCommand: AsyncParsableCommand, Configurable {
 
     @Option(
         help: ArgumentHelp(
-            "Only of this part: \(Part.allCases.map(\.name).joined(separator: ", ")).",
+            "Part to set it for: \(Part.allCases.map(\.name).joined(separator: ", ")).",
             valueName: "part"
         ),
         transform: { text throws(Failure) in
@@ -45,12 +45,15 @@ struct LevelCommand: AsyncParsableCommand, Configurable {
     var part: Part?
 
     @Option(
-        help: ArgumentHelp("Only of this session.", valueName: "number"),
+        help: ArgumentHelp("Session to set it for.", valueName: "number"),
         transform: SessionNumber.parse
     )
     var session: [UInt64] = []
 
-    @Option(help: ArgumentHelp("Only of the sessions of this JID.", valueName: "jid"), transform: JID.typed)
+    @Option(
+        help: ArgumentHelp("JID whose sessions to set it for, full or bare.", valueName: "jid"),
+        transform: JID.typed
+    )
     var jid: JID?
 
     @Flag(help: "Print the levels as JSON.")

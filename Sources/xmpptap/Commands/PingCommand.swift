@@ -10,8 +10,8 @@ struct PingCommand: AsyncParsableCommand, Configurable {
         commandName: "ping",
         abstract: "Ping the client or server of a session of a running proxy.",
         discussion: """
-            Injects pings (XEP-0199) and measures how long their answers take; an error is an answer too. The session \
-            sees nothing of them. Runs until Ctrl-C. The exit code is 1 if no ping was answered.
+            Injects pings (XEP-0199) and measures how long their answers take; an error is an answer too. The other side \
+            does not see them. Runs until Ctrl-C. The exit code is 1 if no ping was answered.
 
             Examples:
 
@@ -23,7 +23,7 @@ struct PingCommand: AsyncParsableCommand, Configurable {
     @OptionGroup var session: SessionOption
 
     @Option(
-        help: ArgumentHelp("Who is pinged (default: client).", valueName: "client|server"),
+        help: ArgumentHelp("Side to ping (default: client).", valueName: "client|server"),
         transform: Side.typed
     )
     var to = Side.client

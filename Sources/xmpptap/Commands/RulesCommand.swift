@@ -106,7 +106,7 @@ extension RulesCommand {
     struct Reload: AsyncParsableCommand, Configurable {
         static let configuration = CommandConfiguration(
             commandName: "reload",
-            abstract: "Have a running proxy read its rule files again.",
+            abstract: "Reload the rule files of a running proxy.",
             discussion: """
                 If a file has a mistake, all mistakes are reported as by "rules check", the rules in force stay, and the \
                 exit code is 1.
@@ -150,7 +150,7 @@ extension RulesCommand {
     struct Hits: AsyncParsableCommand, Configurable {
         static let configuration = CommandConfiguration(
             commandName: "hits",
-            abstract: "Show how often each rule of a running proxy has hit.",
+            abstract: "Count the hits of a running proxy's rules.",
             discussion: """
                 Counts since the rules were loaded, in all sessions.
 
@@ -176,7 +176,7 @@ extension RulesCommand {
                 let line = rule["line"]?.integer.map { ":\($0)" } ?? ""
                 return [rule["hits"]?.integer.map { "\($0)" } ?? "-", "\(rule["file"]?.text ?? "")\(line)"]
             }
-            guard !rows.isEmpty else { return Console.complain("the proxy has no rules; start it with --rules") }
+            guard !rows.isEmpty else { return Console.complain("this proxy has no rules; start it with --rules FILE") }
             for line in TextTable(header: ["HITS", "RULE"], rows: rows, numeric: [0]).lines(width: Console.width) {
                 Console.print(line)
             }
@@ -187,7 +187,7 @@ extension RulesCommand {
     struct Trace: AsyncParsableCommand, Configurable {
         static let configuration = CommandConfiguration(
             commandName: "trace",
-            abstract: "Show live which rules of a running proxy hit which stanzas.",
+            abstract: "Show the hits of a running proxy's rules, live.",
             discussion: """
                 Runs until Ctrl-C or the end of the proxy.
 
@@ -199,7 +199,7 @@ extension RulesCommand {
         )
 
         @Option(
-            help: ArgumentHelp("Show only hits in this session.", valueName: "number"),
+            help: ArgumentHelp("Session to show (default: all).", valueName: "number"),
             transform: SessionNumber.parse
         )
         var session: [UInt64] = []

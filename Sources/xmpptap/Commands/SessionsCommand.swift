@@ -8,7 +8,7 @@ struct SessionsCommand: ParsableCommand {
         commandName: "sessions",
         abstract: "List the sessions of a running proxy, and act on them.",
         discussion: """
-            Without a subcommand: lists the sessions, or shows the one whose number follows.
+            Without a subcommand: lists the sessions, or shows the session with the given number.
 
             Examples:
 
@@ -81,8 +81,8 @@ struct SessionsCommand: ParsableCommand {
             commandName: "held",
             abstract: "Show the stanzas that the rule action PAUSE holds.",
             discussion: """
-                Each has a number, with which "sessions pass", "sessions drop" and "sessions edit" release it. A stanza \
-                that nobody releases passes after a minute.
+                Release a stanza by its number with "sessions pass", "sessions drop" or "sessions edit". After a minute \
+                it passes by itself.
 
                 Example:
 
@@ -100,7 +100,9 @@ struct SessionsCommand: ParsableCommand {
 
         func run() async throws {
             let answer = try await control.client().ask(.init("GET", "/sessions/\(session.number)/held"))
-            for item in answer["held"]?.values ?? [] {
+            let items = answer["held"]?.values ?? []
+            if items.isEmpty, !json { Console.complain("session \(session.number) holds no stanza") }
+            for item in items {
                 json ? Console.print(item.json) : Console.show(HeldStanza(json: item).line)
             }
         }
@@ -148,7 +150,7 @@ struct SessionsCommand: ParsableCommand {
     struct Edit: AsyncParsableCommand, Configurable {
         static let configuration = CommandConfiguration(
             commandName: "edit",
-            abstract: "Relay another stanza instead of a held one.",
+            abstract: "Replace a held stanza by another one, and relay that.",
             discussion: """
                 Example:
 
@@ -179,7 +181,7 @@ struct SessionsCommand: ParsableCommand {
             commandName: "close",
             abstract: "Close a session.",
             discussion: """
-                The client gets a stream error, the server the end of the stream.
+                Sends a stream error to the client, and closes the stream to the server.
 
                 Example:
 

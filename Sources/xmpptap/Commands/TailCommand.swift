@@ -9,8 +9,8 @@ struct TailCommand: AsyncParsableCommand, Configurable {
         commandName: "tail",
         abstract: "Show what a running proxy logs, live.",
         discussion: """
-            Prints records as they are made, in the form of the text log, whatever the proxy itself logs. Runs until \
-            Ctrl-C or the end of the proxy.
+            Prints new records in the form of the text log. The level of the proxy's own log does not matter. Runs \
+            until Ctrl-C or the end of the proxy.
 
             Examples:
 
@@ -24,7 +24,7 @@ struct TailCommand: AsyncParsableCommand, Configurable {
 
     @Option(
         help: ArgumentHelp(
-            "Level to show.",
+            "Level to show: error, warn, info, verbose or trace.",
             discussion: "Default: info,send,recv on a terminal, otherwise info; with --json verbose.",
             valueName: "level"
         ),
@@ -38,7 +38,7 @@ struct TailCommand: AsyncParsableCommand, Configurable {
     var level: Level?
 
     @Option(
-        help: ArgumentHelp("Show only this session.", valueName: "number"),
+        help: ArgumentHelp("Session to show (default: all).", valueName: "number"),
         transform: SessionNumber.parse
     )
     var session: [UInt64] = []

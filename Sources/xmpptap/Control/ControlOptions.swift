@@ -7,7 +7,7 @@ internal import XMPPCore
 /// `--control`.
 struct ControlOption: ParsableArguments {
     @Option(
-        help: ArgumentHelp("Control socket of the proxy (default: the only running one's).", valueName: "path"),
+        help: ArgumentHelp("Control socket of the proxy (default: that of the only running one).", valueName: "path"),
         completion: .file()
     )
     var control: String?
