@@ -33,7 +33,7 @@ extension Route {
                 switch (try body.required("action"), stanza) {
                 case ("pass", nil): release = .pass
                 case ("drop", nil): release = .drop
-                case ("edit", let stanza?): release = .replace(Array(stanza.utf8))
+                case ("edit", let stanza?): release = .replace(trimmed(stanza))
                 case ("edit", nil): throw Problem.refused("\"edit\" needs \"stanza\"")
                 default: throw Problem.refused("\"action\" must be pass or drop, or edit with \"stanza\"")
                 }
@@ -47,5 +47,13 @@ extension Route {
                 }
             },
         ]
+    }
+
+    /// The bytes without the white space around them, such as the last line feed of a file.
+    private static func trimmed(_ stanza: String) -> [UInt8] {
+        let space: Set<UInt8> = [0x20, 0x09, 0x0A, 0x0D]
+        var rest = stanza.utf8.drop { space.contains($0) }
+        while let last = rest.last, space.contains(last) { rest.removeLast() }
+        return Array(rest)
     }
 }

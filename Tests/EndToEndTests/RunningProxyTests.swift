@@ -139,7 +139,8 @@ import Testing
             broken.error.contains("stays held, its edit was refused: ") && broken.error.contains("tag"),
             "\(broken)"
         )
-        let edited = try await scene.run(["sessions", "edit", "1", number, "-"], input: stanza)
+        // As a file has it.
+        let edited = try await scene.run(["sessions", "edit", "1", number, "-"], input: "\n\(stanza)\n")
         #expect(edited.ending == .exited(0), "\(edited.error)")
         try await scene.received(scene.romeo, "Arise")
 
