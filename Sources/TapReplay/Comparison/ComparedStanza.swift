@@ -51,6 +51,7 @@ public struct ComparedStanza<Tag>: Expectable {
             }
     }
 
+    /// Whether both mean the same; what is seen for the first time is bound then.
     public static func agree(recorded: Self, live: Self, _ context: inout Context) -> Bool {
         let count = context.bindings.count
         let differences = StanzaComparison.compare(

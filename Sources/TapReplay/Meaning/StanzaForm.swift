@@ -52,7 +52,9 @@ public struct StanzaForm: Sendable {
 }
 
 extension StanzaForm: Hashable {
+    /// Whether both mean the same XML.
     public static func == (left: StanzaForm, right: StanzaForm) -> Bool { left.canonical == right.canonical }
+    /// Hashes the canonical form.
     public func hash(into hasher: inout Hasher) { hasher.combine(canonical) }
 }
 

@@ -1,0 +1,73 @@
+import Foundation
+import TapTestKit
+import Testing
+
+/// `xmpptap diff` as a user types it.
+@Suite(.timeLimit(.minutes(2)), .enabled(if: XMPPTapBinary.path != nil, "xmpptap is not built"))
+struct DiffTests {
+    private let folder: TemporaryFolder
+
+    init() throws { folder = try TemporaryFolder() }
+
+    /// A capture of the built-in login and talk; with `changed`, the texts of its lines changed.
+    private func capture(_ name: String, changed: (String) -> String = { $0 }) async throws -> String {
+        let path = folder.path(of: name)
+        let demo = try await XMPPTapBinary.run(["demo", "--log", "off", "--capture", path])
+        #expect(demo.ending == .exited(0), "\(demo.error)")
+        try changed(Tap.read(path)).write(toFile: path, atomically: true, encoding: .utf8)
+        return path
+    }
+
+    private func diff(
+        _ arguments: String...
+    ) async throws -> (output: String, error: String, ending: ToolProcess.Ending) {
+        let run = try await XMPPTapBinary.run(["diff"] + arguments)
+        return (run.output, run.error, run.ending)
+    }
+
+    @Test func `Two recordings of the same talk are equal`() async throws {
+        let run = try await diff(capture("a.xtap"), capture("b.xtap"))
+        #expect(run.ending == .exited(0), "\(run.output)\(run.error)")
+        #expect(run.output.contains("no differences"))
+    }
+
+    @Test func `A changed stanza is named, in text, JSON, JUnit and HTML, and the exit code is 1`() async throws {
+        let one = try await capture("a.xtap")
+        let other = try await capture("b.xtap") { $0.replacing("<body>", with: "<body>not ") }
+        let text = try await diff(one, other)
+        #expect(text.ending == .exited(1))
+        #expect(text.output.contains("message/body/text(): "))
+        let json = try await diff(one, other, "--json")
+        let object = try JSONSerialization.jsonObject(with: Data(json.output.utf8)) as? [String: Any]
+        #expect(object?["failed"] as? Bool == true)
+        let (junit, page) = (folder.path(of: "j.xml"), folder.path(of: "r.html"))
+        #expect(try await diff(one, other, "--junit", junit, "--report", page).ending == .exited(1))
+        #expect(Tap.read(junit).contains("<failure type=\"changed\""))
+        #expect(Tap.read(page).contains("message/body/text()"))
+        #expect(try await diff(one, other, "--fail-on", "timing").ending == .exited(0))
+    }
+
+    @Test func `Noise that was learned is beside the capture, and makes the recordings equal`() async throws {
+        let one = try await capture("a.xtap")
+        let other = try await capture("b.xtap") { $0.replacing("<body>", with: "<body>not ") }
+        let learned = try await diff("--learn", one, other)
+        #expect(learned.ending == .exited(0), "\(learned.output)\(learned.error)")
+        #expect(Tap.read(folder.path(of: "a.noise")).contains("message/body/text() present\n"))
+        #expect(try await diff(one, other).ending == .exited(0))
+    }
+
+    @Test func `Mistakes have exit code 2, files that cannot be read 3`() async throws {
+        let one = try await capture("a.xtap")
+        #expect(try await diff(one).ending == .exited(2))
+        #expect(try await diff(one, "-").ending == .exited(2))
+        #expect(try await diff(one, one, "--session", "99").ending == .exited(2))
+        #expect(try await diff(one, one, "--fail-on", "everything").ending == .exited(2))
+        #expect(try await diff(one, one, "--write", "x").ending == .exited(2))
+        #expect(try await diff(one, folder.path(of: "none.xtap")).ending == .exited(3))
+        let noise = folder.path(of: "bad.noise")
+        try "iq/@id perhaps\n".write(toFile: noise, atomically: true, encoding: .utf8)
+        let run = try await diff(one, one, "--noise", noise)
+        #expect(run.ending == .exited(2))
+        #expect(run.error.contains("bad.noise:1:8: expected ignore"))
+    }
+}
