@@ -2,7 +2,7 @@ import TapRecord
 import TapReplay
 
 /// A recording for tests, one item a line: `NANOSECONDS SESSION DIRECTION XML`, where `ready JID` stands for a completed login,
-/// `ended` for the end of the session.
+/// `resumed NUMBER JID` for one that resumed that session, `ended` for the end of the session.
 struct RecordedText {
     private var reader = ConversationReader()
     private var sequence: UInt64 = 0
@@ -32,6 +32,11 @@ struct RecordedText {
     private mutating func take(_ at: Int64, _ session: UInt64, _ word: String, _ rest: String) throws {
         switch word {
         case "ready": try add(at, session, #""kind":"session","code":"session-ready","jid":"\#(rest)""#)
+        case "resumed":
+            let parts = rest.split(separator: " ")
+            let fields =
+                #""kind":"session","code":"session-ready","details":{"resumes":\#(parts[0])},"jid":"\#(parts[1])""#
+            try add(at, session, fields)
         case "ended": try add(at, session, #""kind":"session","code":"session-ended""#)
         default:
             let name = rest.dropFirst().prefix { $0.isLetter || $0 == ":" }

@@ -3,17 +3,20 @@ enum ValueFlags {
     /// Flags that can be repeated, with some command.
     static let repeatable: Set = [
         "--limit", "--listen", "--log-to", "--proxy-protocol", "--proxy-protocol-from", "--rules", "--session",
-        "--upstream-domain",
+        "--upstream-domain", "--value",
     ]
     /// Flags that can be given once.
     static let single: Set = [
         "--accounts", "--by", "--ca", "--ca-dir", "--capture", "--certificate", "--chain", "--channel-binding",
-        "--client-tls", "--config", "--control", "--count", "--domain", "--filter", "--format", "--from", "--grace",
+        "--client-tls", "--config", "--control", "--copies", "--count", "--domain", "--fail-on", "--filter", "--format",
+        "--from", "--grace",
         "--interval", "--jid", "--key", "--keylog", "--level", "--log", "--message", "--metrics", "--on-unparsable",
-        "--part",
-        "--password-file", "--peer", "--ping", "--ping-timeout", "--port", "--redact", "--resolver", "--rotate-keep",
-        "--rotate-size", "--server-tls", "--subscriptions", "--timeout", "--tls", "--tls-min", "--to", "--upstream",
-        "--upstream-ca", "--upstream-certificate", "--upstream-key", "--via", "--with",
+        "--pace", "--part",
+        "--password-file", "--peer", "--ping", "--ping-timeout", "--port", "--quiet", "--ramp", "--redact",
+        "--resolver", "--rotate-keep",
+        "--rotate-size", "--seed", "--server-tls", "--subscriptions", "--timeout", "--tls", "--tls-min", "--to",
+        "--upstream",
+        "--upstream-ca", "--upstream-certificate", "--upstream-key", "--via", "--wait", "--with",
     ]
 
     /// The arguments with every value that begins with a hyphen joined to its flag by `=`: the parser takes `-` and `-1` for

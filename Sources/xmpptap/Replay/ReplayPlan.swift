@@ -1,0 +1,173 @@
+internal import TapCapture
+internal import TapNetwork
+internal import TapRecord
+internal import TapReplay
+internal import TapSecurity
+internal import XMPPCore
+
+/// What `replay` plays: the recorded sessions, with whose accounts.
+struct ReplayPlan {
+    let script: ReplayScript
+    let options: ReplayOptions
+    let rules: NoiseRules
+    /// The accounts of each copy.
+    let copies: [[ReplayRun.Account]]
+    /// The file whose name the noise file has.
+    let file: String
+
+    init(_ command: ReplayCommand) throws(Failure) {
+        guard let first = command.files.first else { throw .usage("no file given; name a capture") }
+        file = first
+        let conversations = try Self.conversations(command.files, Set(command.session))
+        let rows = try Self.accounts(command.accounts)
+        let recorded = Set(conversations.compactMap(\.account?.normalized))
+        let chosen = rows.filter { recorded.contains($0.recorded.normalized) }
+        guard !chosen.isEmpty else {
+            let names = recorded.map(\.description).sorted().joined(separator: ", ")
+            throw Failure(
+                status: .preparation,
+                message: "\(command.accounts) has none of the recorded accounts (\(names)); add a line such as "
+                    + "'user@example.org password-file as=\(recorded.map(\.description).min() ?? "JID")'"
+            )
+        }
+        let played = conversations.filter { conversation in
+            chosen.contains { $0.recorded.normalized == conversation.account?.normalized }
+        }
+        for name in recorded.subtracting(chosen.map(\.recorded.normalized)).map(\.description).sorted() {
+            Console.complain("\(name) is not played: \(command.accounts) has no password for it")
+        }
+        let puppets = rows.filter { !recorded.contains($0.recorded.normalized) }
+        script = ReplayScript(played, puppets: puppets.map(\.recorded))
+        options = Self.options(command)
+        rules = try NoiseFiles.rules(command.noise, beside: command.files)
+        let all = chosen + puppets
+        guard command.copies == 1 || all.allSatisfy({ $0.live.contains("%d") }) else {
+            throw .usage("--copies needs an account for each copy; write %d for its number, as in user%d@example.org")
+        }
+        var copies: [[ReplayRun.Account]] = []
+        for number in 1...command.copies {
+            copies.append(try all.map { row throws(Failure) in try row.account(number) })
+        }
+        self.copies = copies
+    }
+
+    // MARK: Sessions
+
+    /// The sessions to play, all complete.
+    private static func conversations(_ files: [String], _ wanted: Set<UInt64>) throws(Failure)
+        -> [RecordedConversation]
+    {
+        var reader = ConversationReader()
+        let stored = try StoredRecords(files) { entry in
+            switch entry {
+            case .header(let header): reader.note(header)
+            case .record(let line):
+                if line.record.code == RecordReader.droppedCode { reader.noteLoss() }
+                reader.take(line)
+            case .damage, .gap: reader.noteLoss()
+            }
+        }
+        stored.remark(on: wanted)
+        let name = files.joined(separator: ", ")
+        let all = reader.conversations().filter { wanted.isEmpty || wanted.contains($0.number) }
+        // A failed login holds nothing that could be played.
+        let sessions = all.filter { $0.faults != [.withoutLogin] || wanted.contains($0.number) }
+        for session in sessions {
+            guard let fault = session.faults.first else { continue }
+            throw .file("\(name): session \(session.number) cannot be replayed: \(words(fault)); \(recordingAdvice)")
+        }
+        guard !sessions.isEmpty else {
+            throw .file("\(name): no session with a completed login; \(recordingAdvice)")
+        }
+        return sessions
+    }
+
+    private static func words(_ fault: RecordedConversation.Fault) -> String {
+        switch fault {
+        case .withoutLogin: "its login was not recorded, or failed"
+        case .encrypted: "it is encrypted"
+        case .lacksItems(let count): "\(count) of its stanzas were recorded without content"
+        case .torn: "records of it are missing"
+        }
+    }
+
+    private static let recordingAdvice =
+        "record a whole session with 'xmpptap proxy --upstream HOST:PORT --tls intercept --capture FILE.xtap'"
+
+    // MARK: Accounts
+
+    /// A row of the accounts file.
+    private struct Row {
+        let recorded: JID
+        /// As written: with `%d` for the number of the copy.
+        let live: String
+        let password: String
+
+        func account(_ number: Int) throws(Failure) -> ReplayRun.Account {
+            let text = live.replacing("%d", with: String(number))
+            guard let jid = JID(text) else { throw .file("--accounts: \(text) is not an account") }
+            return ReplayRun.Account(recorded: recorded, live: jid, password: password)
+        }
+    }
+
+    private static func accounts(_ path: String) throws(Failure) -> [Row] {
+        let accounts: [AccountsFile.Account]
+        do throws(AccountsError) {
+            accounts = try AccountsFile(path: path).accounts
+        } catch {
+            throw .file("--accounts: \(error)")
+        }
+        var rows: [Row] = []
+        for account in accounts {
+            guard case .password(let password) = account.secret else {
+                throw .file("--accounts: \(path): \(account.jid) has stored keys; replay needs its password")
+            }
+            let recorded = account.recorded ?? account.jid
+            rows.append(Row(recorded: recorded, live: account.jid.description, password: password))
+        }
+        return rows
+    }
+
+    // MARK: Options
+
+    private static func options(_ command: ReplayCommand) -> ReplayOptions {
+        var options = ReplayOptions()
+        options.pace = command.pace
+        options.wait = command.wait
+        options.quiet = command.quiet
+        options.withoutEdits = command.withoutEdits
+        for value in command.value { options.values[value.placeholder] = value.text }
+        return options
+    }
+}
+
+/// `--pace`.
+enum ReplayPace {
+    static func parse(_ text: String) throws(Failure) -> ReplayOptions.Pace {
+        switch text {
+        case "causal": return .causal
+        case "recorded": return .recorded(speed: 1)
+        default:
+            guard text.hasPrefix("x"), let speed = Double(text.dropFirst()), speed > 0, speed.isFinite else {
+                throw .usage("write causal, recorded, or xN as in x2")
+            }
+            return .recorded(speed: speed)
+        }
+    }
+}
+
+/// `--value NAME=@FILE`.
+struct PlaceholderValue {
+    /// As it stands in the capture.
+    let placeholder: String
+    let text: String
+
+    init(_ argument: String) throws(Failure) {
+        guard let sign = argument.firstIndex(of: "="), argument[sign...].hasPrefix("=@") else {
+            throw .usage("write the placeholder's name and a file, as in token#3=@token.txt")
+        }
+        let name = argument[..<sign]
+        placeholder = name.hasPrefix("[") ? String(name) : "[redacted:\(name)]"
+        text = try TextFile.read(String(argument[sign...].dropFirst(2))).passwordLine
+    }
+}

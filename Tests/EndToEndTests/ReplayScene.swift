@@ -1,0 +1,63 @@
+import Foundation
+import TapTestKit
+
+/// Juliet and Romeo talk by slixmpp through the intercepting proxy before a Prosody, and are recorded; then what `replay` makes
+/// of that against other servers.
+struct ReplayScene {
+    let folder: TemporaryFolder
+    /// The recording.
+    let capture: String
+    let certificate: TestCertificate
+    private let accounts: String
+
+    init() async throws {
+        folder = try TemporaryFolder()
+        certificate = try await TestCertificate()
+        let scene = try await InterceptScene(certificate: certificate)
+        func client(_ account: Account, _ script: ScriptedClient.Script, _ options: [String] = []) throws
+            -> ScriptedClient
+        {
+            try ScriptedClient(
+                .slixmpp,
+                as: account,
+                port: scene.tap.port,
+                startTLS: true,
+                script,
+                options: ["--ca", scene.authority] + options
+            )
+        }
+        let juliet = try client(.juliet, .init(ping: true, reply: "Wherefore art thou", receive: 2))
+        try await juliet.event("ready")
+        let lines = [(to: Account.juliet, body: "But, soft!"), (to: Account.juliet, body: "what light <&> 🌹")]
+        let romeo = try client(.romeo, .init(ping: true, send: lines, receive: 2), ["--add", Account.juliet.jid])
+        try await romeo.finish()
+        try await juliet.finish()
+        try await scene.stop()
+        capture = try folder.write(Tap.read(scene.tap.capture), to: "talk.xtap")
+        for account in [Account.juliet, .romeo] { try folder.write("\(account.password)\n", to: account.user) }
+        accounts = try folder.write(
+            [Account.juliet, .romeo].map { "\($0.jid) \($0.user)\n" }.joined(),
+            to: "accounts"
+        )
+    }
+
+    /// A server of its own that nobody has used.
+    func server(settings: String = "") async throws -> ProsodyServer {
+        try await ProsodyServer(encryption: .startTLS(certificate), settings: settings)
+    }
+
+    /// Plays the recording against a server.
+    func replay(
+        to port: UInt16,
+        _ arguments: [String] = [],
+        accounts own: String? = nil
+    ) async throws -> (ending: ToolProcess.Ending, output: String, error: String) {
+        try await XMPPTapBinary.run(
+            [
+                "replay", capture, "--to", "localhost:\(port)", "--accounts", own ?? accounts, "--ca",
+                certificate.certificate,
+            ]
+                + arguments
+        )
+    }
+}

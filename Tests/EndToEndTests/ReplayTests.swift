@@ -1,0 +1,60 @@
+import Foundation
+import TapTestKit
+import Testing
+
+/// A recorded session of two real clients, played against servers that nobody has used.
+@Suite(
+    .timeLimit(.minutes(5)),
+    .serialized,
+    .enabled(if: TestProgram.areInstalled(.prosody, .slixmpp, .openssl), "Prosody or slixmpp is missing")
+) struct ReplayTests {
+    @Test func `against a fresh server nothing diverges, ten times in a row`() async throws {
+        let scene = try await ReplayScene()
+        for round in 1...10 {
+            let server = try await scene.server()
+            let (ending, output, error) = try await scene.replay(to: server.port)
+            #expect(ending == .exited(0), "round \(round): \(output)\(error)")
+            try await server.stop()
+        }
+    }
+
+    @Test func `against a server without a module the divergence is named`() async throws {
+        let scene = try await ReplayScene()
+        let server = try await scene.server(settings: "modules_disabled = { \"s2s\", \"ping\" }")
+        let (ending, output, error) = try await scene.replay(to: server.port)
+        #expect(ending == .exited(1), "\(output)\(error)")
+        #expect(output.contains("service-unavailable") && output.contains("behaviour"), "\(output)\(error)")
+        try await server.stop()
+    }
+
+    @Test func `accounts, passwords and servers that are wrong are told apart`() async throws {
+        let scene = try await ReplayScene()
+        let server = try await scene.server()
+        try scene.folder.write("wrong\n", to: "wrong")
+        func accounts(_ text: String) throws -> String { try scene.folder.write(text, to: "others") }
+        let refused = try await scene.replay(to: server.port, accounts: accounts("juliet@localhost wrong\n"))
+        #expect(refused.ending == .exited(5) && refused.error.contains("juliet@localhost"), "\(refused)")
+        let nobody = try await scene.replay(to: server.port, accounts: accounts("nurse@localhost wrong\n"))
+        #expect(nobody.ending == .exited(5) && nobody.error.contains("juliet@localhost, romeo@localhost"), "\(nobody)")
+        let other = try await scene.replay(
+            to: server.port,
+            accounts: accounts("romeo@localhost juliet as=juliet@localhost\n")
+        )
+        #expect(other.ending == .exited(5), "\(other)")
+        try await server.stop()
+        let gone = try await scene.replay(to: server.port)
+        #expect(gone.ending == .exited(4) && gone.error.contains("refused"), "\(gone)")
+    }
+
+    @Test func `a recording without content is refused, with the way to record one`() async throws {
+        let scene = try await ReplayScene()
+        let text = Tap.read(scene.capture).split(separator: "\n").map { line in
+            guard let start = line.firstRange(of: "\"xml\":\"") else { return String(line) }
+            return String(line[..<start.lowerBound].dropLast() + "}")
+        }
+        try scene.folder.write(text.joined(separator: "\n") + "\n", to: "talk.xtap")
+        let refused = try await scene.replay(to: 1)
+        #expect(refused.ending == .exited(3), "\(refused)")
+        #expect(refused.error.contains("without content") && refused.error.contains("--capture"), "\(refused)")
+    }
+}
