@@ -18,13 +18,19 @@ import XMPPCore
             _ text: String,
             _ accounts: [(String, String)] = [("juliet@capulet.example", "juliet@live.example")],
             options: ReplayOptions = ReplayOptions(),
+            puppets: [String] = [],
+            prepares: Bool = false,
             seed: UInt64 = 1,
             reply: @escaping (Int, String) -> [(Int, String)]
         ) throws {
             self.reply = reply
             var generator = ReplayGenerator(seed: seed)
             replayer = Replayer(
-                ReplayScript(try RecordedText(text).conversations),
+                ReplayScript(
+                    try RecordedText(text).conversations,
+                    puppets: try puppets.map { try JID(parsing: $0) },
+                    prepares: prepares
+                ),
                 accounts: try accounts.map { (try JID(parsing: $0), try JID(parsing: $1)) },
                 options: options,
                 using: &generator
@@ -49,7 +55,7 @@ import XMPPCore
             case .connect(let client, let resuming):
                 log.append("connect \(client)\(resuming.map { " \($0.id) \($0.handled)" } ?? "")")
                 guard resuming == nil else { return replayer.handle(.resumed, client: client, at: now) }
-                let account = client % 2 == 0 ? "juliet" : "romeo"
+                let account = replayer.script.clients[client].account.local ?? ""
                 replayer.handle(.bound(try JID(parsing: "\(account)@live.example/\(client)")), client: client, at: now)
             case .send(let client, let bytes):
                 let text = String(decoding: bytes, as: UTF8.self)
@@ -229,5 +235,58 @@ import XMPPCore
         #expect(peer.log.contains("0 <iq type='result' id='x1' to='live.example'/>"))
         #expect(peer.log.contains { $0.contains("id='x2'") && $0.contains("service-unavailable") })
         #expect(peer.found == ["behaviour unexpected 0"])
+    }
+
+    private static let both = [
+        ("juliet@capulet.example", "juliet@live.example"), ("romeo@capulet.example", "romeo@live.example"),
+    ]
+
+    @Test func `a puppet sends what was received from it, presence once for all`() throws {
+        let text = """
+            1 1 ready juliet@capulet.example/balcony
+            2 1 recv <presence from='romeo@capulet.example/orchard' to='juliet@capulet.example'><show>away</show></presence>
+            3 2 ready nurse@capulet.example/hall
+            4 2 recv <presence from='romeo@capulet.example/orchard' to='nurse@capulet.example'><show>away</show></presence>
+            5 1 recv <message from='romeo@capulet.example/orchard' to='juliet@capulet.example' id='m'><body>But soft</body><stanza-id xmlns='urn:xmpp:sid:0' id='s' by='juliet@capulet.example'/></message>
+            6 1 send <message to='romeo@capulet.example/orchard' id='n'><body>Ay me</body></message>
+            """
+        var peer = try Peer(text, Self.both, puppets: ["romeo@capulet.example"]) { client, text in
+            let from = "from='romeo@live.example/0'"
+            if text.contains("<show>") {
+                let presence = "<presence \(from)><show>away</show></presence>"
+                return [(1, presence.replacing("<presence", with: "<presence to='juliet@live.example'"))]
+            }
+            guard text.contains("But soft") else { return [] }
+            let stamp = "<stanza-id xmlns='urn:xmpp:sid:0' id='t' by='juliet@live.example'/></message>"
+            return [(1, text.replacing("<message", with: "<message \(from)").replacing("</message>", with: stamp))]
+        }
+        try peer.run()
+        #expect(peer.log.count { $0 == "0 <presence><show>away</show></presence>" } == 1, "\(peer.log)")
+        let message = try #require(peer.log.first { $0.contains("But soft") })
+        #expect(message.hasPrefix("0 <message") && !message.contains("stanza-id") && !message.contains("from="))
+        #expect(peer.log.contains { $0.contains("Ay me") && $0.contains("to='romeo@live.example/0'") })
+        // The nurse is not told by this server.
+        #expect(peer.found == ["behaviour missing 4"])
+    }
+
+    @Test func `rosters and subscriptions are as they were before anything is played`() throws {
+        let text = """
+            1 1 ready juliet@capulet.example/balcony
+            2 1 send <iq id='r' type='get'><query xmlns='jabber:iq:roster'/></iq>
+            3 1 recv <iq id='r' type='result'><query xmlns='jabber:iq:roster'><item jid='romeo@capulet.example' name='R' subscription='both'><group>Friends</group></item><item jid='paris@capulet.example' subscription='to'/></query></iq>
+            """
+        var peer = try Peer(text, Self.both, puppets: ["romeo@capulet.example"], prepares: true) { client, text in
+            guard text.contains("settled-") else { return [] }
+            return [(client, "<iq type='result' id='ID'/>")]
+        }
+        try peer.run()
+        let order = [
+            "name='R'", "paris@live.example", "0 <presence type='subscribe' to='romeo@live.example'/>",
+            "1 <presence type='subscribe' to='juliet@live.example'/>",
+            "1 <presence type='subscribed' to='juliet@live.example'/>",
+            "0 <presence type='subscribed' to='romeo@live.example'/>", "close 0", "connect 2",
+        ]
+        let places = order.map { wanted in peer.log.firstIndex { $0.contains(wanted) } ?? -1 }
+        #expect(places == places.sorted() && !places.contains(-1), "\(peer.log)")
     }
 }

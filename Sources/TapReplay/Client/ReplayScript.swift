@@ -20,7 +20,7 @@ public struct ReplayScript: Sendable {
         public let resumes: Int?
         /// In the recording the server ended it.
         public let isEndedByServer: Bool
-        /// Nobody recorded its side: it sends what others have got from it.
+        /// Nobody recorded its side: it prepares, or sends what others have got from it, and what it gets is not compared.
         public let isPuppet: Bool
     }
 
@@ -28,6 +28,10 @@ public struct ReplayScript: Sendable {
         case connect(Int)
         /// A client sends an item.
         case send(Int, RecordedItem)
+        /// A client sends what was not recorded.
+        case prepare(Int, [UInt8])
+        /// What a client has sent has been handled by the server.
+        case settle(Int)
         /// A client gets an item.
         case expect(Int, RecordedItem)
         /// A client closes its stream.
@@ -37,8 +41,8 @@ public struct ReplayScript: Sendable {
 
         var client: Int {
             switch self {
-            case .connect(let client), .send(let client, _), .expect(let client, _), .close(let client),
-                .drop(let client):
+            case .connect(let client), .send(let client, _), .prepare(let client, _), .settle(let client),
+                .expect(let client, _), .close(let client), .drop(let client):
                 client
             }
         }
@@ -56,11 +60,87 @@ public struct ReplayScript: Sendable {
     /// - Parameters:
     ///   - conversations: Those to play; each is complete.
     ///   - puppets: Recorded bare JIDs that are played although nobody recorded them.
-    public init(_ conversations: [RecordedConversation], puppets: [JID] = []) {
+    ///   - prepares: Build the rosters and subscriptions that the recording began with.
+    public init(_ conversations: [RecordedConversation], puppets: [JID] = [], prepares: Bool = false) {
+        var maker = Maker()
+        if prepares {
+            maker.prepare(Preparation(conversations, played: conversations.compactMap(\.account) + puppets.map(\.bare)))
+        }
+        for puppet in puppets { maker.add(PuppetScript(puppet, in: conversations), of: puppet) }
+        for conversation in conversations { maker.add(conversation) }
+        maker.places.sort { ($0.run, $0.sequence, $0.order) < ($1.run, $1.sequence, $1.order) }
+        rooms = Set(conversations.flatMap { Self.rooms($0) })
+        played = Set(maker.clients.map(\.account.normalized.description))
+        clients = maker.clients
+        steps = maker.places.map(\.step)
+        let first = maker.places.first { $0.run > 0 }?.at ?? 0
+        times = maker.places.map { $0.run > 0 ? $0.at - first : 0 }
+    }
+
+    /// Puts steps in their places.
+    private struct Maker {
+        /// Where a step stands: within its run by the number of its record; several of one record in their order.
+        struct Place {
+            var run: Int
+            var sequence: UInt64
+            var order: Int
+            var at: Int64
+            var step: Step
+        }
+
         var clients: [Client] = []
-        var order: [(run: Int, sequence: UInt64, at: Int64, step: Step)] = []
-        for conversation in conversations {
-            guard let jid = conversation.jid else { continue }
+        var places: [Place] = []
+
+        private mutating func add(_ step: Step, run: Int, _ sequence: UInt64, at: Int64 = 0) {
+            places.append(Place(run: run, sequence: sequence, order: places.count, at: at, step: step))
+        }
+
+        private mutating func addPuppet(_ jid: JID) -> Int {
+            clients.append(
+                Client(
+                    account: jid.bare,
+                    jid: jid,
+                    resource: jid.resource,
+                    session: 0,
+                    resumes: nil,
+                    isEndedByServer: false,
+                    isPuppet: true
+                )
+            )
+            return clients.count - 1
+        }
+
+        mutating func prepare(_ preparation: Preparation) {
+            var numbers: [JID: Int] = [:]
+            for account in preparation.accounts {
+                let client = addPuppet(account)
+                numbers[account] = client
+                add(.connect(client), run: 0, 0)
+            }
+            for phase in preparation.phases {
+                for sending in phase {
+                    if let client = numbers[sending.account] { add(.prepare(client, sending.stanza), run: 0, 0) }
+                }
+                for client in numbers.values.sorted() { add(.settle(client), run: 0, 0) }
+            }
+            for client in numbers.values.sorted() { add(.close(client), run: 0, 0) }
+        }
+
+        mutating func add(_ puppet: PuppetScript, of account: JID) {
+            let numbers = puppet.jids.map { addPuppet($0) }
+            for (place, client) in numbers.enumerated() {
+                add(.connect(client), run: 0, 1)
+                guard !puppet.hasPresence(place) else { continue }
+                add(.prepare(client, XMLWriter.bytes { $0.element("presence") }), run: 0, 1)
+                add(.settle(client), run: 0, 1)
+            }
+            for send in puppet.sends {
+                add(.send(numbers[send.jid], send.item), run: send.run, send.item.sequence, at: send.item.at)
+            }
+        }
+
+        mutating func add(_ conversation: RecordedConversation) {
+            guard let jid = conversation.jid else { return }
             let index = clients.count
             let earlier = clients.lastIndex { $0.session == conversation.resumes && $0.jid == jid }
             clients.append(
@@ -74,29 +154,19 @@ public struct ReplayScript: Sendable {
                     isPuppet: false
                 )
             )
-            func add(_ sequence: UInt64, _ at: Int64, _ step: Step) {
-                order.append((conversation.run, sequence, at, step))
-            }
-            add(conversation.readySequence, conversation.ready, .connect(index))
+            add(.connect(index), run: conversation.run, conversation.readySequence, at: conversation.ready)
             for item in conversation.items {
-                guard let step = Self.step(item, index) else { continue }
-                add(item.sequence, item.at, step)
+                guard let step = ReplayScript.step(item, index) else { continue }
+                add(step, run: conversation.run, item.sequence, at: item.at)
             }
-            if conversation.ending != .client {
-                add(
-                    conversation.ended.sequence,
-                    conversation.ended.at,
-                    conversation.ending == .lost ? .drop(index) : .close(index)
-                )
-            }
+            guard conversation.ending != .client else { return }
+            add(
+                conversation.ending == .lost ? .drop(index) : .close(index),
+                run: conversation.run,
+                conversation.ended.sequence,
+                at: conversation.ended.at
+            )
         }
-        order.sort { ($0.run, $0.sequence) < ($1.run, $1.sequence) }
-        rooms = Set(conversations.flatMap { Self.rooms($0) })
-        played = Set(clients.map(\.account.normalized.description) + puppets.map(\.bare.normalized.description))
-        self.clients = clients
-        steps = order.map(\.step)
-        let first = order.first?.at ?? 0
-        times = order.map { $0.at - first }
     }
 
     /// What is done of an item; nil if each session does it in its own way: acknowledgements, and the server's pings.

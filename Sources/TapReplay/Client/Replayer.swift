@@ -81,6 +81,8 @@ public struct Replayer {
     private var waitingSince: Int64?
     /// Steps of what has to come before the next step.
     private var gating: Set<Int> = []
+    /// Ids of requests whose answers have to come before the next step.
+    private var settling: Set<String> = []
     /// Something that had to come did not.
     private var hasGivenUp = false
     /// The number of each step's expectation.
@@ -132,7 +134,7 @@ public struct Replayer {
                 }
                 let stanza = Stanza(recorded: form, context, tag: .step(index))
                 numbers[index] = players[client].expectations.expect(stanza, stanza.lane, window: index)
-            case .connect, .close, .drop: break
+            case .connect, .prepare, .settle, .close, .drop: break
             }
         }
     }
@@ -169,7 +171,8 @@ public struct Replayer {
         switch event {
         case .bound(let jid):
             players[client].state = .open
-            try? context.bindings.bind(script.clients[client].jid.description, to: jid.description, .resource)
+            let recorded = script.clients[client].jid
+            if recorded.isFull { try? context.bindings.bind(recorded.description, to: jid.description, .resource) }
         case .resumed:
             players[client].state = .open
             inherit(client)
@@ -208,7 +211,10 @@ public struct Replayer {
         let live = StanzaForm(element)
         if live.kind == .nonza, noteManagement(element, client) { return }
         if live.kind != .nonza, players[client].isManaged { players[client].handled &+= 1 }
-        if script.clients[client].isPuppet { return }
+        if script.clients[client].isPuppet {
+            if let id = live.id { settling.remove(id) }
+            return
+        }
         if live.kind == .iq, live.type == "get", element.child("ping", .ping) != nil {
             return send(client, Self.answer(to: element, "result") { _ in })
         }
@@ -323,7 +329,7 @@ public struct Replayer {
 
     /// Whether all has come that came before in the recording, or is given up.
     private mutating func isGateOpen() -> Bool {
-        guard !gating.isEmpty else {
+        guard !gating.isEmpty || !settling.isEmpty else {
             waitingSince = nil
             return true
         }
@@ -335,6 +341,7 @@ public struct Replayer {
         }
         hasGivenUp = true
         gating = []
+        settling = []
         waitingSince = nil
         return true
     }
@@ -343,12 +350,12 @@ public struct Replayer {
     ///
     /// Once something has been missing, other items than answers are waited for no longer than it takes to be quiet.
     private var gateDeadline: Int64? {
-        guard let waitingSince, !gating.isEmpty else { return nil }
+        guard let waitingSince, !gating.isEmpty || !settling.isEmpty else { return nil }
         let last = waitingSince + options.wait
         let isAnswerDue = gating.contains { step in
             script.steps[step].isAnswer
         }
-        return isAnswerDue || !hasGivenUp ? last : min(last, lastActivity + options.quiet)
+        return isAnswerDue || !settling.isEmpty || !hasGivenUp ? last : min(last, lastActivity + options.quiet)
     }
 
     /// When the next step was recorded, at the pace of the replay.
@@ -373,6 +380,16 @@ public struct Replayer {
             guard players[client].state == .open else { return }
             players[client].state = .over
             actions.append(.drop(client))
+        case .prepare(let client, let stanza):
+            send(client, context.bindings.substituted(stanza, .toLive, rules: context.rules))
+        case .settle(let client):
+            // The server answers when it has handled what came before.
+            let id = "settled-\(cursor)\(suffix)"
+            settling.insert(id)
+            send(
+                client,
+                XMLWriter.bytes { $0.element("iq", ["type": "get", "id": id]) { $0.element("query", .roster) } }
+            )
         case .expect: break
         }
     }
@@ -460,7 +477,7 @@ public struct Replayer {
                 direction: item.direction,
                 text: String(decoding: item.sent ?? item.seen ?? [], as: UTF8.self)
             )
-        case .connect, .close, .drop: nil
+        case .connect, .prepare, .settle, .close, .drop: nil
         }
     }
 }

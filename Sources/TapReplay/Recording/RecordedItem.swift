@@ -13,41 +13,41 @@ public struct RecordedItem: Sendable {
     }
 
     /// Which way it went.
-    public let direction: Direction
+    public internal(set) var direction: Direction
     /// What it is.
-    public let kind: Kind
+    public internal(set) var kind: Kind
     /// As its sender sent it; nil if the proxy made it.
-    public let sent: [UInt8]?
+    public internal(set) var sent: [UInt8]?
     /// As the receiving peer saw it; nil if it did not get there.
-    public let seen: [UInt8]?
+    public internal(set) var seen: [UInt8]?
     /// The namespace declarations of its stream, as ``StanzaParser/parse(_:root:)`` takes them.
-    public let root: [UInt8]
+    public internal(set) var root: [UInt8]
     /// Who made it.
-    public let origin: Origin
+    public internal(set) var origin: Origin
     /// What the proxy did to it, as ``Record/action`` has it; nil if nothing.
-    public let action: String?
+    public internal(set) var action: String?
     /// Nanoseconds since the run began.
-    public let at: Int64
+    public internal(set) var at: Int64
     /// Its number within the run.
-    public let sequence: UInt64
+    public internal(set) var sequence: UInt64
     /// Offsets within the item at which reads ended.
-    public let chunks: [UInt64]
+    public internal(set) var chunks: [UInt64]
     /// The `id` attribute.
-    public let id: String?
+    public internal(set) var id: String?
     /// The `type` attribute.
-    public let type: String?
+    public internal(set) var type: String?
     /// The `from` attribute.
-    public let from: String?
+    public internal(set) var from: String?
     /// The `to` attribute.
-    public let to: String?
+    public internal(set) var to: String?
     /// The local name of the item itself.
-    public let name: String
+    public internal(set) var name: String
     /// The local name of the first child.
-    public let payload: String?
+    public internal(set) var payload: String?
     /// The namespace of the first child; of an item without children ``Namespace/none``.
-    public let payloadNamespace: Namespace
+    public internal(set) var payloadNamespace: Namespace
     /// The placeholders of values that the recording does not hold, such as `[redacted:token#3]`, each once.
-    public let placeholders: [String]
+    public internal(set) var placeholders: [String]
 
     /// The item as the peer that is not played knows it: what the server got of the client's items, and what it sent.
     ///

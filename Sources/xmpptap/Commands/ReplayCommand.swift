@@ -13,7 +13,8 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
             Logs in afresh with the accounts of --accounts, sends what the recorded clients sent, each stanza when all \
             has arrived that had arrived before it, and compares what comes back by meaning. Ids, resources, times and \
             other values that differ from session to session only have to agree with each other. Several recorded \
-            clients play together.
+            clients play together. A peer with an account and no recorded session is played too: it sends what the \
+            others received from it.
 
             Every divergence has a class: behaviour, state (the server's data differ), peer-absent, timing, or \
             redacted (the capture lacks the value; see --value). A noise file NAME.noise beside the capture says what \
@@ -98,6 +99,9 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
 
     @Flag(help: "Create the accounts first (XEP-0077).")
     var register = false
+
+    @Flag(help: "Build rosters and subscriptions as recorded first.")
+    var prepare = false
 
     @Option(
         help: ArgumentHelp("Play so many copies at the same time (default: 1).", valueName: "number"),

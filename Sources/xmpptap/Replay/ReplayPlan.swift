@@ -37,7 +37,7 @@ struct ReplayPlan {
             Console.complain("\(name) is not played: \(command.accounts) has no password for it")
         }
         let puppets = rows.filter { !recorded.contains($0.recorded.normalized) }
-        script = ReplayScript(played, puppets: puppets.map(\.recorded))
+        script = ReplayScript(played, puppets: puppets.map(\.recorded), prepares: command.prepare)
         options = Self.options(command)
         rules = try NoiseFiles.rules(command.noise, beside: command.files)
         let all = chosen + puppets

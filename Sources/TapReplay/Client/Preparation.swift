@@ -1,0 +1,63 @@
+internal import XMPPCore
+
+/// What has to be at the server before a recording is played: the rosters and subscriptions that it began with.
+struct Preparation {
+    /// What an account sends.
+    struct Sending {
+        let account: JID
+        let stanza: [UInt8]
+    }
+
+    /// The accounts that take part, recorded bare JIDs.
+    private(set) var accounts: [JID] = []
+    /// What is sent, in steps: each has to be handled by the server before the next.
+    private(set) var phases: [[Sending]] = []
+
+    /// - Parameters:
+    ///   - conversations: Whose rosters are wanted.
+    ///   - played: All accounts that can log in, recorded bare JIDs.
+    init(_ conversations: [RecordedConversation], played: [JID]) {
+        var contacts: [Sending] = []
+        /// Who is to see whose presence.
+        var subscriptions: [(watcher: JID, watched: JID)] = []
+        for conversation in conversations {
+            guard let account = conversation.account, let roster = conversation.roster, !roster.isEmpty,
+                !contacts.contains(where: { $0.account == account })
+            else { continue }
+            for contact in roster {
+                contacts.append(Sending(account: account, stanza: Self.setting(contact)))
+                guard let jid = JID(contact.jid)?.bare, played.contains(jid) else { continue }
+                func add(_ watcher: JID, _ watched: JID) {
+                    guard !subscriptions.contains(where: { $0.watcher == watcher && $0.watched == watched }) else {
+                        return
+                    }
+                    subscriptions.append((watcher, watched))
+                }
+                if contact.subscription == "to" || contact.subscription == "both" { add(account, jid) }
+                if contact.subscription == "from" || contact.subscription == "both" { add(jid, account) }
+            }
+        }
+        phases = [
+            contacts,
+            subscriptions.map { Sending(account: $0.watcher, stanza: Self.presence("subscribe", to: $0.watched)) },
+            subscriptions.map { Sending(account: $0.watched, stanza: Self.presence("subscribed", to: $0.watcher)) },
+        ].filter { !$0.isEmpty }
+        for sending in phases.joined() where !accounts.contains(sending.account) { accounts.append(sending.account) }
+    }
+
+    private static func setting(_ contact: RecordedConversation.Contact) -> [UInt8] {
+        XMLWriter.bytes {
+            $0.element("iq", ["type": "set", "id": "prepare"]) {
+                $0.element("query", .roster) {
+                    $0.element("item", ["jid": contact.jid, "name": contact.name]) {
+                        for group in contact.groups { $0.element("group", text: group) }
+                    }
+                }
+            }
+        }
+    }
+
+    private static func presence(_ type: String, to jid: JID) -> [UInt8] {
+        XMLWriter.bytes { $0.element("presence", ["type": type, "to": jid.description]) }
+    }
+}
