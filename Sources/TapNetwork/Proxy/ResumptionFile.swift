@@ -51,39 +51,51 @@ public final class ResumptionFile: ResumptionJournal {
     }
 
     private func append(_ mark: [UInt8]) -> Bool {
-        if write(mark, to: path, O_APPEND) { return shorten() }
+        if write(mark) { return true }
         guard errno == ENOENT else { return false }
         makeFolders()
-        return write(mark, to: path, O_APPEND)
+        return write(mark)
     }
 
-    /// Drops the oldest half of a file that has grown too large.
-    private func shorten() -> Bool {
-        let marks = read()
-        guard marks.count > 2 * Self.capacity * Self.markBytes else { return true }
-        let new = "\(path).new"
-        return write(Array(marks.suffix(Self.capacity * Self.markBytes)), to: new, O_TRUNC) && rename(new, path) == 0
-    }
-
-    private func write(_ bytes: [UInt8], to path: String, _ flag: Int32) -> Bool {
-        let file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | flag, 0o600)
+    /// Appends a mark, and drops the oldest half of a file that has grown too large.
+    ///
+    /// In place, and under a lock: a new file would lack the marks that others append to the old one meanwhile.
+    private func write(_ mark: [UInt8]) -> Bool {
+        let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard file >= 0 else { return false }
         defer { close(file) }
-        let count = Glibc.write(file, bytes, bytes.count)
-        guard count != bytes.count else { return true }
-        // Part of a mark would put all behind it out of place.
+        guard flock(file, LOCK_EX) == 0 else { return false }
+        // A part of a mark, which is at the end of a torn file, would put all behind it out of place.
         let end = lseek(file, 0, SEEK_END)
-        if count > 0, end >= 0 { _ = ftruncate(file, end - end % off_t(Self.markBytes)) }
-        return false
+        let whole = end - end % off_t(Self.markBytes)
+        guard end >= 0, pwrite(file, mark, mark.count, whole) == mark.count else {
+            let reason = errno
+            if end >= 0 { _ = ftruncate(file, whole) }
+            errno = reason
+            return false
+        }
+        let count = Int(whole) + mark.count
+        guard count > 2 * Self.capacity * Self.markBytes else { return true }
+        let marks = read(
+            file,
+            Self.capacity * Self.markBytes,
+            from: count - Self.capacity * Self.markBytes
+        )
+        return pwrite(file, marks, marks.count, 0) == marks.count
+            && ftruncate(file, off_t(marks.count)) == 0
     }
 
     private func read() -> [UInt8] {
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         guard file >= 0 else { return [] }
         defer { close(file) }
-        let most = (2 * Self.capacity + 1) * Self.markBytes
-        return [UInt8](unsafeUninitializedCapacity: most) { buffer, count in
-            count = max(0, Glibc.read(file, buffer.baseAddress, most))
+        guard flock(file, LOCK_SH) == 0 else { return [] }
+        return read(file, (2 * Self.capacity + 1) * Self.markBytes, from: 0)
+    }
+
+    private func read(_ file: Int32, _ most: Int, from start: Int) -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: most) { buffer, count in
+            count = max(0, pread(file, buffer.baseAddress, most, off_t(start)))
         }
     }
 

@@ -41,6 +41,30 @@ import Testing
         #expect(file.contains(Self.mark(7)) && !file.contains(Self.mark(0)))
     }
 
+    @Test func `a file that two processes shorten at once loses the marks of neither`() async throws {
+        let folder = try TemporaryFolder()
+        let most = 2 * ResumptionFile.capacity
+        let full = Data((0..<most).flatMap(Self.mark))
+        for round in 0..<40 {
+            let path = folder.path(of: "resumption\(round)")
+            try full.write(to: URL(filePath: path))
+            await withTaskGroup(of: Void.self) { group in
+                for process in 0..<2 {
+                    group.addTask {
+                        let file = ResumptionFile(path: path) { Issue.record("\($0)") }
+                        for number in 0..<20 { file.add(Self.mark(most + process * 100 + number)) }
+                    }
+                }
+            }
+            let file = ResumptionFile(path: path) { Issue.record("\($0)") }
+            let lost = [0, 100].flatMap { $0..<$0 + 20 }.filter { !file.contains(Self.mark(most + $0)) }
+            guard lost.isEmpty else {
+                Issue.record("round \(round): \(lost.count) marks lost")
+                return
+            }
+        }
+    }
+
     @Test func `a file that cannot be written is told once`() throws {
         let folder = try TemporaryFolder()
         let failures = Failures()
