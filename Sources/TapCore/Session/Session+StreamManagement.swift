@@ -149,16 +149,13 @@ extension Session {
         return translation.bytes.map { .replace(EditedItem(bytes: $0, words: translation.words)) }
     }
 
-    /// What was dropped before the session was resumed is dropped again, and so is what has arrived already.
+    /// What was dropped before the session was resumed is dropped again.
     private func decideRepeated(_ event: StreamEvent, _ direction: Direction) -> ItemDecision? {
         guard let streamManagement else { return nil }
         let repeated = streamManagement.translator.ledgers[direction].retransmission(
             mark(event, direction).fingerprint
         )
-        switch repeated?.outcome {
-        case .dropped, .handled: return .drop
-        case .passed, .held, nil: return nil
-        }
+        return repeated?.outcome == .dropped ? .drop : nil
     }
 
     /// A redirect (RFC 6120 §4.9.3.19) of a client that needs xmpptap as long as its session lasts: it is told to connect

@@ -10,12 +10,11 @@ public import XMPPCore
 /// | what happens to a stanza | calls |
 /// |---|---|
 /// | it passes | ``pass()`` |
-/// | it passes edited, or overtakes a held one | ``pass(_:)`` |
+/// | it passes edited | ``pass(_:)`` |
 /// | it is dropped | ``drop(_:)`` |
 /// | it is answered | ``drop(_:)``, and ``inject()`` in the other direction's ledger |
 /// | it is duplicated | ``pass(_:)``, and ``inject()`` for each copy |
 /// | it waits, and all that follows with it | nothing, until it is let go |
-/// | it waits, and others overtake it | ``hold(_:)``, later ``release(_:passes:)`` |
 /// | it is injected | ``inject()`` |
 ///
 /// A count of the receiver's is told to the sender as the last stanza up to which all are handled: those that passed by the
@@ -54,10 +53,6 @@ public struct StreamManagementLedger: Sendable {
         case passed
         /// It was dropped or answered.
         case dropped
-        /// It was held.
-        case held
-        /// It overtook a held stanza, and the receiver has handled it: it must not pass again.
-        case handled
     }
 
     /// A stanza of the sender's that is sent again after a resumption (XEP-0198 §5).
@@ -89,27 +84,18 @@ public struct StreamManagementLedger: Sendable {
         var receiverEnd: UInt64
     }
 
-    private struct Held: Hashable {
-        var number: UInt64
-        /// The receiver's number, once it has passed.
-        var receiver: UInt64?
-    }
-
     /// 16 bytes, as there may be many.
     private struct Decision: Hashable {
-        private var numberAndOutcome: UInt64
+        private let numberAndOutcome: UInt64
         let mark: Mark
 
         init(number: UInt64, mark: Mark, outcome: Outcome) {
-            numberAndOutcome = number << 2 | UInt64(outcome.rawValue)
+            numberAndOutcome = number << 1 | UInt64(outcome.rawValue)
             self.mark = mark
         }
 
-        var number: UInt64 { numberAndOutcome >> 2 }
-        var outcome: Outcome {
-            get { Outcome(rawValue: UInt8(numberAndOutcome & 3)) ?? .passed }
-            set { numberAndOutcome = number << 2 | UInt64(newValue.rawValue) }
-        }
+        var number: UInt64 { numberAndOutcome >> 1 }
+        var outcome: Outcome { numberAndOutcome & 1 == 0 ? .passed : .dropped }
     }
 
     /// Whether stream management counts in this direction.
@@ -130,7 +116,6 @@ public struct StreamManagementLedger: Sendable {
     private var gaps: [Gap] = []
     /// The first gap holds stanzas that passed: it stands for several.
     private var isCoarse = false
-    private var held: [Held] = []
     /// What was decided on stanzas that the sender has no acknowledgement of; by number.
     private var decisions: [Decision] = []
     /// Injected stanzas, with their numbers at the receiver, that it has not acknowledged.
@@ -173,7 +158,8 @@ public struct StreamManagementLedger: Sendable {
 
     /// The sender's next stanza goes no further.
     public mutating func drop(_ mark: Mark? = nil) {
-        skip()
+        widen { $0.senderEnd &+= 1 }
+        sent &+= 1
         if let mark { remember(mark, .dropped) }
     }
 
@@ -209,36 +195,6 @@ public struct StreamManagementLedger: Sendable {
     public mutating func takeLost() -> [[UInt8]] {
         defer { lost = [] }
         return lost
-    }
-
-    /// The sender's next stanza waits while others overtake it; gives its number.
-    ///
-    /// - Returns: nil where ``capacity`` stanzas are held or have overtaken each other: nothing has changed then, and the
-    ///   stanza cannot wait.
-    public mutating func hold(_ mark: Mark) -> UInt64? {
-        guard held.count < Self.capacity else { return nil }
-        skip()
-        guard isCounting else { return sent }
-        held.append(Held(number: sent))
-        remember(mark, .held)
-        return sent
-    }
-
-    /// A held stanza passes or is dropped now; nothing happens where it is not known, as after ``resume()``.
-    public mutating func release(_ number: UInt64, passes: Bool) {
-        guard let index = held.firstIndex(where: { $0.number == number && $0.receiver == nil }) else { return }
-        if passes { held[index].receiver = inject() } else { held.remove(at: index) }
-        if let index = decisions.firstIndex(where: { $0.number == number }) {
-            decisions[index].outcome = passes ? .passed : .dropped
-        }
-    }
-
-    /// Whether stanzas that pass now need a ``pass(_:)`` with a mark: they overtake another.
-    public var isOvertaking: Bool { !held.isEmpty }
-
-    private mutating func skip() {
-        widen { $0.senderEnd &+= 1 }
-        sent &+= 1
     }
 
     private mutating func widen(_ change: (inout Gap) -> Void) {
@@ -304,16 +260,6 @@ public struct StreamManagementLedger: Sendable {
         audit.report(.unreadable, 0, 0, firstWrong: delivered)
     }
 
-    /// A count that the sender can be told without being asked; nil where it would be no news. There is one where xmpptap
-    /// has dropped a held stanza: the answer to the sender's request had to leave it out.
-    public mutating func takeNews() -> UInt32? {
-        let count = senderCount(handled)
-        guard isCounting, count > acknowledged else { return nil }
-        acknowledged = count
-        forgetAcknowledged()
-        return UInt32(truncatingIfNeeded: count)
-    }
-
     /// Whether an acknowledgement would free memory: xmpptap may request one.
     public var isCrowded: Bool { gaps.count >= Self.crowd || decisions.count >= Self.crowd }
 
@@ -326,8 +272,7 @@ public struct StreamManagementLedger: Sendable {
             (sender, receiver) = (gap.senderEnd, gap.receiverEnd)
         }
         if count > receiver { sender &+= count &- receiver }
-        let blocking = held.first { $0.receiver.map { $0 > count } ?? true }
-        return max(acknowledged, blocking.map { min(sender, $0.number &- 1) } ?? sender)
+        return max(acknowledged, sender)
     }
 
     /// The receiver's count when the sender's is `count`; how much of that is above or below what there is stays. For
@@ -344,17 +289,6 @@ public struct StreamManagementLedger: Sendable {
         return UInt32(truncatingIfNeeded: receiver &+ (count &- sender))
     }
 
-    /// The number at the receiver of a stanza that is not acknowledged to the sender; nil where it has none.
-    private func receiverNumber(_ number: UInt64) -> UInt64? {
-        if let held = held.first(where: { $0.number == number }) { return held.receiver }
-        var (sender, receiver) = base
-        for gap in gaps where gap.sender < number {
-            guard number > gap.senderEnd else { return nil }
-            (sender, receiver) = (gap.senderEnd, gap.receiverEnd)
-        }
-        return receiver &+ (number &- sender)
-    }
-
     private mutating func forgetAcknowledged() {
         if !gaps.isEmpty {
             let count = gaps.prefix { $0.senderEnd <= acknowledged }.count
@@ -364,7 +298,6 @@ public struct StreamManagementLedger: Sendable {
                 isCoarse = false
             }
         }
-        if !held.isEmpty { held.removeAll { $0.number <= acknowledged } }
         if !injected.isEmpty { injected.removeAll { $0.number <= handled } }
         if !decisions.isEmpty {
             decisions.removeFirst(decisions.prefix { $0.number <= acknowledged }.count)
@@ -378,27 +311,23 @@ public struct StreamManagementLedger: Sendable {
     // MARK: Resumption
 
     /// The session goes on with a new connection (XEP-0198 §5), after both ends have been told what the other has handled:
-    /// the sender sends again what it has no acknowledgement of. Stanzas that were held are gone.
+    /// the sender sends again what it has no acknowledgement of.
     public mutating func resume() {
-        var kept: [Decision] = []
-        for var decision in decisions where decision.number > acknowledged {
-            if decision.outcome == .passed, let receiver = receiverNumber(decision.number), receiver <= handled {
-                decision.outcome = .handled
-            }
-            kept.append(decision)
-        }
-        earlier = Array((kept + earlier.filter { $0.number > sent }).prefix(Self.decisionCapacity))
+        let kept = decisions.filter { $0.number > acknowledged } + earlier.filter { $0.number > sent }
+        earlier = Array(kept.prefix(Self.decisionCapacity))
         repeatedEnd = max(repeatedEnd, sent)
         lost += injected.lazy.filter { [handled] in $0.number > handled }.map(\.item)
         injected = []
         decisions = []
         gaps = []
         isCoarse = false
-        held = []
         (sent, delivered) = (acknowledged, handled)
         base = (sent, delivered)
         audit.disconnect()
     }
+
+    /// The highest number that any stanza of the sender's has had.
+    var lastNumber: UInt64 { max(sent, repeatedEnd) }
 
     /// Whether the sender's next stanza is one that it has sent on an earlier connection.
     @inline(__always)
@@ -434,7 +363,7 @@ public struct StreamManagementLedger: Sendable {
 
     /// Bytes of memory that the ledger takes.
     public var byteCount: Int {
-        MemoryLayout<Self>.size + gaps.capacity * MemoryLayout<Gap>.stride + held.capacity * MemoryLayout<Held>.stride
+        MemoryLayout<Self>.size + gaps.capacity * MemoryLayout<Gap>.stride
             + (decisions.capacity + earlier.capacity) * MemoryLayout<Decision>.stride
             + injected.reduce(0) { $0 + $1.item.capacity } + lost.reduce(0) { $0 + $1.capacity }
     }

@@ -311,11 +311,4 @@ public struct StreamManagementTranslator: Sendable {
     public func wantsRequest(_ direction: Direction) -> Bool {
         ledgers[direction].isCrowded && requested & 1 << direction.rawValue == 0
     }
-
-    /// An acknowledgement (`<a/>`) to the peer that sends the stanzas of `direction`, of what xmpptap itself has answered
-    /// for since the last one; nil where that is nothing. Due when a held stanza was dropped.
-    public mutating func makeAcknowledgement(_ direction: Direction) -> [UInt8]? {
-        guard isOn, let count = ledgers[direction].takeNews() else { return nil }
-        return XMLWriter.bytes { $0.element("a", namespace, ["h": "\(count)"]) }
-    }
 }

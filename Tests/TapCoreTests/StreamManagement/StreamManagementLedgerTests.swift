@@ -111,48 +111,21 @@ import XMPPCore
         #expect(ledger.acknowledge(4).count == 4)
     }
 
-    @Test func `a held stanza that others overtake is not told as handled, nor is what overtook it`() {
-        var ledger = Self.ledger(".")
-        let number = ledger.hold(Mark(fingerprint: 2)) ?? 0
-        Self.apply("..", to: &ledger)
-        #expect(ledger.acknowledge(3).count == 1)
-        ledger.release(number, passes: true)
-        #expect(ledger.acknowledge(3).count == 1)
-        #expect(ledger.acknowledge(4).count == 4)
-        #expect(!ledger.isOvertaking)
-    }
-
-    @Test func `a held stanza that is dropped gives the sender news without a request`() {
-        var ledger = StreamManagementLedger(startingAt: 0)
-        let number = ledger.hold(Mark(fingerprint: 1)) ?? 0
-        ledger.pass()
-        #expect(ledger.acknowledge(1).count == 0)
-        #expect(ledger.takeNews() == nil)
-        ledger.release(number, passes: false)
-        #expect(ledger.takeNews() == 2)
-        #expect(ledger.takeNews() == nil)
-    }
-
     @Test func `a stanza that is sent again has its number and what was decided on it`() {
         var ledger = StreamManagementLedger(startingAt: 0)
         ledger.pass()
         ledger.drop(Mark(fingerprint: 2, rule: 7))
         ledger.pass(Mark(fingerprint: 3, rule: 8))
-        let held = ledger.hold(Mark(fingerprint: 4, rule: 9)) ?? 0
-        ledger.pass(Mark(fingerprint: 5))
         ledger.pass()
         #expect(ledger.acknowledge(0, isAnswer: false).count == 0)
         ledger.resume()
         var told: [String] = []
-        for fingerprint: UInt32 in 1...7 {
+        for fingerprint: UInt32 in 1...5 {
             let again = ledger.retransmission(fingerprint)
             told.append(again.map { "\($0.number) \($0.outcome.map { "\($0)" } ?? "-") \($0.rule)" } ?? "new")
-            if again?.outcome == .held { _ = ledger.hold(Mark(fingerprint: fingerprint)) } else { ledger.pass() }
+            ledger.pass()
         }
-        #expect(told == ["1 - 0", "2 dropped 7", "3 passed 8", "4 held 9", "5 passed 0", "6 - 0", "new"])
-        // What was held on the old connection is gone.
-        ledger.release(held, passes: true)
-        #expect(ledger.delivered == 7)
+        #expect(told == ["1 - 0", "2 dropped 7", "3 passed 8", "4 - 0", "new"])
     }
 
     @Test func `another stanza in the place of one that is not sent again is decided on anew`() {
@@ -166,24 +139,6 @@ import XMPPCore
         ledger.pass()
         #expect(ledger.retransmission(4)?.outcome == nil)
         #expect(ledger.retransmission(3)?.outcome == .dropped)
-    }
-
-    @Test func `what overtook a held stanza and was handled does not pass again`() {
-        var ledger = StreamManagementLedger(startingAt: 0)
-        _ = ledger.hold(Mark(fingerprint: 1))
-        ledger.pass(Mark(fingerprint: 2))
-        ledger.pass(Mark(fingerprint: 3))
-        #expect(ledger.acknowledge(1, isAnswer: false).count == 0)
-        ledger.resume()
-        #expect(ledger.retransmission(1)?.outcome == .held)
-        ledger.pass()
-        #expect(ledger.retransmission(2)?.outcome == .handled)
-        ledger.drop(Mark(fingerprint: 2))
-        #expect(ledger.retransmission(3)?.outcome == .passed)
-        // Lost once more: what was not sent again yet is still known.
-        #expect(ledger.acknowledge(2, isAnswer: false).count == 2)
-        ledger.resume()
-        #expect(ledger.retransmission(3)?.outcome == .passed)
     }
 
     @Test func `an injected stanza is lost where its number is above what was handled`() {
@@ -208,10 +163,9 @@ import XMPPCore
         for _ in 0..<1000 {
             ledger.drop(Mark(fingerprint: 1))
             ledger.inject()
-            _ = ledger.hold(Mark(fingerprint: 1))
             ledger.pass()
         }
-        #expect(!ledger.hasDiverged && !ledger.isCrowded && !ledger.isOvertaking)
+        #expect(!ledger.hasDiverged && !ledger.isCrowded)
         #expect(ledger.byteCount == MemoryLayout<StreamManagementLedger>.size)
     }
 
@@ -266,17 +220,14 @@ import XMPPCore
         var ledger = StreamManagementLedger(startingAt: UInt32(truncatingIfNeeded: random.next() % 3 &- 1))
         for _ in 0..<1000 {
             let mark = Mark(fingerprint: UInt32.random(in: 0..<8, using: &random))
-            switch UInt8.random(in: 0..<16, using: &random) {
+            switch UInt8.random(in: 0..<13, using: &random) {
             case 0..<4: ledger.pass()
             case 4: ledger.pass(mark)
             case 5, 6: ledger.drop(mark)
             case 7: ledger.inject()
-            case 8: _ = ledger.hold(mark)
-            case 9: ledger.release(ledger.sent &- UInt64.random(in: 0..<9, using: &random), passes: seed % 2 == 0)
-            case 10: ledger.request()
-            case 11: _ = ledger.takeNews()
-            case 12: if UInt8.random(in: 0..<8, using: &random) == 0 { ledger.resume() }
-            case 13: _ = ledger.retransmission(mark.fingerprint)
+            case 8: ledger.request()
+            case 9: if UInt8.random(in: 0..<8, using: &random) == 0 { ledger.resume() }
+            case 10: _ = ledger.retransmission(mark.fingerprint)
             default:
                 // Anything, or anything near.
                 let count = UInt32.random(in: .min ... .max, using: &random)
@@ -286,21 +237,6 @@ import XMPPCore
             #expect(ledger.handled <= ledger.delivered && ledger.acknowledged <= ledger.sent)
         }
         #expect(ledger.byteCount < 32 << 10)
-    }
-
-    @Test func `no more are held than the ledger can keep apart`() {
-        var ledger = StreamManagementLedger(startingAt: 0)
-        for number in 1...UInt64(StreamManagementLedger.capacity) {
-            #expect(ledger.hold(Mark(fingerprint: 0)) == number)
-        }
-        let before = (ledger.sent, ledger.delivered)
-        #expect(ledger.hold(Mark(fingerprint: 0)) == nil)
-        #expect((ledger.sent, ledger.delivered) == before)
-        // One that was let go makes room when it is handled, and not before.
-        ledger.release(1, passes: true)
-        #expect(ledger.hold(Mark(fingerprint: 0)) == nil)
-        #expect(ledger.acknowledge(1).count == 1)
-        #expect(ledger.hold(Mark(fingerprint: 0)) != nil)
     }
 
     @Test func `what was decided on a whole queue of unacknowledged stanzas is known when it is sent again`() {

@@ -27,7 +27,7 @@ struct StreamManagementModel {
     }
 
     /// What a rule says of a stanza; in one run always the same of the same one.
-    private enum Verdict: CaseIterable { case pass, edit, drop, bounce, duplicate, hold }
+    private enum Verdict: CaseIterable { case pass, edit, drop, bounce, duplicate }
 
     /// A client or a server as XEP-0198 has it.
     private struct Endpoint {
@@ -60,9 +60,7 @@ struct StreamManagementModel {
     private struct Path {
         var before: [Frame] = []
         var behind: [Frame] = []
-        /// Stanzas that xmpptap holds, by their numbers.
-        var held: [(number: UInt64, id: Int)] = []
-        /// Injected ones that may be lost, by theirs.
+        /// Injected stanzas that may be lost, by their numbers.
         var injected: [(number: UInt64, id: Int, isPing: Bool)] = []
         /// The first frame before xmpptap waits, and all that follows with it.
         var isDelayed = false
@@ -72,7 +70,6 @@ struct StreamManagementModel {
     private let salt: UInt64
     private let medium: Medium
     private let translates: Bool
-    private let reorders: Bool
     /// Endpoints acknowledge also without a request.
     private let volunteers: Bool
     private var translator: StreamManagementTranslator
@@ -83,7 +80,6 @@ struct StreamManagementModel {
     private var messages: Set<Int> = []
     private var pings: Set<Int> = []
     private var dropped: Set<Int> = []
-    private var wasHeld: Set<Int> = []
     private var sent: [[Int]] = [[], []]
 
     private init(_ seed: UInt64, _ medium: Medium, translates: Bool) {
@@ -92,7 +88,6 @@ struct StreamManagementModel {
         self.medium = medium
         self.translates = translates
         translator = StreamManagementTranslator(translates: translates)
-        reorders = Bool.random(using: &random)
         volunteers = Bool.random(using: &random)
     }
 
@@ -157,8 +152,7 @@ struct StreamManagementModel {
         case 36..<40: if volunteers { paths[index].before.append(acknowledgement(of: index)) }
         case 40..<64: try relay(index)
         case 64..<86: try deliver(index)
-        case 86..<90: injectNew(index)
-        case 90..<92: releaseOne(index)
+        case 86..<92: injectNew(index)
         case 92: paths[index].isDelayed.toggle()
         case 93..<95:
             if let direction = direction(index), translator.makeRequest(direction) != nil {
@@ -195,7 +189,7 @@ struct StreamManagementModel {
         case .stanza(let id):
             endpoints[receiver].handled += 1
             endpoints[receiver].times[id, default: 0] += 1
-            guard id & 1 == 0, !wasHeld.contains(id) else { return }
+            guard id & 1 == 0 else { return }
             guard id > endpoints[receiver].last else {
                 throw Violation(description: "stanza \(id) comes after \(endpoints[receiver].last)")
             }
@@ -213,7 +207,7 @@ struct StreamManagementModel {
         case 65..<77: return .drop
         case 77..<85: return .bounce
         case 85..<92: return .duplicate
-        default: return reorders ? .hold : .pass
+        default: return .pass
         }
     }
 
@@ -237,9 +231,8 @@ struct StreamManagementModel {
         let mark = StreamManagementLedger.Mark(fingerprint: UInt32(id))
         let earlier = translator.ledgers[direction].retransmission(UInt32(id))
         switch earlier?.outcome {
-        case .dropped?, .handled?: translator.ledgers[direction].drop(mark)
+        case .dropped?: translator.ledgers[direction].drop(mark)
         case .passed?: pass(id, index, direction, mark)
-        case .held?: hold(id, index, direction, mark)
         case nil:
             switch verdict(id) {
             case .pass: pass(id, index, direction, nil)
@@ -254,39 +247,13 @@ struct StreamManagementModel {
             case .duplicate:
                 pass(id, index, direction, mark)
                 injectNew(index, isPing: false)
-            case .hold: hold(id, index, direction, mark)
             }
         }
     }
 
     private mutating func pass(_ id: Int, _ index: Int, _ direction: Direction, _ mark: StreamManagementLedger.Mark?) {
-        if mark != nil || translator.ledgers[direction].isOvertaking {
-            translator.ledgers[direction].pass(mark ?? StreamManagementLedger.Mark(fingerprint: UInt32(id)))
-        } else {
-            translator.ledgers[direction].pass()
-        }
+        if let mark { translator.ledgers[direction].pass(mark) } else { translator.ledgers[direction].pass() }
         paths[index].behind.append(.stanza(id))
-    }
-
-    private mutating func hold(_ id: Int, _ index: Int, _ direction: Direction, _ mark: StreamManagementLedger.Mark) {
-        guard let number = translator.ledgers[direction].hold(mark) else { return pass(id, index, direction, mark) }
-        wasHeld.insert(id)
-        paths[index].held.append((number, id))
-    }
-
-    private mutating func releaseOne(_ index: Int) {
-        guard let direction = direction(index), !paths[index].held.isEmpty else { return }
-        let (number, id) = paths[index].held.remove(at: self.number(0...(paths[index].held.count - 1)))
-        let passes = happens(70)
-        translator.ledgers[direction].release(number, passes: passes)
-        if passes {
-            paths[index].behind.append(.stanza(id))
-        } else {
-            dropped.insert(id)
-            if translates, let bytes = translator.makeAcknowledgement(direction), let count = Self.count(bytes) {
-                paths[1 - index].behind.append(.acknowledgement(count))
-            }
-        }
     }
 
     private mutating func injectNew(_ index: Int, isPing: Bool? = nil) {
@@ -375,7 +342,6 @@ struct StreamManagementModel {
             paths[index].before = []
             paths[index].isDelayed = false
             paths[index].behind = []
-            paths[index].held = []
         }
     }
 
@@ -439,13 +405,11 @@ struct StreamManagementModel {
         for round in 0..<3 {
             for index in 0...1 {
                 paths[index].isDelayed = false
-                while !paths[index].held.isEmpty { releaseOne(index) }
                 if round > 0 { paths[index].before.append(.request) }
             }
-            while paths.contains(where: { !$0.before.isEmpty || !$0.behind.isEmpty || !$0.held.isEmpty }) {
+            while paths.contains(where: { !$0.before.isEmpty || !$0.behind.isEmpty }) {
                 for index in 0...1 {
                     while !paths[index].before.isEmpty { try relay(index) }
-                    while !paths[index].held.isEmpty { releaseOne(index) }
                     while !paths[index].behind.isEmpty { try deliver(index) }
                 }
             }

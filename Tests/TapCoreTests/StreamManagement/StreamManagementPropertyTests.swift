@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What stream management promises holds whatever is dropped, injected, held and lost in between.
+/// What stream management promises holds whatever is dropped, injected and lost in between.
 @Suite struct StreamManagementPropertyTests {
     /// Random sessions; `XMPPTAP_LEDGER_RUNS` sets another number.
     private static let runs =

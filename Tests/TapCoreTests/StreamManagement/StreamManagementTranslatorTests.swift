@@ -370,15 +370,4 @@ private let sm = "xmlns='urn:xmpp:sm:3'"
         _ = wire.recv("<a \(sm) h='\(wire.translator.ledgers.send.delivered)'/>")
         #expect(!wire.translator.wantsRequest(.send))
     }
-
-    @Test func `a sender is told of what xmpptap has answered for when a held stanza is dropped`() {
-        var wire = Wire.open()
-        let number = wire.translator.ledgers.recv.hold(Mark(fingerprint: 1)) ?? 0
-        wire.translator.ledgers.recv.pass()
-        #expect(wire.send("<a \(sm) h='4'/>") == "<a \(sm) h='3'/>")
-        #expect(wire.translator.makeAcknowledgement(.recv) == nil)
-        wire.translator.ledgers.recv.release(number, passes: false)
-        #expect(wire.translator.makeAcknowledgement(.recv) == Array("<a \(sm) h='5'/>".utf8))
-        #expect(wire.translator.makeAcknowledgement(.recv) == nil)
-    }
 }
