@@ -102,7 +102,7 @@ struct CommandLineTests {
         #expect(
             told.contains("point the client at this machine's address, port \(port); its JID stays romeo@localhost")
         )
-        #expect(told.contains("warning: listening on 0.0.0.0:0 lets other machines in"))
+        #expect(told.contains("warning: listening on 0.0.0.0:0: other machines can connect"))
     }
 
     @Test func `A server that is down is a warning, and clients are told`() async throws {

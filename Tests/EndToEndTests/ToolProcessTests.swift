@@ -62,7 +62,7 @@ struct ToolProcessTests {
         "The port is read from the line that announces a listener",
         arguments: [
             ("listening on 127.0.0.1:15222", 15222), ("listening on [::1]:15222, upstream …", 15222),
-            ("xmpptap: warning: listening on 0.0.0.0:0 lets other machines in", nil),
+            ("xmpptap: warning: listening on 0.0.0.0:0: other machines can connect", nil),
             ("listening on nothing", nil), ("listening", nil),
         ] as [(String, UInt16?)]
     )

@@ -41,8 +41,8 @@ struct Listeners {
             guard allowRemote else { throw ProxyError(code: .remoteNotAllowed, address: text) }
             logger.warning(
                 """
-                listening on \(text) lets other machines in: whoever reaches it can log in through this proxy, and \
-                what they send and receive is recorded
+                listening on \(text): other machines can connect and log in through this proxy, and their traffic is \
+                recorded
                 """
             )
         }
