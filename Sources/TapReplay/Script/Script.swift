@@ -87,10 +87,9 @@ public struct Script: Sendable {
 
     init() {}
 
-    /// Whether a tag is one that was typed as `NAME` or `NAME: VALUE`.
-    public func has(_ typed: String) -> Bool {
-        let wanted = Tag(typed)
-        return tags.contains { $0.name == wanted.name && (wanted.value == nil || $0.value == wanted.value) }
+    /// Whether it has a tag; one without a value is the same with any.
+    public func has(_ wanted: Tag) -> Bool {
+        tags.contains { $0.name == wanted.name && (wanted.value == nil || $0.value == wanted.value) }
     }
 }
 

@@ -116,7 +116,11 @@ struct ScriptParser {
             throw source.fault(at: place, "a character without a name", expected: form)
         }
         if let bad = name.first(where: { "<>&\"{}`:".contains($0) }) {
-            throw source.fault(at: place, "\(bad) in the name of a character", expected: "letters, digits, ' and blanks")
+            throw source.fault(
+                at: place,
+                "\(bad) in the name of a character",
+                expected: "letters, digits, ' and blanks"
+            )
         }
         if let other = script.characters.first(where: { $0.name == name }) {
             throw source.fault(at: place, "\"\(name)\" is already defined in line \(other.line)")
@@ -155,7 +159,11 @@ struct ScriptParser {
         switch name {
         case "jid":
             guard let jid = source.account(value) else {
-                throw source.fault(at: valuePlace, "\"\(value)\" is not an account", expected: "a JID such as romeo@localhost")
+                throw source.fault(
+                    at: valuePlace,
+                    "\"\(value)\" is not an account",
+                    expected: "a JID such as romeo@localhost"
+                )
             }
             script.characters[index].jid = jid.account
             if script.characters[index].resource == nil { script.characters[index].resource = jid.resource }
@@ -183,7 +191,11 @@ struct ScriptParser {
             throw source.fault(at: line.range.lowerBound, "\"\(line.text)\"", expected: "at least three dashes: -----")
         }
         guard !script.characters.isEmpty else {
-            throw source.fault(at: line.range.lowerBound, "a script without characters", expected: "[Client] NAME above")
+            throw source.fault(
+                at: line.range.lowerBound,
+                "a script without characters",
+                expected: "[Client] NAME above"
+            )
         }
     }
 
@@ -215,20 +227,34 @@ struct ScriptParser {
         switch verb {
         case "connects", "disconnects":
             guard rest.isEmpty else {
-                throw source.fault(at: place + verb.utf8.count, "\"\(rest)\" behind \"\(verb)\"", expected: "nothing there")
+                throw source.fault(
+                    at: place + verb.utf8.count,
+                    "\"\(rest)\" behind \"\(verb)\"",
+                    expected: "nothing there"
+                )
             }
             if verb == "connects" { connected.insert(character) }
             append(verb == "connects" ? .connects : .disconnects)
         case "sends", "receives":
             guard rest.hasPrefix(":") else {
-                throw source.fault(at: place, "\"\(verb)\" without a colon", expected: "\"\(verb):\"", nearest: "\(verb):")
+                throw source.fault(
+                    at: place,
+                    "\"\(verb)\" without a colon",
+                    expected: "\"\(verb):\"",
+                    nearest: "\(verb):"
+                )
             }
             guard connected.contains(character) else {
                 throw source.fault(at: start, "\"\(name)\" is not connected", expected: "\"\(name) connects\" above")
             }
             if rest.dropFirst().trimmingBlanks == "nothing", verb == "receives" { return append(.receivesNothing) }
             let from = start + line.text.utf8.count - rest.dropFirst().utf8.count
-            let stanza = try source.stanza(in: block(from: from, line), script.characters, connected, verb: String(verb))
+            let stanza = try source.stanza(
+                in: block(from: from, line),
+                script.characters,
+                connected,
+                verb: String(verb)
+            )
             append(verb == "sends" ? .sends(stanza.sent) : .receives(stanza.expected))
         default:
             let nearest = Spelling.nearest(to: "\(verb)\(rest.hasPrefix(":") ? ":" : "")", among: Self.verbs)

@@ -116,7 +116,10 @@ struct ScriptSource {
             )
         }
         if let rest = decoder.finish() {
-            throw fault(at: start + max(0, Int(clamping: rest.position) - Self.header.count), "a second stanza without an end")
+            throw fault(
+                at: start + max(0, Int(clamping: rest.position) - Self.header.count),
+                "a second stanza without an end"
+            )
         }
         return found
     }
@@ -197,7 +200,11 @@ struct ScriptSource {
                 if inner == "\(character.name)'s JID" { return ScriptVariable(character: index, isFull: false) }
                 guard inner == "\(character.name)'s full JID" else { continue }
                 guard connected.contains(index) else {
-                    throw fault(name, "the full JID of \(character.name) is not known yet", "\"\(character.name) connects\" above")
+                    throw fault(
+                        name,
+                        "the full JID of \(character.name) is not known yet",
+                        "\"\(character.name) connects\" above"
+                    )
                 }
                 return ScriptVariable(character: index, isFull: true)
             }
@@ -232,7 +239,11 @@ struct ScriptSource {
 
         private func strictness(_ attribute: Element.Attribute) throws(ScriptFault) -> Bool {
             guard attribute.name == "strict" else {
-                throw fault("scansion:\(attribute.name)", "unknown attribute scansion:\(attribute.name)", "scansion:strict")
+                throw fault(
+                    "scansion:\(attribute.name)",
+                    "unknown attribute scansion:\(attribute.name)",
+                    "scansion:strict"
+                )
             }
             switch attribute.value {
             case "true", "yes", "1": return true
@@ -242,7 +253,9 @@ struct ScriptSource {
         }
 
         private func value(_ text: String) throws(ScriptFault) -> ExpectedElement.Value {
-            guard text.hasPrefix("{scansion:"), text.hasSuffix("}") else { return .text(try self.text(Array(text.utf8))) }
+            guard text.hasPrefix("{scansion:"), text.hasSuffix("}") else {
+                return .text(try self.text(Array(text.utf8)))
+            }
             let word = text.dropFirst("{scansion:".count).dropLast()
             if word == "any" { return .any }
             let parts = word.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)

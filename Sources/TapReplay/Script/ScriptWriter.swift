@@ -1,0 +1,255 @@
+internal import TapRecord
+internal import XMPPCore
+
+/// Writes a scansion script of recorded conversations: what each client sent, and what it received, with wildcards where a
+/// server makes up another value each time.
+///
+/// Logins and stream management are left out, since scripts have no words for them; so is what the proxy made.
+public struct ScriptWriter {
+    /// One action of the script.
+    private struct Entry {
+        var run: Int
+        var sequence: UInt64
+        var text: String
+    }
+
+    private let conversations: [RecordedConversation]
+    private let names: [String]
+    private let rules: NoiseRules
+    private let parser = StanzaParser()
+    /// Ids that clients made up, which the server hands on.
+    private var ownIDs: Set<String> = []
+
+    /// - Parameters:
+    ///   - conversations: Those without a JID are left out.
+    ///   - rules: Where values vary.
+    public init(_ conversations: [RecordedConversation], rules: NoiseRules = NoiseRules()) {
+        self.conversations = conversations.filter { $0.jid != nil }
+        self.rules = rules
+        var names: [String] = []
+        for conversation in self.conversations {
+            let letters = (conversation.jid?.local ?? "").filter { $0.isASCII && ($0.isLetter || $0.isNumber) }
+            let name = letters.isEmpty ? "Client" : letters.prefix(1).uppercased() + letters.dropFirst()
+            let count = names.count { $0 == name || $0.hasPrefix("\(name) ") }
+            names.append(count == 0 ? name : "\(name) \(count + 1)")
+        }
+        self.names = names
+        for item in self.conversations.flatMap(\.items) where item.direction == .send && item.origin == .peer {
+            if let id = item.id { ownIDs.insert(id) }
+        }
+    }
+
+    /// The script; nil without a conversation that can be written.
+    ///
+    /// - Parameter title: Its first line.
+    public func script(title: String) -> String? {
+        guard !conversations.isEmpty else { return nil }
+        var text = "# \(LineBuffer.escaped(title))\n"
+        text += "# Passwords are read from the accounts file; for scansion add \"password:\" to each client.\n"
+        for (index, conversation) in conversations.enumerated() {
+            text += "\n[Client] \(names[index])\n\tjid: \(conversation.account?.description ?? "")\n"
+            if let resource = conversation.resource, Self.isPlain(resource) { text += "\tresource: \(resource)\n" }
+        }
+        text += "\n-----\n"
+        for entry in entries().sorted(by: { ($0.run, $0.sequence) < ($1.run, $1.sequence) }) {
+            text += "\n\(entry.text)"
+        }
+        return text
+    }
+
+    /// Whether a value can stand in a property as it is.
+    private static func isPlain(_ value: String) -> Bool {
+        !value.isEmpty && value.utf8.allSatisfy { $0 > 0x20 && $0 != 0x7F } && !value.contains("\u{2028}")
+    }
+
+    private func entries() -> [Entry] {
+        var entries: [Entry] = []
+        for (index, conversation) in conversations.enumerated() {
+            func add(_ sequence: UInt64, _ text: String) {
+                entries.append(Entry(run: conversation.run, sequence: sequence, text: text))
+            }
+            add(conversation.readySequence, "\(names[index]) connects\n")
+            for item in conversation.items {
+                guard item.kind != .nonza, item.kind != .end, item.origin == .peer,
+                    let bytes = item.direction == .send ? item.atServer() : item.sent,
+                    let element = try? parser.parse(bytes.span, root: item.root)
+                else { continue }
+                var writer = Writer(script: self, isSent: item.direction == .send)
+                writer.write(
+                    element,
+                    path: [],
+                    inherited: Namespace.client.uri.description,
+                    isStrict: false,
+                    indent: "\t"
+                )
+                let verb = item.direction == .send ? "sends" : "receives"
+                let missing =
+                    item.direction == .send && !item.placeholders.isEmpty
+                    ? "# not in the recording, write it here: \(item.placeholders.joined(separator: ", "))\n" : ""
+                add(item.sequence, "\(missing)\(names[index]) \(verb):\n\(writer.text)")
+            }
+            add(conversation.ended.sequence, "\(names[index]) disconnects\n")
+        }
+        return entries
+    }
+
+    /// A value that is an address of a client, as a variable; nil for any other.
+    fileprivate func variable(_ value: String) -> String? {
+        for (index, conversation) in conversations.enumerated() where conversation.jid?.description == value {
+            return "${\(names[index])'s full JID}"
+        }
+        for (index, conversation) in conversations.enumerated() where conversation.account?.description == value {
+            return "${\(names[index])'s JID}"
+        }
+        return nil
+    }
+
+    /// Whether an address is another resource of a client, so that its resource varies.
+    fileprivate func isOfClient(_ value: String) -> Bool {
+        guard let slash = value.firstIndex(of: "/") else { return false }
+        return conversations.contains { $0.account?.description == String(value[..<slash]) }
+    }
+
+    fileprivate func isOwn(_ id: String) -> Bool { ownIDs.contains(id) }
+
+    /// What is done with the values of an element.
+    fileprivate func found(_ path: [Element]) -> [Int] {
+        var found: [Int] = []
+        rules.fill(&found, for: path)
+        return found
+    }
+
+    fileprivate func action(_ target: Locator.Target, _ found: [Int]) -> NoiseRules.Action? {
+        rules.action(for: target, found)?.1
+    }
+}
+
+/// Writes one stanza, indented as scripts have it.
+private struct Writer {
+    /// What is written of a value.
+    private enum Value {
+        /// As it stands in the script.
+        case written(String)
+        case any, left
+    }
+
+    let script: ScriptWriter
+    let isSent: Bool
+    var text = ""
+
+    init(script: ScriptWriter, isSent: Bool) {
+        self.script = script
+        self.isSent = isSent
+    }
+
+    mutating func write(_ element: Element, path: [Element], inherited: String, isStrict: Bool, indent: String) {
+        let path = path + [element]
+        let found = script.found(path)
+        let namespace = element.namespaceURI
+        text += "\(indent)<\(element.name)"
+        if namespace != inherited { text += " xmlns=\"\(Self.escaped(namespace))\"" }
+        var isLoose = false
+        for (index, attribute) in element.attributes.enumerated() {
+            switch value(of: attribute, element, path, found) {
+            case .left: isLoose = true
+            case .any: append("{scansion:any}", attribute, index)
+            case .written(let value): append(value, attribute, index)
+            }
+        }
+        let children = element.children.filter { isSent || !isIgnored($0, path) }
+        isLoose = isLoose || children.count != element.elementCount || children.count > 1
+        let isOnlyElements = element.firstChild != nil && element.text.trimmingSpace.isEmpty
+        var content = ""
+        if !isOnlyElements, !element.text.isEmpty {
+            switch value(ofText: element.text, found) {
+            case .left, .any: isLoose = true
+            case .written(let value): content = value
+            }
+        }
+        let wasStrict = isStrict || namespace != inherited
+        if !isSent, wasStrict, isLoose { text += " scansion:strict=\"false\"" }
+        guard !children.isEmpty || !content.isEmpty else {
+            text += "/>\n"
+            return
+        }
+        text += ">\(content)"
+        if !children.isEmpty {
+            text += "\n"
+            for child in children {
+                write(
+                    child,
+                    path: path,
+                    inherited: namespace,
+                    isStrict: wasStrict && !isLoose,
+                    indent: indent + "\t"
+                )
+            }
+            text += indent
+        }
+        text += "</\(element.name)>\n"
+    }
+
+    private func isIgnored(_ element: Element, _ path: [Element]) -> Bool {
+        if case .ignore? = script.action(.element, script.found(path + [element])) { true } else { false }
+    }
+
+    // MARK: Values
+
+    private func value(of attribute: Element.Attribute, _ element: Element, _ path: [Element], _ found: [Int]) -> Value
+    {
+        let (uri, name) = (Array(attribute.namespaceURI.utf8), Array(attribute.name.utf8))
+        return value(
+            attribute.value,
+            script.action(.attribute(uri: uri, name: name), found),
+            isID: path.count == 1 && name == Array("id".utf8)
+        )
+    }
+
+    private func value(ofText text: String, _ found: [Int]) -> Value {
+        value(text, script.action(.text, found), isID: false)
+    }
+
+    private func value(_ value: String, _ action: NoiseRules.Action?, isID: Bool) -> Value {
+        if let variable = script.variable(value) { return .written(variable) }
+        let written = Value.written(Self.escaped(value))
+        guard !isSent else { return written }
+        // What the parser gives would be taken for a variable, also where it is escaped.
+        guard !value.contains("${"), !value.hasPrefix("{scansion:"), !value.contains("[redacted:") else { return .any }
+        switch action {
+        case nil: return Timestamp(rfc3339: value) == nil ? written : .any
+        case .ignore: return .left
+        case .bind(.stanzaID) where isID && script.isOwn(value): return written
+        case .address: return script.isOfClient(value) ? .any : written
+        case .present, .matches, .number, .bind, .bindSuffix: return .any
+        }
+    }
+
+    // MARK: Text
+
+    private mutating func append(_ value: String, _ attribute: Element.Attribute, _ index: Int) {
+        switch attribute.namespaceURI {
+        case "": text += " \(attribute.name)=\"\(value)\""
+        case Namespace.xml.uri.description: text += " xml:\(attribute.name)=\"\(value)\""
+        case let uri: text += " xmlns:a\(index)=\"\(Self.escaped(uri))\" a\(index):\(attribute.name)=\"\(value)\""
+        }
+    }
+
+    /// With every character escaped that would end the value or the line, or be taken for a variable.
+    private static func escaped(_ value: String) -> String {
+        var text = ""
+        for scalar in value.unicodeScalars {
+            switch scalar {
+            case "{" where text.hasSuffix("$") || value.contains("{scansion:"): text += "&#123;"
+            case "&": text += "&amp;"
+            case "<": text += "&lt;"
+            case ">": text += "&gt;"
+            case "\"": text += "&quot;"
+            case "\n": text += "&#10;"
+            case "\r": text += "&#13;"
+            case "\t": text += "&#9;"
+            default: text.unicodeScalars.append(scalar)
+            }
+        }
+        return text
+    }
+}
