@@ -119,6 +119,11 @@ extension ConversationReader.Reading {
     }
 
     private mutating func noteBinding(_ line: RecordLine, _ parser: StanzaParser) {
+        if line.record.direction == .recv, let xml = line.record.xml, let name = line.record.name,
+            line.content.span.slice(name).equals("features")
+        {
+            conversation.features = Array(line.content[xml.range])
+        }
         guard line.record.direction == .send, line.record.payloadNamespace == .bind, let xml = line.record.xml,
             let bind = try? parser.parse(line.content.span.slice(xml), root: roots[.send] ?? []).child("bind", .bind)
         else { return }

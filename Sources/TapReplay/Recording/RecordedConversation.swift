@@ -47,6 +47,8 @@ public struct RecordedConversation: Sendable {
     public internal(set) var jid: JID?
     /// The resource that the client asked for; nil if it left it to the server.
     public internal(set) var resource: String?
+    /// The stream features that the server offered last before the login was complete; nil if they were not recorded.
+    public internal(set) var features: [UInt8]?
     /// The client's address.
     public internal(set) var remote: String?
     /// What followed the login, in the order of the recording.

@@ -74,7 +74,8 @@ public struct RecordedItem: Sendable {
         }
         self.direction = direction
         self.name = name
-        self.root = root
+        // A client's log may lack the stream header.
+        self.root = root.isEmpty ? StanzaForm.clientDeclarations : root
         let bytes = Array(line.content[xml.range])
         origin = record.origin
         action = record.action

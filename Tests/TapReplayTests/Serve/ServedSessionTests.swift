@@ -1,0 +1,217 @@
+import TapRecord
+import Testing
+import XMPPCore
+
+@testable import TapReplay
+
+/// A session of recorded items, one a line as ``RecordedText`` has them, served to `live@there/new`.
+private struct Scene {
+    var session: ServedSession
+    private(set) var now: Int64 = 0
+    private let parser = StanzaParser()
+
+    init(_ lines: String, settings: ServedSession.Settings = .init()) throws {
+        let text = try RecordedText("0 1 ready romeo@here/old\n\(lines)\n9000000000 1 ended")
+        let conversation = try #require(text.conversations.first)
+        let live = try JID(parsing: "live@there/new")
+        session = ServedSession(conversation, live: live, settings: settings, parser: parser, at: 0)
+    }
+
+    /// What the server does after the client has sent an item.
+    mutating func receive(_ xml: String) throws -> [String] {
+        session.receive(try parser.parse(Array(xml.utf8).span, root: StanzaForm.clientDeclarations), at: now)
+        return drain()
+    }
+
+    mutating func wait(until time: Int64) -> [String] {
+        now = time
+        session.tick(at: time)
+        return drain()
+    }
+
+    mutating func drain() -> [String] {
+        var words: [String] = []
+        while let event = session.next() {
+            switch event {
+            case .send(let bytes): words.append(String(decoding: bytes, as: UTF8.self))
+            case .acknowledge(let iq): words.append("result \(iq.attribute("id") ?? "")")
+            case .refuse(let iq): words.append("refused \(iq.attribute("id") ?? "")")
+            case .report(let divergence): words.append("report \(divergence.code.rawValue)")
+            case .close: words.append("close")
+            }
+        }
+        return words
+    }
+}
+
+@Suite struct ServedSessionTests {
+    private static let roster = """
+        1000000 1 send <iq type='get' id='a1'><query xmlns='jabber:iq:roster'/></iq>
+        2000000 1 recv <iq type='result' id='a1' to='romeo@here/old'><query xmlns='jabber:iq:roster'><item jid='juliet@here' subscription='both'/></query></iq>
+        3000000 1 send <presence/>
+        4000000 1 recv <presence from='juliet@here/phone' to='romeo@here/old'/>
+        5000000 1 recv <message from='juliet@here/phone' to='romeo@here'><body>hi</body></message>
+        """
+
+    @Test func requestsGetTheirRecordedAnswersWithTheirOwnID() throws {
+        var scene = try Scene(Self.roster)
+        #expect(scene.drain() == [])
+        let answer = try scene.receive("<iq id='x9' type='get'><query xmlns='jabber:iq:roster'/></iq>")
+        let expected =
+            "<iq type='result' id='x9' to='live@there/new'><query xmlns='jabber:iq:roster'>"
+            + "<item jid='juliet@there' subscription='both'/></query></iq>"
+        #expect(answer == [expected])
+        // The same request gets the same answer.
+        let again = try scene.receive("<iq id='x10' type='get'><query xmlns='jabber:iq:roster'/></iq>")
+        #expect(again == [expected.replacing("x9", with: "x10")])
+    }
+
+    @Test func whatCameUnaskedComesWhereItCame() throws {
+        var scene = try Scene(Self.roster)
+        _ = try scene.receive("<iq id='x9' type='get'><query xmlns='jabber:iq:roster'/></iq>")
+        let words = try scene.receive("<presence/>")
+        #expect(
+            words == [
+                "<presence from='juliet@there/phone' to='live@there/new'/>",
+                "<message from='juliet@there/phone' to='live@there'><body>hi</body></message>",
+            ]
+        )
+    }
+
+    @Test func aClientThatDoesNotSendWhatWasSentIsNotWaitedForForever() throws {
+        var scene = try Scene(Self.roster)
+        _ = try scene.receive("<presence/>")
+        #expect(scene.session.deadline == 2_000_000_000)
+        #expect(scene.wait(until: 1_999_999_999) == [])
+        let words = scene.wait(until: 2_000_000_000)
+        #expect(words.first == "report missing" && words.count == 3)
+        #expect(scene.session.deadline == nil)
+    }
+
+    @Test func requestsThatWereNotRecordedAreRefusedAndReported() throws {
+        var scene = try Scene(Self.roster)
+        #expect(
+            try scene.receive("<iq id='v' type='get' to='here'><query xmlns='jabber:iq:version'/></iq>")
+                == ["report unexpected", "refused v"]
+        )
+        #expect(try scene.receive("<message to='a@b'><body>new</body></message>") == ["report unexpected"])
+        #expect(try scene.receive("<nonsense xmlns='x'/>") == ["report unexpected"])
+        // What answers nothing of the server's is nobody's concern.
+        #expect(try scene.receive("<iq id='v' type='result'/>") == [])
+        #expect(try scene.receive("<message type='error'/>") == [])
+    }
+
+    @Test func requestsOfTheSamePurposeAreAnsweredAndReported() throws {
+        var scene = try Scene(Self.roster)
+        let words = try scene.receive("<iq id='r' type='get'><query xmlns='jabber:iq:roster' other='1'/></iq>")
+        #expect(words.first == "report changed" && words.last?.contains("id='r'") == true)
+    }
+
+    @Test func pingsAndStreamManagementAreLive() throws {
+        var scene = try Scene(Self.roster)
+        #expect(try scene.receive("<iq id='p' type='get'><ping xmlns='urn:xmpp:ping'/></iq>") == ["result p"])
+        #expect(try scene.receive("<enable xmlns='urn:xmpp:sm:3'/>") == ["<enabled xmlns='urn:xmpp:sm:3'/>"])
+        _ = try scene.receive("<iq id='p' type='get'><ping xmlns='urn:xmpp:ping'/></iq>")
+        _ = try scene.receive("<a xmlns='urn:xmpp:sm:3' h='1'/>")
+        #expect(try scene.receive("<r xmlns='urn:xmpp:sm:3'/>") == ["<a xmlns='urn:xmpp:sm:3' h='1'/>"])
+        #expect(try scene.receive("<inactive xmlns='urn:xmpp:csi:0'/>") == [])
+    }
+
+    @Test func recordedDelaysComeAgain() throws {
+        var settings = ServedSession.Settings()
+        settings.pace = .recorded(speed: 2)
+        var scene = try Scene(
+            """
+            1000000000 1 send <presence/>
+            3000000000 1 recv <message from='a@b'><body>1</body></message>
+            4000000000 1 recv <message from='a@b'><body>2</body></message>
+            """,
+            settings: settings
+        )
+        #expect(try scene.receive("<presence/>") == [])
+        #expect(scene.wait(until: 999_999_999) == [])
+        #expect(scene.wait(until: 1_000_000_000) == ["<message from='a@b'><body>1</body></message>"])
+        #expect(scene.wait(until: 1_500_000_000) == ["<message from='a@b'><body>2</body></message>"])
+    }
+
+    @Test func theServersEndOfTheStreamIsPlayed() throws {
+        let error = "<stream:error><conflict xmlns='urn:ietf:params:xml:ns:xmpp-streams'/></stream:error>"
+        let conversation = try #require(
+            try Self.conversation([
+                #""kind":"element","direction":"recv","name":"error","xml":"\#(error)""#,
+                #""kind":"stream-close","direction":"recv","xml":"</stream:stream>""#,
+                #""kind":"session","code":"session-ended""#,
+            ])
+        )
+        let live = try JID(parsing: "romeo@here/x")
+        var session = ServedSession(conversation, live: live, parser: StanzaParser(), at: 0)
+        guard case .send(let bytes)? = session.next(), case .close? = session.next() else {
+            Issue.record("the stream does not end")
+            return
+        }
+        #expect(String(decoding: bytes, as: UTF8.self) == error)
+    }
+
+    @Test func whatTheClientNeverSentIsReportedAtTheEnd() throws {
+        var scene = try Scene(Self.roster)
+        scene.session.end()
+        #expect(scene.drain() == ["report missing", "report missing"])
+        #expect(scene.session.deadline == nil)
+    }
+
+    @Test(
+        arguments: [
+            // Nothing changed; behind a longer value; within it; behind a shorter one; at the ends.
+            ([2, 5], "abcdef", "abcdef", [2, 5]),
+            ([1, 5], "ab12ef", "ab789ef", [1, 6]),
+            ([3], "ab12ef", "ab789ef", [3]),
+            ([6], "ab1234ef", "ab7ef", [3]),
+            ([0, 6, 99], "abcdef", "abcdef", []),
+        ] as [([UInt64], String, String, [Int])]
+    )
+    func boundariesMoveWithChangedValues(_ chunks: [UInt64], _ recorded: String, _ live: String, _ expected: [Int]) {
+        #expect(ServedSession.boundaries(chunks, from: Array(recorded.utf8), to: Array(live.utf8)) == expected)
+    }
+
+    /// A session of records with these fields, behind its login.
+    private static func conversation(_ records: [String]) throws -> RecordedConversation? {
+        let header = RecordHeader(
+            tool: "test",
+            time: Timestamp(nanoseconds: 0),
+            level: "verbose",
+            isComplete: true,
+            redaction: .secrets,
+            run: "run"
+        )
+        var reader = ConversationReader()
+        reader.note(header)
+        let login = #""kind":"session","code":"session-ready","jid":"romeo@here/old""#
+        let common = #""time":"2026-11-22T10:00:00Z","monotonic":0.1,"level":"info","session":1"#
+        for (index, fields) in ([login] + records).enumerated() {
+            let line = #"{"sequence":\#(index + 1),\#(common),\#(fields)}"#
+            reader.take(try RecordLine(json: Array(line.utf8).span.bytes))
+        }
+        return reader.conversations().first
+    }
+
+    @Test func recordedPiecesAreSentApart() throws {
+        let conversation = try #require(
+            try Self.conversation([
+                #""kind":"stanza","direction":"recv","name":"message","chunks":[28],"#
+                    + #""xml":"<message from='a@b'><body>né</body></message>""#
+            ])
+        )
+        var settings = ServedSession.Settings()
+        settings.keepsChunks = true
+        let live = try JID(parsing: "romeo@here/x")
+        var session = ServedSession(conversation, live: live, settings: settings, parser: StanzaParser(), at: 0)
+        var pieces: [[UInt8]] = []
+        for time in [0, settings.chunkGap] {
+            session.tick(at: time)
+            while case .send(let bytes)? = session.next() { pieces.append(bytes) }
+            #expect(pieces.count == (time == 0 ? 1 : 2))
+        }
+        #expect(pieces.first?.last == 0xC3 && pieces.last?.first == 0xA9)
+        #expect(String(decoding: pieces.joined(), as: UTF8.self) == "<message from='a@b'><body>né</body></message>")
+    }
+}
