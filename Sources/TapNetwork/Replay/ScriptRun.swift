@@ -1,0 +1,170 @@
+public import NIOCore
+public import TapReplay
+internal import TapSecurity
+public import XMPPCore
+
+/// Runs a scansion script against a live server.
+public struct ScriptRun: Sendable {
+    /// An account that characters can log in with.
+    public struct Account: Sendable {
+        /// Its bare JID in the script.
+        let recorded: JID
+        /// Its bare JID at the server.
+        let live: JID
+        /// Its password, in clear.
+        let password: String
+
+        /// Puts the parts together.
+        public init(recorded: JID, live: JID, password: String) {
+            self.recorded = recorded
+            self.live = live
+            self.password = password
+        }
+    }
+
+    private let script: Script
+    private let settings: ScriptPlay.Settings
+    private let clients: [(account: LiveAccount, server: LiveServer)]
+
+    /// - Parameters:
+    ///   - script: What to run.
+    ///   - server: Against which server, except for characters with a `connect_host` or `connect_port` of their own.
+    ///   - accounts: They go before the passwords of the script.
+    /// - Throws: ``ScriptRunError`` for a character without a password.
+    public init(
+        _ script: Script,
+        at server: LiveServer,
+        accounts: [Account],
+        settings: ScriptPlay.Settings = ScriptPlay.Settings()
+    ) throws(ScriptRunError) {
+        var clients: [(account: LiveAccount, server: LiveServer)] = []
+        for character in script.characters {
+            let account = accounts.first { $0.recorded.description == character.jid }
+            guard let jid = account?.live ?? JID(character.jid), let password = account?.password ?? character.password
+            else { throw ScriptRunError(character: character.name, jid: character.jid) }
+            let live = LiveAccount(jid: jid, password: password, resource: character.resource, resumption: nil)
+            clients.append((live, server.at(host: character.host, port: character.port)))
+        }
+        self.script = script
+        self.settings = settings
+        self.clients = clients
+    }
+
+    /// Runs the script to its end, and closes all connections.
+    public func run(on group: any EventLoopGroup) async -> ScriptPlay.Outcome {
+        let loop = group.next()
+        return await withCheckedContinuation { continuation in
+            loop.execute {
+                ScriptDriver(script, clients, settings: settings, on: loop) { continuation.resume(returning: $0) }
+                    .begin()
+            }
+        }
+    }
+}
+
+/// A character of a script cannot log in.
+public struct ScriptRunError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// The character's name in the script.
+    public let character: String
+    /// Its account.
+    public let jid: String
+
+    /// What is wrong, and what to do.
+    public var description: String {
+        "no password for \(character) (\(jid)): add it to the accounts file, or as \"password:\" to the script"
+    }
+}
+
+/// Carries a ``ScriptPlay`` out; lives on one event loop, held by its clients and its timer.
+private final class ScriptDriver {
+    private var play: ScriptPlay
+    private let accounts: [(account: LiveAccount, server: LiveServer)]
+    private let loop: any EventLoop
+    private let parser = StanzaParser()
+    private var clients: [LiveClient?]
+    private var timer: Scheduled<Void>?
+    private var isPerforming = false
+    /// Nil once it was told.
+    private var tell: ((ScriptPlay.Outcome) -> Void)?
+
+    init(
+        _ script: Script,
+        _ accounts: [(account: LiveAccount, server: LiveServer)],
+        settings: ScriptPlay.Settings,
+        on loop: any EventLoop,
+        tell: @escaping (ScriptPlay.Outcome) -> Void
+    ) {
+        play = ScriptPlay(script, accounts: accounts.map(\.account.jid.description), settings: settings)
+        self.accounts = accounts
+        self.loop = loop
+        self.tell = tell
+        clients = accounts.map { _ in nil }
+    }
+
+    private var now: Int64 { Int64(clamping: NIODeadline.now().uptimeNanoseconds) }
+
+    func begin() {
+        play.start(at: now)
+        perform()
+    }
+
+    private func perform() {
+        guard !isPerforming else { return }
+        isPerforming = true
+        while let command = play.next() {
+            switch command {
+            case .connect(let index): connect(index)
+            case .send(let index, let bytes): clients[index]?.send(bytes)
+            case .disconnect(let index): clients[index]?.close()
+            }
+        }
+        isPerforming = false
+        timer?.cancel()
+        timer = play.deadline.map { deadline in
+            loop.assumeIsolated().scheduleTask(in: .nanoseconds(max(0, deadline - now))) { [self] in
+                play.tick(at: now)
+                perform()
+            }
+        }
+        guard let outcome = play.outcome, clients.allSatisfy({ $0 == nil }) else { return }
+        tell?(outcome)
+        tell = nil
+    }
+
+    private func connect(_ index: Int) {
+        let (account, server) = accounts[index]
+        let client = LiveClient(account, at: server, parser: parser, on: loop) { [self] event in
+            switch event {
+            case .bound(let jid, _): play.bound(index, to: jid.description, at: now)
+            case .received(let bytes, let element): play.receive(element, bytes, for: index, at: now)
+            case .ended(let end):
+                clients[index] = nil
+                play.closed(index, end.words, at: now)
+            case .resumed: break
+            }
+            perform()
+        }
+        clients[index] = client
+        client.connect()
+    }
+}
+
+extension LiveServer {
+    /// The same at another place.
+    fileprivate func at(host: String?, port: Int?) -> LiveServer {
+        var server = self
+        server.endpoint = Endpoint(host: host ?? endpoint.host, port: port ?? endpoint.port)
+        return server
+    }
+}
+
+extension LiveEnd {
+    /// A clause that says why.
+    var words: String {
+        switch self {
+        case .closed: "the server closed the stream"
+        case .unreachable(let words): words
+        case .failed(let fault): fault.reason
+        }
+    }
+}
