@@ -47,11 +47,34 @@ public final class BuiltInServer: Sendable {
         }
         var settings = settings
         settings.offersStartTLS = identity != nil
+        return try await start(
+            host: host,
+            port: port,
+            settings: settings,
+            identity: identity,
+            cryptography: cryptography,
+            group: group
+        ) { _ in nil }
+    }
+
+    /// The same at any address, with whoever answers instead of the accounts.
+    static func start(
+        host: String,
+        port: Int,
+        settings: ServerSettings,
+        identity: TLSIdentity?,
+        cryptography: any Cryptography,
+        group: any EventLoopGroup,
+        responder: @escaping @Sendable (any EventLoop) -> ServeResponder?
+    ) async throws -> BuiltInServer {
         let tls = try identity.map { ServerTLS(context: try TLSContext(ClientLegTLS()), identity: $0) }
         let loop = group.next()
         let state = try await loop.submit { [settings] in
-            let core = try ServerCore(settings: settings, cryptography: cryptography)
-            return NIOLoopBound(ServerState(core, tls), eventLoop: loop)
+            let responder = responder(loop)
+            let core = try ServerCore(settings: settings, cryptography: cryptography, responder: responder)
+            let state = ServerState(core, tls)
+            responder?.attach(to: core.directory, state)
+            return NIOLoopBound(state, eventLoop: loop)
         }.get()
         let listener = try await ServerBootstrap(group: loop)
             .serverChannelOption(.backlog, value: 256)

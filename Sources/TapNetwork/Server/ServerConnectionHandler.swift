@@ -40,6 +40,9 @@ final class ServerState {
         onIdle = nil
     }
 
+    /// Performs what was caused by no connection, as by a timer.
+    func settle() { perform(core.settle()) }
+
     func shutDown(on loop: any EventLoop) -> EventLoopFuture<Void> {
         perform(core.shutDown())
         guard !handlers.isEmpty else { return loop.makeSucceededVoidFuture() }

@@ -5,14 +5,14 @@ internal import XMPPCore
 ///
 /// Deterministic but for the random bytes it is handed; no socket, no clock, no thread. It belongs to one event loop.
 struct ServerCore {
-    private let directory: ServerDirectory
+    let directory: ServerDirectory
     private var sessions: [ConnectionID: ServerSession] = [:]
     private let parser = StanzaParser()
     private var lastConnection: UInt64 = 0
 
     /// - Throws: Where an account's name is no local part, or the cryptographic library fails.
-    init(settings: ServerSettings, cryptography: any Cryptography) throws {
-        directory = try ServerDirectory(settings: settings, cryptography: cryptography)
+    init(settings: ServerSettings, cryptography: any Cryptography, responder: (any ServerResponder)? = nil) throws {
+        directory = try ServerDirectory(settings: settings, cryptography: cryptography, responder: responder)
     }
 
     /// A client has connected.
@@ -50,7 +50,7 @@ struct ServerCore {
     }
 
     /// Performs what sessions ask to be done to each other, which may cause more of the same.
-    private func settle() -> [ServerCommand] {
+    func settle() -> [ServerCommand] {
         var settled: [ServerCommand] = []
         var pending = directory.takeCommands()[...]
         while let command = pending.popFirst() {

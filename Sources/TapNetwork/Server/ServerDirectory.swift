@@ -20,9 +20,12 @@ final class ServerDirectory {
     let decoyKey: [UInt8]
     /// What is to be done, in this order.
     var commands: [ServerCommand] = []
+    /// Who answers instead, behind the login.
+    let responder: (any ServerResponder)?
 
-    init(settings: ServerSettings, cryptography: any Cryptography) throws {
+    init(settings: ServerSettings, cryptography: any Cryptography, responder: (any ServerResponder)? = nil) throws {
         self.settings = settings
+        self.responder = responder
         self.cryptography = cryptography
         self.domain = try JID(domain: settings.domain)
         self.decoyKey = try cryptography.randomBytes(count: 32)

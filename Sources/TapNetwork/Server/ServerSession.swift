@@ -98,7 +98,8 @@ final class ServerSession {
             return fail(.hostUnknown, text)
         }
         state = account.map { .binding(account: $0) } ?? .negotiating
-        directory.send(account == nil ? loginFeatures : Self.bindFeatures, to: connection)
+        let bound = account.map { directory.responder?.features(of: $0) ?? Self.bindFeatures }
+        directory.send(bound ?? loginFeatures, to: connection)
     }
 
     private func answerHeader() {
@@ -156,7 +157,13 @@ final class ServerSession {
 
     /// The stream is over, said or unsaid; those who saw the client's presence learn of it.
     func end() {
-        if case .bound(let jid) = state { directory.unbind(connection, jid) }
+        if case .bound(let jid) = state {
+            if let responder = directory.responder {
+                responder.unbind(connection)
+            } else {
+                directory.unbind(connection, jid)
+            }
+        }
         state = .closed
     }
 
@@ -181,8 +188,12 @@ final class ServerSession {
     }
 
     private func take(_ stanza: Element, as jid: JID) {
+        let sender = ServerSender(connection: connection, jid: jid)
         guard stanza.namespace == .client, ["iq", "message", "presence"].contains(stanza.name) else {
-            return fail(.unsupportedStanzaType, "<\(stanza.name)/> is not a stanza")
+            guard let responder = directory.responder else {
+                return fail(.unsupportedStanzaType, "<\(stanza.name)/> is not a stanza")
+            }
+            return responder.handle(stanza, from: sender)
         }
         if let from = stanza.attribute("from") {
             // RFC 6120 §8.1.2.1: the client's own address, full or bare, and no other.
@@ -190,7 +201,11 @@ final class ServerSession {
                 return fail(.invalidFrom, "this stream is bound to \(jid)")
             }
         }
-        directory.handle(stanza, from: ServerSender(connection: connection, jid: jid))
+        if let responder = directory.responder {
+            responder.handle(stanza, from: sender)
+        } else {
+            directory.handle(stanza, from: sender)
+        }
     }
 
     /// The one request that is allowed before a resource is bound (RFC 6120 §7).
@@ -201,12 +216,18 @@ final class ServerSession {
         do throws(StanzaError) {
             guard iq.attribute("id") != nil else { throw .badRequest }
             let requested = payload.childText("resource", .bind).flatMap { $0.isEmpty ? nil : $0 }
-            let jid = try directory.bind(connection, to: account, resource: requested)
+            let jid =
+                if let responder = directory.responder {
+                    try responder.bind(connection, to: account, resource: requested)
+                } else {
+                    try directory.bind(connection, to: account, resource: requested)
+                }
             state = .bound(jid)
             let answer = directory.result(of: iq, nil) {
                 $0.element("bind", .bind) { $0.element("jid", text: jid.description) }
             }
             directory.send(answer, to: connection)
+            directory.responder?.opened(connection)
         } catch {
             refuse(iq, error)
         }
@@ -229,7 +250,10 @@ extension ServerSession {
         let settings = directory.settings
         return XMLWriter.bytes {
             $0.element("stream:features") {
-                if settings.offersStartTLS, !isSecure { $0.element("starttls", .tls) }
+                if settings.offersStartTLS, !isSecure {
+                    $0.element("starttls", .tls) { if settings.requiresTLS { $0.element("required") } }
+                }
+                if settings.requiresTLS, !isSecure { return }
                 $0.element("mechanisms", .sasl) {
                     for mechanism in settings.mechanisms { $0.element("mechanism", text: mechanism) }
                 }
@@ -240,6 +264,8 @@ extension ServerSession {
 
     private func login(_ element: Element) {
         switch (element.name, element.namespace) {
+        case ("auth", .sasl) where directory.settings.requiresTLS && !isSecure:
+            refuse(.encryptionRequired, "begin TLS first")
         case ("auth", .sasl):
             let name = element.attribute("mechanism") ?? ""
             guard let exchange = exchange(name) else {
@@ -276,6 +302,7 @@ extension ServerSession {
 
     private func exchange(_ name: String) -> (any SASLExchange)? {
         guard directory.settings.mechanisms.contains(name) else { return nil }
+        if let responder = directory.responder { return responder.exchange(name) }
         let (credentials, cryptography) = (directory.credentials, directory.cryptography)
         let domain = directory.settings.domain
         let kept = { @Sendable (name: String) in

@@ -33,8 +33,10 @@ public struct ServerSettings: Sendable {
     public var mechanisms = ["SCRAM-SHA-256", "SCRAM-SHA-1", "PLAIN"]
     /// How often a client may fail to log in before its stream is closed. Default 3 (RFC 6120 §6.4.5 asks for 2 to 5).
     public var loginAttempts = 3
-    /// Whether STARTTLS is offered; the server has a certificate then. It is not required.
+    /// Whether STARTTLS is offered; the server has a certificate then.
     var offersStartTLS = false
+    /// Whether nobody logs in without TLS.
+    var requiresTLS = false
     /// The name XEP-0092 and service discovery give.
     public var softwareName = "xmpptap"
     /// The version XEP-0092 gives.

@@ -1,0 +1,152 @@
+internal import NIOCore
+internal import TapCore
+internal import TapReplay
+internal import TapSecurity
+internal import XMPPCore
+
+/// Answers the clients of the built-in server from recorded conversations; lives on the server's event loop.
+final class ServeResponder: ServerResponder {
+    private final class Client {
+        var session: ServedSession
+        let jid: JID
+        var timer: Scheduled<Void>?
+
+        init(_ session: ServedSession, _ jid: JID) {
+            self.session = session
+            self.jid = jid
+        }
+    }
+
+    private let plan: ServePlan
+    private let loop: any EventLoop
+    private let tell: (ServeEvent) -> Void
+    private let parser = StanzaParser()
+    private weak var directory: ServerDirectory?
+    private weak var state: ServerState?
+    private var clients: [ConnectionID: Client] = [:]
+    /// Indices of conversations that were served.
+    private var served: Set<Int> = []
+
+    init(_ plan: ServePlan, on loop: any EventLoop, tell: @escaping (ServeEvent) -> Void) {
+        self.plan = plan
+        self.loop = loop
+        self.tell = tell
+    }
+
+    func attach(to directory: ServerDirectory, _ state: ServerState) {
+        self.directory = directory
+        self.state = state
+    }
+
+    private var now: Int64 { Int64(clamping: NIODeadline.now().uptimeNanoseconds) }
+
+    // MARK: Logging in
+
+    func exchange(_ mechanism: String) -> (any SASLExchange)? {
+        guard let authenticator = plan.authenticator else { return PlainServer { _, _ in true } }
+        let leg = LoginLeg(offer: LoginOffer(mechanisms: plan.mechanisms))
+        return authenticator.serverExchange(mechanism, domain: plan.domain, leg)
+    }
+
+    func features(of account: JID) -> [UInt8] {
+        let conversation = plan.conversations[choice(for: account)]
+        return ServedFeatures.bytes(recorded: conversation.features, parser: parser)
+    }
+
+    func bind(_ connection: ConnectionID, to account: JID, resource: String?) throws(StanzaError) -> JID {
+        let index = choice(for: account)
+        let conversation = plan.conversations[index]
+        guard let jid = try? account.with(resource: resource ?? conversation.jid?.resource ?? "xmpptap") else {
+            throw .badRequest
+        }
+        guard !clients.values.contains(where: { $0.jid == jid }) else { throw .conflict }
+        served.insert(index)
+        let session = ServedSession(
+            conversation,
+            live: jid,
+            settings: plan.settings,
+            rules: plan.rules,
+            parser: parser,
+            at: now
+        )
+        clients[connection] = Client(session, jid)
+        tell(.began(jid, session: conversation.number))
+        return jid
+    }
+
+    /// The conversation for an account: its own, if there is one, and one that was not served before, if there is one.
+    private func choice(for account: JID) -> Int {
+        let recorded = plan.accounts[account.bare] ?? account.bare
+        let own = plan.conversations.indices.filter { plan.conversations[$0].account == recorded }
+        let all = own.isEmpty ? Array(plan.conversations.indices) : own
+        return all.first { !served.contains($0) } ?? all.last ?? 0
+    }
+
+    // MARK: Behind the login
+
+    func opened(_ connection: ConnectionID) { perform(connection) }
+
+    func handle(_ element: Element, from sender: ServerSender) {
+        clients[sender.connection]?.session.receive(element, at: now)
+        perform(sender.connection)
+    }
+
+    func unbind(_ connection: ConnectionID) {
+        guard let client = clients[connection] else { return }
+        client.session.end()
+        perform(connection)
+        clients[connection] = nil
+        client.timer?.cancel()
+        tell(.ended(client.jid))
+    }
+
+    private func perform(_ connection: ConnectionID) {
+        guard let client = clients[connection], let directory else { return }
+        while let event = client.session.next() {
+            switch event {
+            case .send(let bytes): directory.send(bytes, to: connection)
+            case .acknowledge(let iq): directory.send(directory.result(of: iq, client.jid) { _ in }, to: connection)
+            case .refuse(let iq):
+                directory.refuse(iq, .serviceUnavailable, ServerSender(connection: connection, jid: client.jid))
+            case .report(let divergence): tell(.diverged(client.jid, divergence))
+            case .close:
+                directory.send(Array("</stream:stream>".utf8), to: connection)
+                directory.command(.close(connection))
+            }
+        }
+        client.timer?.cancel()
+        client.timer = client.session.deadline.map { deadline in
+            loop.assumeIsolated().scheduleTask(in: .nanoseconds(max(0, deadline - now))) { [weak self] in
+                self?.tick(connection)
+            }
+        }
+    }
+
+    private func tick(_ connection: ConnectionID) {
+        clients[connection]?.session.tick(at: now)
+        perform(connection)
+        state?.settle()
+    }
+}
+
+/// What a client may use behind its login.
+enum ServedFeatures {
+    /// The recorded features without those that were the login's, and with those that every client needs.
+    static func bytes(recorded: [UInt8]?, parser: StanzaParser) -> [UInt8] {
+        let features = recorded.flatMap { try? parser.parse($0.span, root: StanzaForm.clientDeclarations) }
+        let kept = (features?.children ?? []).filter { !ofLogin.contains($0.namespace) && !$0.matches("bind", .bind) }
+        return XMLWriter.bytes {
+            $0.element("stream:features") {
+                $0.element("bind", .bind)
+                for feature in kept { $0.element(feature, inheriting: Namespace.client.uri.description) }
+                guard features == nil else { return }
+                $0.element("session", .session) { $0.element("optional") }
+                $0.element("sm", .streamManagement)
+            }
+        }
+    }
+
+    private static let ofLogin: Set<Namespace> = [
+        .tls, .sasl, .sasl2, .sasl2Legacy, .saslChannelBinding, .compressionFeature, .registerFeature, .iqAuthFeature,
+    ]
+}

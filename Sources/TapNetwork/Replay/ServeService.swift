@@ -1,0 +1,112 @@
+public import NIOCore
+public import TapCore
+public import TapReplay
+public import TapSecurity
+public import XMPPCore
+
+/// Which recorded conversations are served, and how.
+public struct ServePlan: Sendable {
+    /// At least one, all with a JID of the same domain in the recording.
+    let conversations: [RecordedConversation]
+    /// The accounts of the recording by the live ones, as bare JIDs.
+    let accounts: [JID: JID]
+    /// Checks logins; nil lets everybody in.
+    let authenticator: (any Authenticator)?
+    /// The domain of the live accounts.
+    public let domain: String
+    /// How items are sent.
+    public var settings = ServedSession.Settings()
+    /// What may differ.
+    public var rules = NoiseRules()
+
+    /// - Parameters:
+    ///   - conversations: Those that cannot be played are left out.
+    ///   - accounts: Recorded and live accounts, if passwords are known.
+    ///   - authenticator: Knows their passwords; nil accepts every login, by PLAIN.
+    /// - Throws: ``ServePlanError`` where nothing can be served.
+    public init(
+        _ conversations: [RecordedConversation],
+        accounts: [(recorded: JID, live: JID)] = [],
+        authenticator: (any Authenticator)? = nil
+    ) throws(ServePlanError) {
+        let recorded = Set(conversations.compactMap(\.account))
+        let known = accounts.filter { recorded.contains($0.recorded) }
+        guard authenticator == nil || !known.isEmpty else { throw .unknownAccounts }
+        guard let domain = known.first?.live.domain ?? conversations.first(where: { $0.jid != nil })?.domain else {
+            throw .withoutLogin
+        }
+        let recordedDomain = known.first?.recorded.domain ?? domain
+        self.conversations = conversations.filter { $0.domain == recordedDomain }
+        self.accounts = Dictionary(known.map { ($0.live, $0.recorded) }) { first, _ in first }
+        self.authenticator = authenticator
+        self.domain = domain
+    }
+
+    /// The SASL mechanisms offered.
+    public var mechanisms: [String] { authenticator?.mechanisms ?? ["PLAIN"] }
+}
+
+/// Why nothing can be served.
+public enum ServePlanError: Error, Sendable, Hashable {
+    /// No session has a completed login.
+    case withoutLogin
+    /// None of the accounts given is one of the recording.
+    case unknownAccounts
+}
+
+/// What happens while conversations are served.
+public enum ServeEvent: Sendable {
+    /// A client has logged in, and gets a session of the recording.
+    case began(JID, session: UInt64)
+    /// A client did something else than in the recording.
+    case diverged(JID, Divergence)
+    /// A client is gone.
+    case ended(JID)
+}
+
+/// Serves recorded conversations to clients, with the built-in server's streams, TLS and logins.
+public final class ServeService: Sendable {
+    private let server: BuiltInServer
+
+    private init(_ server: BuiltInServer) { self.server = server }
+
+    /// Listens, and serves until ``stop()``.
+    ///
+    /// - Parameters:
+    ///   - endpoint: An IP address; port 0 for any that is free.
+    ///   - identity: The certificate shown to clients; TLS is required of them. Nil offers none.
+    ///   - group: One event loop of it is used.
+    ///   - tell: Called on the event loop.
+    /// - Throws: `IOError` if the port cannot be had; ``JIDError``; ``TLSContextError``.
+    public static func start(
+        _ plan: ServePlan,
+        at endpoint: Endpoint,
+        identity: TLSIdentity?,
+        cryptography: any Cryptography,
+        group: any EventLoopGroup,
+        tell: @escaping @Sendable (ServeEvent) -> Void
+    ) async throws -> ServeService {
+        var settings = ServerSettings(accounts: [], softwareVersion: "")
+        settings.domain = plan.domain
+        settings.mechanisms = plan.mechanisms
+        settings.allowsRegistration = false
+        settings.offersStartTLS = identity != nil
+        settings.requiresTLS = identity != nil
+        return ServeService(
+            try await BuiltInServer.start(
+                host: endpoint.host,
+                port: endpoint.port,
+                settings: settings,
+                identity: identity,
+                cryptography: cryptography,
+                group: group
+            ) { ServeResponder(plan, on: $0, tell: tell) }
+        )
+    }
+
+    /// Where it listens.
+    public var address: SocketAddress? { server.address }
+
+    /// Stops listening and closes all streams.
+    public func stop() async throws { try await server.stop() }
+}

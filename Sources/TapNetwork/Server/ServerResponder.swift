@@ -1,0 +1,20 @@
+internal import TapCore
+internal import XMPPCore
+
+/// Takes the place of the ``ServerDirectory`` for logins and everything behind them. Belongs to the server's event loop.
+///
+/// What it sends goes through ``ServerDirectory/send(_:to:)``; outside of its methods ``ServerState/settle()`` follows.
+protocol ServerResponder: AnyObject {
+    /// The server's side of a mechanism of ``ServerSettings/mechanisms``; nil if the cryptographic library fails.
+    func exchange(_ mechanism: String) -> (any SASLExchange)?
+    /// The stream features for a client that has logged in.
+    func features(of account: JID) -> [UInt8]
+    /// Binds a connection to a resource and gives its full address.
+    func bind(_ connection: ConnectionID, to account: JID, resource: String?) throws(StanzaError) -> JID
+    /// The client knows its full address now.
+    func opened(_ connection: ConnectionID)
+    /// Takes a stanza whose `from` was checked, or another element.
+    func handle(_ element: Element, from sender: ServerSender)
+    /// The connection is gone.
+    func unbind(_ connection: ConnectionID)
+}

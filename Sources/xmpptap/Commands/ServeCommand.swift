@@ -1,0 +1,173 @@
+internal import ArgumentParser
+internal import NIOCore
+internal import NIOPosix
+internal import TapCore
+internal import TapNetwork
+internal import TapReplay
+internal import TapSecurity
+internal import XMPPCore
+
+struct ServeCommand: AsyncParsableCommand, Configurable {
+    static let configuration = CommandConfiguration(
+        commandName: "serve",
+        abstract: "Play the server of a recorded session to a client.",
+        discussion: """
+            Clients log in over TLS, with a certificate of the local CA (see 'xmpptap ca export'), and get what the \
+            recorded client got: answers to the same requests, and presence, messages and pushes where they came in the \
+            recording. Pings and stream management work as with any server. A request that was not recorded is answered \
+            with service-unavailable, and reported.
+
+            With the passwords of --accounts, clients log in with SCRAM. Without, every password is accepted, by PLAIN, \
+            which some clients refuse.
+
+            Example: reproduce what a client received, in the same pieces and with the same delays.
+
+              xmpptap serve bug.xtap --session 3 --chunks --pace recorded
+            """
+    )
+
+    @Argument(help: ArgumentHelp("Capture, JSON log or client log.", valueName: "file"), completion: .file())
+    var files: [String]
+
+    @Option(
+        help: ArgumentHelp("Address to listen on (default: 127.0.0.1:15222).", valueName: "host:port"),
+        transform: { text in
+            let spec = try ListenSpec(text)
+            return Endpoint(host: spec.host ?? "127.0.0.1", port: spec.port)
+        }
+    )
+    var listen = Endpoint(host: "127.0.0.1", port: ListenSpec.defaultPort)
+
+    @Flag(help: "Allow an address that other machines can reach.")
+    var allowRemote = false
+
+    @Option(
+        help: ArgumentHelp("Accounts with password files; as=JID names the recorded account.", valueName: "file"),
+        completion: .file()
+    )
+    var accounts: String?
+
+    @Option(
+        help: ArgumentHelp("Serve only this session; repeatable.", valueName: "number"),
+        transform: { UInt64(try Number.parse($0, in: 1...Int.max)) }
+    )
+    var session: [UInt64] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "When to send: causal, recorded, or xN times as fast (default: causal).",
+            valueName: "causal|recorded|xN"
+        ),
+        transform: ServePace.parse
+    )
+    var pace = ServedSession.Pace.causal
+
+    @Flag(help: "Send stanzas in the pieces in which they were recorded.")
+    var chunks = false
+
+    @Option(
+        help: ArgumentHelp(
+            "Silence after which a push no longer waits for the client (default: 2s).",
+            valueName: "time"
+        ),
+        transform: { try TimeSpan.parse($0) }
+    )
+    var quiet: Int64 = 2_000_000_000
+
+    @OptionGroup var authority: AuthorityFolderOption
+    @OptionGroup var config: ConfigOption
+
+    func run() async throws {
+        guard allowRemote || listen.isLoopback else {
+            throw Failure.usage("--listen \(listen): other machines can reach it; add --allow-remote to allow that")
+        }
+        let cryptography = OpenSSLCryptography()
+        var plan = try plan(cryptography)
+        plan.settings.pace = pace
+        plan.settings.keepsChunks = chunks
+        plan.settings.patience = quiet
+        let identity = try identity(plan.domain)
+        let service: ServeService
+        do {
+            service = try await ServeService.start(
+                plan,
+                at: Endpoint(host: listen.host == "localhost" ? "127.0.0.1" : listen.host, port: listen.port),
+                identity: identity,
+                cryptography: cryptography,
+                group: MultiThreadedEventLoopGroup.singleton
+            ) { Console.show(ServeReport.line($0)) }
+        } catch {
+            throw Failure.network("cannot listen on \(listen): \(error)")
+        }
+        if accounts == nil {
+            Console.tell(
+                "no --accounts: any password is accepted, by PLAIN; clients that insist on SCRAM will not log in"
+            )
+        }
+        let port = service.address?.port ?? listen.port
+        Console.tell("listening on \(Endpoint(host: listen.host, port: port)) as the server of \(plan.domain)")
+        try await Interruption.cancels { try? await Task.sleep(for: .seconds(Int64.max >> 10)) }
+        try? await service.stop()
+    }
+
+    private func plan(_ cryptography: OpenSSLCryptography) throws -> ServePlan {
+        let conversations = try RecordedSessions.read(files, Set(session))
+        do {
+            guard let accounts else { return try ServePlan(conversations) }
+            let rows = try AccountsFile(path: accounts).accounts
+            return try ServePlan(
+                conversations,
+                accounts: rows.map { (recorded: $0.recorded ?? $0.jid, live: $0.jid) },
+                authenticator: try AccountStore(rows, cryptography: cryptography)
+            )
+        } catch let error as AccountsError {
+            throw Failure.file("--accounts: \(error)")
+        } catch let error as ServePlanError {
+            let recorded = Set(conversations.compactMap { $0.account?.description }).sorted().joined(separator: ", ")
+            switch error {
+            case .unknownAccounts:
+                throw Failure(
+                    status: .preparation,
+                    message: "\(accounts ?? "") has none of the recorded accounts (\(recorded)); "
+                        + "add as=RECORDED-JID to a line"
+                )
+            case .withoutLogin:
+                throw Failure.file("\(files.joined(separator: ", ")): no session with a completed login")
+            }
+        }
+    }
+
+    /// A certificate for the domain, by a CA of the folder, which is created if there is none.
+    private func identity(_ domain: String) throws(Failure) -> TLSIdentity {
+        let folder = try authority.resolved()
+        do throws(AuthorityError) {
+            let name = try CertificateName(domain)
+            var policy = AuthorityProvider.Policy()
+            policy.domains = [name]
+            let provider = AuthorityProvider(folder, policy) { made in
+                Console.tell(
+                    "created a certificate authority for \(made.name) in \(folder.path); clients must trust it: "
+                        + "run 'xmpptap ca export --domain \(made.name)\(folder.flag)'"
+                )
+            }
+            return try CertificateMinter(provider).identity(for: name, mirroring: [], at: RunClock().now().time)
+        } catch {
+            throw Failure(error, in: folder)
+        }
+    }
+}
+
+/// `--pace`.
+enum ServePace {
+    static func parse(_ text: String) throws(Failure) -> ServedSession.Pace {
+        switch text {
+        case "causal": return .causal
+        case "recorded": return .recorded(speed: 1)
+        default:
+            guard text.hasPrefix("x"), let speed = Double(text.dropFirst()), speed > 0, speed.isFinite else {
+                throw .usage("write causal, recorded, or xN as in x2")
+            }
+            return .recorded(speed: speed)
+        }
+    }
+}

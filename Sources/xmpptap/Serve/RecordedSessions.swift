@@ -1,0 +1,46 @@
+internal import TapCapture
+internal import TapRecord
+internal import TapReplay
+
+/// The sessions of files that can be played again.
+enum RecordedSessions {
+    /// Reads them.
+    ///
+    /// - Parameter wanted: Numbers of sessions; empty is all with a login.
+    /// - Throws: A ``Failure`` if a session cannot be played, or none can.
+    static func read(_ files: [String], _ wanted: Set<UInt64>) throws(Failure) -> [RecordedConversation] {
+        var reader = ConversationReader()
+        let stored = try StoredRecords(files) { entry in
+            switch entry {
+            case .header(let header): reader.note(header)
+            case .record(let line):
+                if line.record.code == RecordReader.droppedCode { reader.noteLoss() }
+                reader.take(line)
+            case .damage, .gap: reader.noteLoss()
+            }
+        }
+        stored.remark(on: wanted)
+        let name = files.joined(separator: ", ")
+        let sessions = reader.conversations().filter { session in
+            wanted.isEmpty ? session.faults != [.withoutLogin] : wanted.contains(session.number)
+        }
+        for session in sessions {
+            guard let fault = session.faults.first else { continue }
+            throw .file("\(name): session \(session.number) cannot be played: \(words(fault)); \(advice)")
+        }
+        guard !sessions.isEmpty else { throw .file("\(name): no session with a completed login; \(advice)") }
+        return sessions
+    }
+
+    private static func words(_ fault: RecordedConversation.Fault) -> String {
+        switch fault {
+        case .withoutLogin: "its login was not recorded, or failed"
+        case .encrypted: "it is encrypted"
+        case .lacksItems(let count): "\(count) of its stanzas were recorded without content"
+        case .torn: "records of it are missing"
+        }
+    }
+
+    private static let advice =
+        "record a whole session with 'xmpptap proxy --upstream HOST:PORT --tls intercept --capture FILE.xtap'"
+}

@@ -1,0 +1,38 @@
+internal import TapNetwork
+internal import TapRecord
+internal import TapReplay
+
+/// What `serve` prints while clients are served, one line an event.
+enum ServeReport {
+    static func line(_ event: ServeEvent) -> String {
+        switch event {
+        case .began(let jid, let session): LineBuffer.escaped("\(jid) logged in and gets session \(session)")
+        case .ended(let jid): LineBuffer.escaped("\(jid) is gone")
+        case .diverged(let jid, let divergence): LineBuffer.escaped("\(jid): \(words(divergence))")
+        }
+    }
+
+    private static func words(_ divergence: Divergence) -> String {
+        let live = divergence.live.map { shortened($0.text) } ?? ""
+        let recorded = divergence.recorded.map { shortened($0.text) } ?? ""
+        switch divergence.code {
+        case .missing: return "did not send \(recorded)"
+        case .changed:
+            let places = divergence.differences.prefix(3).map { difference in
+                "\(difference.path): \(value(difference.live)) instead of \(value(difference.recorded))"
+            }
+            return "sent \(live), taken for \(recorded): \(places.joined(separator: "; "))"
+        default:
+            let why = divergence.message.isEmpty ? "" : ": \(divergence.message)"
+            let isRequest = live.hasPrefix("<iq ")
+            return "sent \(live), which was not recorded\(why)\(isRequest ? "; answered service-unavailable" : "")"
+        }
+    }
+
+    private static func value(_ text: String?) -> String { text.map { "\"\(shortened($0))\"" } ?? "nothing" }
+
+    /// At most 160 characters of a stanza.
+    private static func shortened(_ text: String) -> String {
+        text.count > 160 ? "\(text.prefix(159))…" : text
+    }
+}

@@ -1,0 +1,234 @@
+import Foundation
+import TapTestKit
+import Testing
+
+/// A recorded session, served to clients by `xmpptap serve`.
+private struct ServeScene {
+    let folder: TemporaryFolder
+    let capture: String
+    /// The authority that clients trust.
+    let trusted: String
+    private let authority: [String]
+
+    /// Juliet logs in through a proxy to Prosody, has romeo for a contact, and gets a message of his.
+    init() async throws {
+        folder = try TemporaryFolder()
+        let server = try await ProsodyServer()
+        let tap = try await Tap(upstream: server.port)
+        let juliet = try ScriptedClient(
+            .slixmpp,
+            as: .juliet,
+            port: tap.port,
+            .init(receive: 1),
+            options: ["--add", Account.romeo.jid]
+        )
+        try await juliet.event("ready")
+        let romeo = try ScriptedClient(
+            .slixmpp,
+            as: .romeo,
+            port: tap.port,
+            .init(send: [(.juliet, "What light through yonder window breaks — ünïcode")])
+        )
+        try await juliet.finish()
+        try await romeo.finish()
+        try await tap.stop()
+        try await server.stop()
+        capture = try folder.write(Tap.read(tap.capture), to: "talk.xtap")
+        authority = ["--ca-dir", folder.path(of: "ca")]
+        let created = try await XMPPTapBinary.run(["ca", "create", "--domain", Account.juliet.domain] + authority)
+        guard created.ending == .exited(0) else { throw KitError("no authority: \(created.error)") }
+        let exported = try await XMPPTapBinary.run(["ca", "export"] + authority)
+        trusted = try folder.write(exported.output, to: "ca.pem")
+    }
+
+    /// `serve` with these arguments, once it listens.
+    func serve(_ arguments: [String]) async throws -> (binary: XMPPTapBinary, port: UInt16) {
+        let binary = try XMPPTapBinary(
+            ["serve", capture, "--listen", "127.0.0.1:0", "--session", "1"] + authority + arguments
+        )
+        return (binary, try await binary.port())
+    }
+
+    /// What it has printed of its clients, after it was ended.
+    func stop(_ binary: XMPPTapBinary) async throws -> String {
+        let ending = try await binary.process.terminate()
+        #expect(ending == .exited(0))
+        return binary.process.text(of: .standardOutput)
+    }
+}
+
+@Suite(
+    .timeLimit(.minutes(4)),
+    .serialized,
+    .enabled(
+        if: TestProgram.areInstalled(.prosody, .slixmpp, .profanity, .openssl),
+        "a server or clients are missing"
+    )
+) struct ServeTests {
+    private static let text = "What light through yonder window breaks — ünïcode"
+
+    @Test func `the recorded client logs in, sees its roster and its message, and nothing differs`() async throws {
+        let scene = try await ServeScene()
+        let (binary, port) = try await scene.serve([])
+        let juliet = try ScriptedClient(
+            .slixmpp,
+            as: .juliet,
+            port: port,
+            startTLS: true,
+            .init(receive: 1),
+            options: ["--ca", scene.trusted, "--add", Account.romeo.jid]
+        )
+        let events = try await juliet.finish()
+        #expect(events.first { $0.event == "roster" }?.items == [Account.romeo.jid])
+        #expect(events.first { $0.event == "received" }?.body == Self.text)
+        let report = try await scene.stop(binary)
+        #expect(report.split(separator: "\n").count == 2, "\(report)")
+    }
+
+    @Test func `another client of another account gets the same, and what differs is named`() async throws {
+        let scene = try await ServeScene()
+        let password = try scene.folder.write("secret-nurse\n", to: "nurse")
+        chmod(password, 0o600)
+        let accounts = try scene.folder.write("nurse@localhost nurse as=\(Account.juliet.jid)\n", to: "accounts")
+        let (binary, port) = try await scene.serve(["--accounts", accounts, "--quiet", "500ms"])
+        let nurse = try ScriptedClient(
+            .profanity,
+            as: Account("nurse", password: "secret-nurse"),
+            port: port,
+            startTLS: true,
+            .init(ping: true, receive: 1),
+            options: ["--ca", scene.trusted]
+        )
+        let events = try await nurse.finish()
+        #expect(events.first { $0.event == "roster" }?.items == [Account.romeo.jid])
+        #expect(events.first { $0.event == "received" }?.body == Self.text)
+        let report = try await scene.stop(binary)
+        #expect(report.contains("nurse@localhost/profanity logged in and gets session 1"))
+        #expect(report.contains("which was not recorded: no recorded request is like it; answered service-unavailable"))
+        // SCRAM knows the password.
+        let (other, second) = try await scene.serve(["--accounts", accounts])
+        let stranger = try ScriptedClient(
+            .slixmpp,
+            as: Account("nurse", password: "wrong"),
+            port: second,
+            startTLS: true,
+            options: ["--ca", scene.trusted]
+        )
+        await #expect(throws: KitError.self) { try await stranger.finish() }
+        #expect(try await scene.stop(other).isEmpty)
+    }
+
+    @Test func `a stanza split within a character is split there again`() async throws {
+        let scene = try await ServeScene()
+        let split = try Self.splitting(scene.capture, at: "—", in: scene.folder)
+        let authority = ["--ca-dir", scene.folder.path(of: "ca")]
+        let binary = try XMPPTapBinary(
+            ["serve", split, "--listen", "127.0.0.1:0", "--session", "1", "--chunks", "--quiet", "500ms"] + authority
+        )
+        let peer = try await ServePeer(port: try await binary.port(), trusting: scene.trusted)
+        let reads = try await peer.reads(until: "</message>")
+        let index = try #require(reads.firstIndex { $0.last == 0xE2 })
+        #expect(reads[index + 1].first == 0x80)
+        let whole = String(decoding: reads.joined(), as: UTF8.self)
+        #expect(whole.contains(Self.text))
+        _ = try await scene.stop(binary)
+    }
+
+    @Test func `nonsense ends its own stream alone`() async throws {
+        let scene = try await ServeScene()
+        let (binary, port) = try await scene.serve([])
+        for nonsense in [
+            "GET / HTTP/1.1\r\n\r\n", "<a/>", "\u{1}\u{2}", "<stream:stream xmlns:stream='x'>", "<!DOCTYPE x>",
+        ] {
+            let connection = try RawConnection(port: port)
+            _ = try await connection.write(nonsense)
+            connection.finish()
+            _ = try await connection.drain()
+        }
+        let clear = try RawConnection(port: port)
+        _ = try await clear.write(
+            "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='localhost' version='1.0'>"
+        )
+        let features = try await clear.read(through: "</stream:features>")
+        #expect(features.contains("<required/>") && !features.contains("PLAIN"))
+        _ = try await clear.write("<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>AGEAYg==</auth>")
+        _ = try await clear.read(through: "<encryption-required/>")
+        let juliet = try ScriptedClient(
+            .slixmpp,
+            as: .juliet,
+            port: port,
+            startTLS: true,
+            options: ["--ca", scene.trusted]
+        )
+        try await juliet.event("bound")
+        try await juliet.kill()
+        #expect(try await scene.stop(binary).contains("logged in and gets session 1"))
+    }
+
+    @Test func `what cannot be served is refused`() async throws {
+        let folder = try TemporaryFolder()
+        let empty = try folder.write("", to: "empty.xtap")
+        let missing = try await XMPPTapBinary.run(["serve", empty])
+        #expect(missing.ending == .exited(3))
+        let remote = try await XMPPTapBinary.run(["serve", empty, "--listen", "0.0.0.0:0"])
+        #expect(remote.ending == .exited(2) && remote.error.contains("--allow-remote"))
+    }
+
+    /// The capture with a boundary of reads within a character of its message.
+    private static func splitting(_ capture: String, at character: String, in folder: TemporaryFolder) throws -> String
+    {
+        let lines = Tap.read(capture).split(separator: "\n").map { line -> String in
+            guard line.contains(text), line.contains("\"direction\":\"recv\""), line.contains("\"session\":1,"),
+                let object = try? JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any],
+                let xml = object["xml"] as? String, let place = xml.range(of: character)
+            else { return String(line) }
+            let offset = xml[..<place.lowerBound].utf8.count + 1
+            return line.dropLast() + ",\"chunks\":[\(offset)]}"
+        }
+        return try folder.write(lines.joined(separator: "\n") + "\n", to: "split.xtap")
+    }
+}
+
+/// A client that keeps each piece that its TLS gives it.
+private struct ServePeer {
+    private let process: ToolProcess
+
+    init(port: UInt16, trusting authority: String) async throws {
+        let script = """
+            import socket, ssl, sys
+            s = socket.create_connection(("127.0.0.1", \(port)), 20)
+            head = b"<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' to='localhost' version='1.0'>"
+            def until(word):
+                data = b""
+                while word not in data:
+                    piece = s.recv(65536)
+                    if not piece: sys.exit("closed: %r" % data)
+                    data += piece
+            s.sendall(head); until(b"</stream:features>")
+            s.sendall(b"<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>"); until(b"<proceed")
+            s = ssl.create_default_context(cafile="\(authority)").wrap_socket(s, server_hostname="localhost")
+            s.sendall(head); until(b"</stream:features>")
+            s.sendall(b"<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>AGp1bGlldAB4</auth>"); until(b"<success")
+            s.sendall(head); until(b"</stream:features>")
+            s.sendall(b"<iq type='set' id='b'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></iq>"); until(b"</iq>")
+            s.sendall(b"<presence/>")
+            data = b""
+            while b"</message>" not in data:
+                piece = s.recv(65536)
+                if not piece: break
+                data += piece
+                print(piece.hex(), flush=True)
+            """
+        process = try ToolProcess("/usr/bin/python3", ["-c", script])
+    }
+
+    /// The pieces in which all came up to a text.
+    func reads(until text: String) async throws -> [[UInt8]] {
+        guard try await process.ending(within: .seconds(60)) == .exited(0) else { throw process.failure("no session") }
+        return process.lines(of: .standardOutput).map { line in
+            stride(from: 0, to: line.utf8.count - 1, by: 2).compactMap { index in
+                UInt8(line.dropFirst(index).prefix(2), radix: 16)
+            }
+        }
+    }
+}
