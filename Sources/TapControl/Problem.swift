@@ -85,7 +85,14 @@ struct Problem: Error {
                 advice: "it has ended, or never was; GET /sessions lists them"
             ).response
         } catch let error as HTTPError where error.status.kind == .clientError {
-            return Problem.bad(error.body ?? "\(error)").response
+            let code: ControlProblem =
+                switch error.status {
+                case .notFound: .noSuchResource
+                case .methodNotAllowed: .methodNotAllowed
+                case .contentTooLarge: .bodyTooLarge
+                default: .malformedRequest
+                }
+            return Problem(code, error.body ?? "\(error)").response
         } catch is CancellationError {
             return Problem(.stopping, "xmpptap stops").response
         } catch {

@@ -329,10 +329,12 @@ extension ClientSession {
         case .sasl:
             send { $0.element("auth", .sasl, ["mechanism": choice.mechanism], text: Base64.encode(message)) }
         case .sasl2(let bindsInline):
+            let binds = bindsInline && resumption == nil
             send {
                 $0.element("authenticate", .sasl2, ["mechanism": choice.mechanism]) {
                     $0.element("initial-response", text: Base64.encode(message))
-                    if bindsInline { $0.element("bind", .bind2) { $0.element("tag", text: "xmpptap") } }
+                    // A session is resumed where its features follow; a resource bound inline would be a second session.
+                    if binds { $0.element("bind", .bind2) { $0.element("tag", text: "xmpptap") } }
                 }
             }
         }

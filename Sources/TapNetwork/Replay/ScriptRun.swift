@@ -82,6 +82,8 @@ private final class ScriptDriver {
     private let loop: any EventLoop
     private let parser = StanzaParser()
     private var clients: [LiveClient?]
+    /// How many connections each character has made.
+    private var connections: [Int]
     private var timer: Scheduled<Void>?
     private var isPerforming = false
     /// Nil once it was told.
@@ -99,6 +101,7 @@ private final class ScriptDriver {
         self.loop = loop
         self.tell = tell
         clients = accounts.map { _ in nil }
+        connections = accounts.map { _ in 0 }
     }
 
     private var now: Int64 { Int64(clamping: NIODeadline.now().uptimeNanoseconds) }
@@ -133,7 +136,11 @@ private final class ScriptDriver {
 
     private func connect(_ index: Int) {
         let (account, server) = accounts[index]
+        connections[index] += 1
+        let number = connections[index]
         let client = LiveClient(account, at: server, parser: parser, on: loop) { [self] event in
+            // A connection that took too long to close may end while the next one is open.
+            guard connections[index] == number else { return }
             switch event {
             case .bound(let jid, _): play.bound(index, to: jid.description, at: now)
             case .received(let bytes, let element): play.receive(element, bytes, for: index, at: now)

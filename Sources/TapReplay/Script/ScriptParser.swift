@@ -236,7 +236,10 @@ struct ScriptParser {
             if verb == "connects" { connected.insert(character) }
             append(verb == "connects" ? .connects : .disconnects)
         case "sends", "receives":
-            guard rest.hasPrefix(":") else {
+            let content = rest.hasPrefix(":") ? rest.dropFirst() : rest
+            let isNothing = content.trimmingBlanks == "nothing" && verb == "receives"
+            // Some scripts leave the colon out before an indented stanza.
+            guard rest.hasPrefix(":") || rest.isEmpty || isNothing else {
                 throw source.fault(
                     at: place,
                     "\"\(verb)\" without a colon",
@@ -247,8 +250,8 @@ struct ScriptParser {
             guard connected.contains(character) else {
                 throw source.fault(at: start, "\"\(name)\" is not connected", expected: "\"\(name) connects\" above")
             }
-            if rest.dropFirst().trimmingBlanks == "nothing", verb == "receives" { return append(.receivesNothing) }
-            let from = start + line.text.utf8.count - rest.dropFirst().utf8.count
+            if isNothing { return append(.receivesNothing) }
+            let from = start + line.text.utf8.distance(from: line.text.startIndex, to: content.startIndex)
             let stanza = try source.stanza(
                 in: block(from: from, line),
                 script.characters,

@@ -69,6 +69,16 @@ private let scriptHeader = """
         }
     }
 
+    @Test func colonsMayLackAndBlanksMayFollow() throws {
+        let lines = "Romeo connects\nRomeo sends\n\t<presence/>\nRomeo receives nothing\nRomeo sends: <presence/>  "
+        let actions = try script(lines).steps.map(\.action)
+        try #require(actions.count == 4)
+        guard case .sends = actions[1], case .receivesNothing = actions[2], case .sends = actions[3] else {
+            Issue.record("\(actions)")
+            return
+        }
+    }
+
     @Test func sentStanzasLoseTheirIndentsAlone() throws {
         let script = try script(
             "Romeo connects\nRomeo sends:\n\t<iq to='${Romeo's JID}'>\n\t\t<q> a\n b </q>\n\t</iq>\n"
@@ -96,7 +106,7 @@ private let scriptHeader = """
         ("Romeo connects now", "8:15: \"now\" behind \"connects\"; expected nothing there"),
         ("Romeo sends:\n\t<presence/>", "8:1: \"Romeo\" is not connected; expected \"Romeo connects\" above"),
         (
-            "Romeo connects\nRomeo sends\n\t<presence/>",
+            "Romeo connects\nRomeo sends <presence/>",
             "9:7: \"sends\" without a colon; expected \"sends:\"; did you mean \"sends:\"?"
         ),
         (
