@@ -50,6 +50,15 @@ extension Route {
             if let line = Int(rule[colon...].dropFirst()) { data.field("line", line) }
         }
         if case .string(let action)? = record.details?["action"] { data.field("action", action) }
+        if case .strings(let conditions)? = record.details?["conditions"] {
+            data.field("conditions")
+            data.openArray()
+            for condition in conditions {
+                data.separate()
+                data.appendJSONString(condition)
+            }
+            data.closeArray()
+        }
         if let xml = record.xml {
             data.field("stanza", content.slice(xml).bytes, orBase64: "base64")
         }

@@ -21,11 +21,11 @@ public struct RuleDryRun {
         public var notes: [(place: RulePlace, text: String)]
     }
 
-    /// A session as far as its records have told it.
+    /// What the records so far show of a session.
     private struct Seen: ~Copyable {
         var send = DirectionReader()
         var recv = DirectionReader()
-        var roster = SeenRoster()
+        var roster = Roster()
         var phase = RulePhase.opening
         var transport = RuleTransport.tcp
     }
@@ -131,14 +131,16 @@ public struct RuleDryRun {
             let isSuccess = record.name.map { line.content.span.slice($0).equals("success") } ?? false
             seen.phase = isSuccess ? .binding : .authenticating
         }
-        if direction == .recv, let stanza = seen.recv.last { seen.roster.received(stanza, jid: record.jid) }
+        if let stanza = direction == .send ? seen.send.last : seen.recv.last {
+            seen.roster.observe(stanza, direction, jid: record.jid)
+        }
         // Servers and components bind nothing: their stanzas say that the session is open.
         if record.kind == .stanza, seen.phase.isHandshake, direction == .send ? seen.send.isOther : seen.recv.isOther {
             seen.phase = .open
         }
     }
 
-    // MARK: What is told
+    // MARK: Outcomes
 
     private func outcome(_ verdict: Verdict, _ line: RecordLine) -> Outcome {
         let action =
@@ -197,12 +199,10 @@ private struct DirectionReader: ~Copyable {
         if isOther { context.phase = .open }
         last = try? parser.parse(decoder)
         let tree = last
-        return rules.judge(
-            RuleItem(direction, event.head, decoder.bytes),
-            tree: { tree },
-            state: &state,
-            context: context
-        )
+        let item = RuleItem(direction, event.head, decoder.bytes)
+        return context.origin == .tap
+            ? rules.judgeInjected(item, tree: { tree }, state: &state, context: context)
+            : rules.judge(item, tree: { tree }, state: &state, context: context)
     }
 
     /// A stream whose header was not recorded.

@@ -65,10 +65,9 @@ struct DirectionRelay: ~Copyable {
     private(set) var buffered: [UInt8]?
     /// Items that are stored wait until ``release()``, and so does the end of the leg.
     private(set) var isHeld = false
-    /// The last event's item stays in ``decoder`` while it is held, whatever comes behind it.
-    private(set) var keepsItem = false
-    /// A rule lets the last event's item wait, and all that follows it. The bytes of that are kept elsewhere, since the
-    /// decoder has those of the item.
+    /// The last event's item stays in ``decoder`` while the direction is held, whatever comes behind it.
+    private var keepsItem = false
+    /// A rule lets the last event's item wait in ``decoder``, and all that follows it.
     private(set) var isDelayed = false
 
     // What the session has noticed about the direction.
@@ -101,6 +100,9 @@ struct DirectionRelay: ~Copyable {
 
     /// Bytes that have arrived and belong to no event yet.
     var waiting: Int { decoder.pendingCount }
+
+    /// Offset in the leg up to which bytes were taken to be decoded.
+    var arrived: UInt64 { decoder.position + UInt64(waiting) }
 
     /// Whether the peer that the bytes come from is gone: what has not passed will not be missed.
     var isGone: Bool {
@@ -150,7 +152,7 @@ struct DirectionRelay: ~Copyable {
             forwarded = received
             return .relay
         case .store, .draining:
-            decoder.append(bytes, keepsItem: keepsItem)
+            decoder.append(bytes, keepsItem: keepsItem || isDelayed)
             hasInput = true
             return .keep
         }
@@ -238,12 +240,6 @@ struct DirectionRelay: ~Copyable {
     /// The item is no longer waited for.
     mutating func endDelay() {
         isDelayed = false
-        hasInput = true
-    }
-
-    /// Takes bytes that have waited behind an item.
-    mutating func takeStored(_ bytes: Span<UInt8>) {
-        decoder.append(bytes)
         hasInput = true
     }
 

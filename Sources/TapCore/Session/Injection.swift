@@ -130,7 +130,12 @@ final class InjectedItem {
     var isOfRule: Bool { number == Injection.ruleNumber || number == Injection.copyNumber }
 
     /// Whether it is injected again where its connection is lost before the receiver has it.
-    var outlivesConnection: Bool { number == Injection.ruleNumber || number == Injection.repeatedNumber }
+    var outlivesConnection: Bool { Self.outlivesConnection(number) }
+
+    /// The same of what has this number.
+    static func outlivesConnection(_ number: UInt64) -> Bool {
+        number == Injection.ruleNumber || number == Injection.repeatedNumber
+    }
 
     /// Reads an item as if it stood in a stream.
     init(
@@ -247,9 +252,11 @@ final class Injections {
         waiting.append((item, direction))
     }
 
-    /// What rules, or an earlier connection, have put into a direction and is not out.
-    func unsent(_ direction: Direction) -> [[UInt8]] {
-        waiting.filter { $0.direction == direction && $0.item.outlivesConnection }.map(\.item.bytes)
+    /// Takes out what rules, or an earlier connection, have put into a direction and is not sent, where `isKept` keeps it.
+    func removeUnsent(_ direction: Direction, _ isKept: ([UInt8]) -> Bool) {
+        waiting.removeAll {
+            $0.direction == direction && $0.item.outlivesConnection && isKept($0.item.bytes)
+        }
     }
 
     func isWaiting(_ direction: Direction) -> Bool { waiting.contains { $0.direction == direction } }
@@ -278,7 +285,7 @@ final class Injections {
     }
 
     /// Gives up what has waited too long.
-    func expire(at now: Int64) -> [(number: UInt64, fault: InjectionFault)] {
+    func expire(at now: Int64) -> [(number: UInt64, direction: Direction, fault: InjectionFault)] {
         let unsent = waiting.filter { $0.item.deadline <= now }
         let unanswered = awaited.values.filter { $0.item.deadline <= now }
         waiting.removeAll { $0.item.deadline <= now }
@@ -289,6 +296,7 @@ final class Injections {
             forgetting = awaited.isEmpty ? nil : now &+ Self.lateness
             if awaited.isEmpty { requests = IQTracker() }
         }
-        return unsent.map { ($0.item.number, .noBoundary) } + unanswered.map { ($0.item.number, .noAnswer) }
+        return unsent.map { ($0.item.number, $0.direction, .noBoundary) }
+            + unanswered.map { ($0.item.number, $0.direction, .noAnswer) }
     }
 }

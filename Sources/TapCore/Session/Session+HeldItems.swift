@@ -13,7 +13,7 @@ extension Session {
     /// if the delay is to be kept. Nil where none waits.
     public var releaseDeadline: Int64? { rules?.deadline }
 
-    /// Lets the last item wait where a rule says so; whether it does.
+    /// Delays or holds the last item, if a rule says so; whether it waits.
     mutating func waits(
         _ event: StreamEvent,
         _ direction: Direction,
@@ -61,7 +61,7 @@ extension Session {
             isStalled: isStalled
         )
         if isHeld, let deadline, let rule = ruling.rule { item.held = hold(event, direction, decision, rule, deadline) }
-        rules[direction].noteArrival(upTo: end + UInt64(directions[direction].waiting), at: now.monotonic)
+        rules[direction].noteArrival(upTo: directions[direction].arrived, at: now.monotonic)
         rules[direction].item = item
         directions[direction].delay()
         return true
@@ -137,7 +137,7 @@ extension Session {
                     .note,
                     .warn,
                     code: "held-edit-refused",
-                    "the held stanza \(number) stays held, since its edit was refused: \(problem)",
+                    "edit of held stanza \(number) refused: \(problem); it stays held",
                     direction: direction,
                     part: .rules
                 )
@@ -147,53 +147,32 @@ extension Session {
         rules[direction].item?.deadline = .min
     }
 
-    /// Lets the item that waits go on, and then what has come behind it.
+    /// The wait of an item is over: it goes on, and then what follows it.
     mutating func goOn(_ direction: Direction, _ rules: SessionRules) {
-        guard let item = rules[direction].item else { return }
-        rules[direction].item = nil
+        guard let item = rules[direction].takeItem() else { return }
         directions[direction].endDelay()
         counters.addDelay(now.monotonic &- item.since)
         // TLS may have begun since.
         guard item.event.position + item.event.length == directions[direction].decoder.position else { return }
         rules.ruling = item.ruling
         carryOut(item.decision, item.reading, item.event, .element, direction)
-        if rules[direction].behind.isEmpty { settleMode(direction) }
+        if let why = item.opacity { turnOpaque(direction, why) } else { settleMode(direction) }
     }
 
-    /// Tells of what waits and will not go on.
+    /// Records what still waits and will not go on.
     mutating func noteUnsent(_ rules: SessionRules) {
         for direction in Direction.allCases {
-            guard let item = rules[direction].item else { continue }
-            rules[direction].item = nil
+            guard let item = rules[direction].takeItem() else { continue }
             let rule = item.ruling.rule.map { "\($0)" } ?? "a rule"
             note(
                 .note,
                 .info,
                 code: "not-sent",
-                "the session ended while \(rule) held back \(item.event.length) bytes; they did not pass",
+                "the session ended while \(rule) delayed \(item.event.length) bytes; they were not sent",
                 direction: direction,
                 part: .rules,
                 details: ["rule": .string(rule)]
             )
-        }
-    }
-
-    /// Decodes what has come behind an item that has gone on.
-    mutating func takeBehind(_ direction: Direction, _ rules: SessionRules) {
-        let bytes = rules[direction].takeBehind()
-        if directions[direction].isOpaque { return enqueue(.send(direction.destination, bytes)) }
-        directions[direction].takeStored(bytes.span)
-        settleMode(direction)
-    }
-
-    /// Passes what waits in a direction that is not decoded any more.
-    mutating func passWaiting(_ direction: Direction, _ rules: SessionRules) {
-        guard let item = rules[direction].item else { return }
-        rules[direction].item = nil
-        switch item.decision {
-        case .replace(let edited): enqueue(.send(direction.destination, edited.bytes))
-        case .pass: enqueue(.send(direction.destination, self.item(direction)))
-        case .buffer, .drop, .answer, .refuse, .fault: break
         }
     }
 }

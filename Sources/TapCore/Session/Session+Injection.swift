@@ -20,24 +20,24 @@ extension Session {
             )
             self.injections = injections
         } catch {
-            guard error != .ended || !keeps(injection, direction) else { return }
-            report(.failed(error), of: injection.number)
+            if error == .ended, InjectedItem.outlivesConnection(injection.number),
+                keeps(injection.item, direction)
+            {
+                return
+            }
+            report(.failed(error), of: injection.number, direction)
         }
     }
 
-    /// Whether a stanza of a rule's that came too late for this connection is kept for the next one of the session.
-    private func keeps(_ injection: Injection, _ direction: Direction) -> Bool {
-        guard injection.number == Injection.ruleNumber || injection.number == Injection.repeatedNumber,
-            resumption != nil, let streamManagement
-        else { return false }
-        return streamManagement.translator.ledgers[direction].keep(lost: injection.item)
+    /// Whether a stanza that came too late for this connection is kept for the next one of the session.
+    private func keeps(_ item: [UInt8], _ direction: Direction) -> Bool {
+        guard resumption != nil, let streamManagement else { return false }
+        return streamManagement.translator.ledgers[direction].keep(lost: item)
     }
 
-    /// Leaves what rules have still to send to the next connection of the session.
+    /// Leaves what rules have not sent yet to the next connection of the session, as far as there is room.
     mutating func keepUnsent(_ direction: Direction) {
-        for item in injections?.unsent(direction) ?? [] {
-            streamManagement?.translator.ledgers[direction].keep(lost: item)
-        }
+        injections?.removeUnsent(direction) { keeps($0, direction) }
     }
 
     /// Why no item can be put into a direction, or come by it; nil where it can.
@@ -57,7 +57,9 @@ extension Session {
             // Before the session is open only what rules send can wait.
             if let obstacle = obstacle(direction, isOfRule: true) {
                 keepUnsent(direction)
-                for number in injections.removeAll(direction) { report(.failed(obstacle), of: number) }
+                for number in injections.removeAll(direction) {
+                    report(.failed(obstacle), of: number, direction)
+                }
             } else if injections.isWaiting(direction) {
                 if mayInsert(direction) { return send(injections.takeFirst(direction), direction, injections) }
                 store(direction, injections)
@@ -72,11 +74,17 @@ extension Session {
 
     /// Gives up what has waited for too long.
     mutating func expire(_ injections: Injections) {
-        for (number, fault) in injections.expire(at: now.monotonic) { report(.failed(fault), of: number) }
+        for (number, direction, fault) in injections.expire(at: now.monotonic) {
+            report(.failed(fault), of: number, direction)
+        }
     }
 
-    /// Tells what has become of a stanza.
-    private mutating func report(_ outcome: InjectionOutcome, of number: UInt64) {
+    /// Reports what became of a stanza to whoever injected it in a direction.
+    private mutating func report(
+        _ outcome: InjectionOutcome,
+        of number: UInt64,
+        _ direction: Direction
+    ) {
         switch number {
         case Injection.pingNumber: endPing(outcome)
         case Injection.repeatedNumber:
@@ -86,17 +94,17 @@ extension Session {
                 .warn,
                 code: "injection-lost",
                 "a stanza that was injected before the resumption could not be injected again: \(fault)",
+                direction: direction,
                 part: .inject
             )
         case Injection.ruleNumber, Injection.copyNumber:
             guard case .failed(let fault) = outcome, fault != .noAnswer else { return }
-            // It goes out where the session is resumed.
-            if fault == .ended, streamManagement?.translator.isOn == true { return }
             note(
                 .note,
                 .warn,
                 code: "rule-injection-failed",
-                "a stanza of a rule's could not be sent: \(fault)",
+                "a stanza of a rule was not sent: \(fault)",
+                direction: direction,
                 part: .rules
             )
         default: enqueue(.injected(number, outcome))
@@ -113,6 +121,7 @@ extension Session {
         guard let item else { return }
         enqueue(.send(direction.destination, item.bytes))
         if let streamManagement { inject(item, direction, streamManagement) }
+        if let rules, let event = item.event { judge(item, event, direction, rules) }
         var record = makeRecord(item.event == nil ? .bytes : .stanza, .info, part: .inject)
         record.origin = .tap
         record.direction = direction
@@ -124,10 +133,12 @@ extension Session {
         } else {
             describe(raw: item.bytes, in: &record)
         }
-        emit(consume record)
+        if let level = rules?.ruling?.level { record.level = level }
+        emit(record)
+        if let rules, let event = item.event { endRuling(event, of: item, record, rules) }
         injected += 1
         counters.count(.injected(item.event?.head.kind ?? .nonza, direction))
-        report(.sent, of: item.number)
+        report(.sent, of: item.number, direction)
     }
 
     private mutating func describe(
@@ -164,18 +175,21 @@ extension Session {
         }
     }
 
-    /// Gives the record of an injected item its content: without what rules leave out, where it is one of theirs.
+    /// Gives the record of an injected item its content without what rules leave out of it: any of them, where it is one of
+    /// theirs.
     private mutating func compose(
         _ event: StreamEvent,
         of item: InjectedItem,
         _ direction: Direction,
         in record: inout Record
     ) {
-        guard item.isOfRule, let rules, !rules.set.redactions.isEmpty else {
+        guard let rules, case let paths = (item.isOfRule ? rules.set.redactions : []) + (rules.ruling?.redacted ?? []),
+            !paths.isEmpty
+        else {
             _ = Self.compose(event, of: item.decoder, tools.redactor, always: true, into: &composed, &record)
             return
         }
-        composeHidden(item.bytes, rules.set.redactions, direction, rules, in: &record)
+        composeHidden(item.bytes, paths, direction, rules, in: &record)
     }
 
     private static func note(
@@ -240,6 +254,6 @@ extension Session {
         guard let number = injections?.takeAwaited(request.sequence) else { return }
         var bytes: [UInt8] = []
         bytes.append(directions.bytes(direction))
-        report(.answered(bytes, roundTrip: roundTrip), of: number)
+        report(.answered(bytes, roundTrip: roundTrip), of: number, direction)
     }
 }

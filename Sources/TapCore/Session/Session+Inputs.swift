@@ -78,10 +78,9 @@ extension Session {
             lookIntoOpaque(direction, bytes)
             if negotiation.isFinished || drops(why) { return .keep }
         }
-        if let rules, directions[direction].isDelayed || !rules[direction].behind.isEmpty {
-            let start = directions[direction].decoder.position + UInt64(directions[direction].waiting)
-            rules[direction].append(bytes, from: start, at: now.monotonic)
-            return .keep
+        if let rules, directions[direction].isDelayed {
+            let end = directions[direction].arrived + UInt64(bytes.count)
+            rules[direction].noteArrival(upTo: end, at: now.monotonic)
         }
         return directions[direction].take(bytes)
     }
@@ -189,7 +188,6 @@ extension Session {
             directions[direction].isHeld || directions[direction].isDelayed
             || leg == .client && negotiation.isAwaitingServer
         guard isWaiting else { return true }
-        let waiting = directions[direction].waiting + (rules?[direction].behind.count ?? 0)
-        return waiting < options.waitingBytes
+        return directions[direction].waiting < options.waitingBytes
     }
 }

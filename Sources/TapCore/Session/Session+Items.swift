@@ -55,7 +55,7 @@ extension Session {
         case (_, .asymmetricTLS(let offer)): advanceAsymmetricTLS(event, kind, direction, offer)
         case (_, .features(let offer)): handleFeatures(event, offer)
         case (_, .login(let element, let acts, let wasLoggingIn, let translation)):
-            if let rules { tellHits(event, direction, rules) }
+            if let rules { noteHits(event, direction, rules) }
             handleBridged(event, direction, element, acts, wasLoggingIn: wasLoggingIn)
             if let translation { handle(translation, direction) }
         case (_, .injected(let request)): handleInjected(event, direction, request)
@@ -63,7 +63,10 @@ extension Session {
             understand(event, kind, direction)
             handle(translation, direction)
         }
-        if let rules { endRuling(decision, event, direction, rules) }
+        if let rules {
+            endRuling(decision, event, direction, rules)
+            if !rules.earlier.isEmpty { settleEarlierRules(rules) }
+        }
         action = nil
         edited = nil
         if let streamManagement { requestAcknowledgement(direction, streamManagement) }
@@ -139,7 +142,7 @@ extension Session {
             refuse(refusal)
         case .fault(let fault):
             recordItem(event, direction, event.head.kind == .nonza ? .element : .stanza, level: .info)
-            if let rules { tellHits(event, direction, rules) }
+            if let rules { noteHits(event, direction, rules) }
             carryOut(fault, event, direction)
         }
         if let streamManagement { count(event, direction, decision, streamManagement) }

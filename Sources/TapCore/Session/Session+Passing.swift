@@ -27,7 +27,7 @@ extension Session {
         guard !directions[direction].isCutThrough, !directions[direction].isOpaque else { return }
         if directions[direction].isHeld { release(direction) }
         guard options.onUnparsable == .relay, !hasDiverged, !rulesAlter(direction),
-            !directions[direction].isDelayed, rules?[direction].behind.isEmpty != false
+            !directions[direction].isDelayed
         else { return }
         directions[direction].enterCutThrough()
         note(
@@ -63,6 +63,11 @@ extension Session {
     /// Stops decoding a direction: what waits, and all that comes, passes as it is.
     mutating func turnOpaque(_ direction: Direction, _ why: DirectionRelay.Opacity) {
         guard !directions[direction].isOpaque else { return }
+        // It has a record, which is not this event's.
+        if let rules, rules[direction].item != nil {
+            rules[direction].item?.endWait(why)
+            return
+        }
         let position = directions[direction].decoder.position
         if why != .tls {
             let (sent, received) = (directions.send.received, directions.recv.received)
@@ -71,7 +76,6 @@ extension Session {
                     ? .unread(sent: position, received: received) : .unread(sent: sent, received: position)
             )
         }
-        if let rules { passWaiting(direction, rules) }
         if !drops(why) { flushRest(direction) }
         var rest: [UInt8] = []
         rest.append(directions.pending(direction))

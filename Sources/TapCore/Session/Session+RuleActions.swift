@@ -2,9 +2,9 @@ internal import TapDiagnosis
 internal import TapRecord
 import XMPPCore
 
-// What rules do beside letting an item pass or not.
+// Actions of rules other than pass, drop and edit.
 extension Session {
-    /// The item at hand is over, by what was decided in the end.
+    /// The item at hand is done, by this decision.
     mutating func endRuling(
         _ decision: ItemDecision,
         _ event: StreamEvent,
@@ -18,7 +18,7 @@ extension Session {
         rules.ruling = nil
     }
 
-    /// Does what comes with an item that has been recorded.
+    /// Carries out the other actions of an item that has been recorded.
     private mutating func perform(
         _ ruling: ItemRuling,
         _ decision: ItemDecision,
@@ -32,18 +32,17 @@ extension Session {
             case .pass, .replace: true
             case .buffer, .drop, .answer, .refuse, .fault: false
             }
-        tellHits(event, direction, rules)
-        for (place, remark) in verdict.remarks where rules.isFirst(remark, place) { tell(remark, place, direction) }
-        for (place, action) in verdict.actions {
+        noteHits(event, direction, rules)
+        note(ruling, direction, rules, showsText: isVerbatim(event, of: directions[direction].decoder))
+        for (_, action) in verdict.actions {
             switch action {
-            case .log(let level, let text): log(level, text, place, ruling, event, direction)
             case .inject(let target, let bytes, let why) where !ruling.isWatched && ruling.injects:
                 inject(bytes, target, why == .copy && Self.isRequest(event, directions.bytes(direction)), rules)
-            // Who has not handled a stanza has not handled its copies.
+            // A stanza that comes again was not handled, and neither were its copies.
             case .duplicate(let copies) where !ruling.isWatched && goesOn:
                 let bytes = edited?.bytes ?? item(direction)
                 for _ in 0..<copies { inject(bytes, direction, false, isCopy: true, rules) }
-            case .inject, .duplicate, .delay, .pause, .fault, .record, .level, .redact: break
+            case .inject, .duplicate, .log, .delay, .pause, .fault, .record, .level, .redact: break
             }
         }
         if case .fault(.saslFailure(let condition)) = verdict.fate, !ruling.isWatched {
@@ -62,7 +61,7 @@ extension Session {
         return bytes.slice(type.range).equals("get") || bytes.slice(type.range).equals("set")
     }
 
-    /// Puts a stanza of a rule's into a direction: where its items are stored, before any other is looked at.
+    /// Injects a stanza of a rule. In store-and-forward it is sent before the next item.
     private mutating func inject(
         _ bytes: [UInt8],
         _ direction: Direction,
@@ -82,8 +81,7 @@ extension Session {
         rules.injecting |= 1 << direction.rawValue
     }
 
-    /// Goes on with what rules let wait, where that is due; whether there is anything to do for it. Asked before any other
-    /// item is looked at.
+    /// Goes on with what waits by rules, where that is due; false if nothing was due. Called before the next item.
     mutating func attend(to rules: SessionRules) -> Bool {
         guard rules.isBusy, !negotiation.isFinished else { return false }
         for direction in Direction.allCases {
@@ -102,19 +100,15 @@ extension Session {
                 goOn(direction, rules)
                 return true
             }
-            if !directions[direction].isDelayed, !rules[direction].behind.isEmpty {
-                takeBehind(direction, rules)
-                return true
-            }
         }
         rules.settle()
         return false
     }
 
-    /// How long a stanza of a rule's may wait for a stanza that comes slowly.
+    /// How long a stanza of a rule may wait for an item boundary, in nanoseconds.
     private static let injectionTime: Int64 = 60_000_000_000
 
-    /// Answers a login in the server's place.
+    /// Answers a login instead of the server.
     private mutating func failLogin(_ condition: String, _ event: StreamEvent, _ ruling: ItemRuling) {
         let namespace = event.head.namespace.namespace
         let failure = XMLWriter.bytes {
@@ -135,7 +129,7 @@ extension Session {
 
     // MARK: Faults
 
-    /// Breaks the session at an item as a rule has it: what was written before goes out.
+    /// Carries out a fault at an item. What was written before goes out.
     mutating func carryOut(_ fault: RuleFaultAction, _ event: StreamEvent, _ direction: Direction) {
         switch fault {
         case .cut(let count):
@@ -145,7 +139,7 @@ extension Session {
         case .reset: breakOff()
         case .halfClose:
             enqueue(.finish(direction.destination))
-            // As if its peer had ceased to send. What it still sends goes nowhere.
+            // As if the peer had sent its FIN. What it still sends is not relayed.
             directions[direction].end = .finished
             directions[direction].hasPassedEnd = true
             directions[direction].delay()
@@ -161,7 +155,7 @@ extension Session {
 
     // MARK: Shapes
 
-    /// What goes out in a direction has this shape from now on; nil is that of the link.
+    /// Shapes what goes out in a direction from now on; nil is unshaped.
     mutating func shape(_ direction: Direction, _ shape: LinkShape?) {
         guard let rules, rules.shapes[Int(direction.rawValue)] != shape else { return }
         rules.shapes[Int(direction.rawValue)] = shape
@@ -182,7 +176,7 @@ extension Session {
         self.shape(direction, shape)
     }
 
-    /// Ends what was the shape of one item alone.
+    /// Ends the shape of a single item.
     mutating func endSlice(_ direction: Direction, _ rules: SessionRules) {
         guard let shape = rules.shapes[Int(direction.rawValue)], shape.slice != nil else { return }
         self.shape(direction, shape.bytesPerSecond.map { LinkShape(bytesPerSecond: $0) })
@@ -190,19 +184,36 @@ extension Session {
 
     // MARK: Records
 
-    /// Tells which rules hold for the item at hand, once: before anything is said that takes the place of its content.
-    mutating func tellHits(_ event: StreamEvent, _ direction: Direction, _ rules: SessionRules) {
-        guard options.level >= .verbose, let verdict = rules.ruling?.verdict, rules.ruling?.hasTold == false else {
+    /// Records the hits of the item at hand, once, while the content is that of the item.
+    mutating func noteHits(_ event: StreamEvent, _ direction: Direction, _ rules: SessionRules) {
+        guard options.level >= .verbose, let verdict = rules.ruling?.verdict, rules.ruling?.hasNotedHits == false else {
             return
         }
-        rules.ruling?.hasTold = true
-        for hit in verdict.hits { tell(hit, verdict, event, direction) }
+        rules.ruling?.hasNotedHits = true
+        for hit in verdict.hits { note(hit, verdict, makeRecord(event, direction, .note, level: .verbose)) }
     }
 
-    private mutating func tell(_ hit: Verdict.Hit, _ verdict: Verdict, _ event: StreamEvent, _ direction: Direction) {
-        var record = makeRecord(event, direction, .note, level: .verbose, part: .rules)
-        // The level that a rule gives is that of the item's own record.
+    /// Records what rules decided about an injected stanza, behind its own record.
+    mutating func endRuling(_ event: StreamEvent, of item: InjectedItem, _ record: Record, _ rules: SessionRules) {
+        guard let ruling = rules.ruling, let direction = record.direction else { return }
+        if options.level >= .verbose {
+            for hit in ruling.verdict.hits {
+                var hitRecord = record
+                hitRecord.sequence = run.nextSequence()
+                hitRecord.kind = .note
+                note(hit, ruling.verdict, hitRecord)
+            }
+        }
+        note(ruling, direction, rules, showsText: isVerbatim(event, of: item.decoder))
+        rules.ruling = nil
+    }
+
+    /// Records a hit; `record` is a record of the item, with a number of its own.
+    private mutating func note(_ hit: Verdict.Hit, _ verdict: Verdict, _ record: consuming Record) {
+        var record = record
+        // LEVEL is about the item's own record.
         record.level = .verbose
+        record.part = .rules
         record.code = Record.Code.ruleHit
         record.rule = "\(hit.place)"
         record.edited = nil
@@ -210,12 +221,34 @@ extension Session {
         record.message = Prose(actions.isEmpty ? "\(hit.place) holds" : "\(hit.place): \(actions)")
         var details: Attributes = ["rule": .string("\(hit.place)")]
         if !actions.isEmpty { details["action"] = .string(actions) }
+        if !hit.conditions.isEmpty { details["conditions"] = .strings(hit.conditions) }
         if hit.isTraced, !verdict.tags.isEmpty { details["tags"] = .strings(verdict.tags) }
         record.details = details
         emit(consume record)
     }
 
-    private mutating func tell(_ remark: Verdict.Remark, _ place: RulePlace, _ direction: Direction) {
+    /// Records the remarks about rules, and the texts that they log.
+    private mutating func note(_ ruling: ItemRuling, _ direction: Direction, _ rules: SessionRules, showsText: Bool) {
+        for (place, remark) in ruling.verdict.remarks where rules.isFirst(remark, place) {
+            note(remark, place, direction)
+        }
+        for case (let place, .log(let level, let text)) in ruling.verdict.actions {
+            let isShown = ruling.redacted.isEmpty && showsText
+            note(
+                .note,
+                level,
+                code: "rule-log",
+                isShown
+                    ? Prose(tools.redactor.disclose(text: text))
+                    : "\(place): the text is left out: the item may hold a secret",
+                direction: direction,
+                part: .rules,
+                details: ["rule": .string("\(place)")]
+            )
+        }
+    }
+
+    private mutating func note(_ remark: Verdict.Remark, _ place: RulePlace, _ direction: Direction) {
         note(
             .note,
             .warn,
@@ -227,37 +260,14 @@ extension Session {
         )
     }
 
-    private mutating func log(
-        _ level: Level,
-        _ text: String,
-        _ place: RulePlace,
-        _ ruling: ItemRuling,
-        _ event: StreamEvent,
-        _ direction: Direction
-    ) {
-        let isShown = ruling.redacted.isEmpty && isVerbatim(event, direction)
-        note(
-            .note,
-            level,
-            code: "rule-log",
-            isShown
-                ? Prose(tools.redactor.disclose(text: text))
-                : "\(place): the text is left out: the item may hold a secret",
-            direction: direction,
-            part: .rules,
-            details: ["rule": .string("\(place)")]
-        )
-    }
-
-    /// Whether the record of the last event's item shows it as it came.
-    private func isVerbatim(_ event: StreamEvent, _ direction: Direction) -> Bool {
+    /// Whether the record of the last event's item of a decoder shows it as it came.
+    private func isVerbatim(_ event: StreamEvent, of decoder: borrowing StreamDecoder) -> Bool {
         guard event.head.mayHoldSecret || options.redaction.hidesTexts else { return true }
-        if case .verbatim = tools.redactor.disclose(event, of: directions[direction].decoder) { return true }
+        if case .verbatim = tools.redactor.disclose(event, of: decoder) { return true }
         return false
     }
 
-    /// What the records of the item at hand do not show. Of one that no rule was asked about, since xmpptap itself let it
-    /// go no further, that is all that any rule leaves out.
+    /// What the records of the item at hand leave out. If no rule was asked about it, that is what any rule leaves out.
     func hiddenPaths(_ event: StreamEvent) -> [StanzaPath] {
         guard let rules, event.item == .element else { return [] }
         return rules.ruling?.redacted ?? (rules.isJudged ? [] : rules.set.redactions)
@@ -265,14 +275,14 @@ extension Session {
 
     /// Whether a record is that of an item which a rule leaves out of the records.
     func isLeftOut(_ record: borrowing Record) -> Bool {
-        guard let ruling = rules?.ruling, !ruling.isRecorded, record.origin == .peer else { return false }
+        guard let ruling = rules?.ruling, !ruling.isRecorded, record.origin == ruling.origin else { return false }
         switch record.kind {
         case .stanza, .element: return true
         default: return record.code == Record.Code.ruleHit
         }
     }
 
-    /// Gives a record an item without what rules leave out of it; without any of it where that cannot be told from the rest.
+    /// Gives a record an item without what rules leave out; without the whole item if that cannot be found in it.
     mutating func composeHidden(
         _ item: [UInt8],
         _ paths: [StanzaPath],
@@ -290,8 +300,7 @@ extension Session {
         _ = Self.compose(event, of: rules.checker.decoder, redactor, always: true, into: &composed, &record)
     }
 
-    /// An item without what rules leave out of its record, as it would stand in its stream; nil where nobody can tell it
-    /// from the rest of the item.
+    /// An item without what rules leave out, as it would stand in its stream; nil if the item cannot be read.
     func hide(_ paths: [StanzaPath], in item: Span<UInt8>, _ direction: Direction, _ rules: SessionRules) -> [UInt8]? {
         let content = ruleContent(direction)
         var bytes: [UInt8] = []
@@ -311,7 +320,7 @@ extension Session {
 }
 
 extension Verdict {
-    /// What a rule has had done, in words.
+    /// What a rule did, in words.
     fileprivate func words(of place: RulePlace) -> String {
         var words: [String] = []
         if decidedBy == place {

@@ -3,7 +3,7 @@ import XMPPCore
 
 // Rule files: the last word on each item.
 extension Session {
-    /// Begins with the rules of the options.
+    /// Takes the rules of the options.
     mutating func beginRules() {
         if let set = options.rules?.current { replaceRules(by: set) }
     }
@@ -12,8 +12,7 @@ extension Session {
     mutating func replaceRules(by set: RuleSet?) {
         guard recording == nil, !options.isClientLog else { return }
         if let rules {
-            rules.set = set ?? RuleSet()
-            rules.state.forgetCounters()
+            rules.replace(by: set ?? RuleSet(), resumption == nil ? nil : streamManagement?.translator.ledgers)
         } else if let set {
             rules = SessionRules(set, session: number, remote: remote, localTime: options.rules?.localTime)
         }
@@ -23,10 +22,19 @@ extension Session {
         }
     }
 
-    /// Whether a rule can alter what passes in a direction, so that it passes item by item.
-    func rulesAlter(_ direction: Direction) -> Bool { rules?.set.canAlter(direction) == true }
+    /// Whether a rule can alter what passes in a direction: it is then relayed item by item.
+    func rulesAlter(_ direction: Direction) -> Bool {
+        guard let rules else { return false }
+        return rules.set.canAlter(direction)
+            || rules.earlier.contains { $0.set.canAlter(direction) } && isRepeating(direction)
+    }
 
-    /// Passes items of an open session as its rules need it.
+    /// Whether the next stanza of a direction comes again.
+    private func isRepeating(_ direction: Direction) -> Bool {
+        streamManagement?.translator.ledgers[direction].isRepeating == true
+    }
+
+    /// Switches between cut-through and store-and-forward, as the rules of an open session need it.
     mutating func settleMode(_ direction: Direction) {
         guard info.opened != nil else { return }
         if rulesAlter(direction) {
@@ -36,9 +44,15 @@ extension Session {
         }
     }
 
+    /// Forgets earlier rules that are no longer needed.
+    mutating func settleEarlierRules(_ rules: SessionRules) {
+        if let streamManagement { rules.forgetEarlier(streamManagement.translator.ledgers) }
+        for direction in Direction.allCases where !directions[direction].isHeld { settleMode(direction) }
+    }
+
     // MARK: Judging
 
-    /// What rules make of a decision on an item: the last interceptor. They are asked only of what goes on.
+    /// The last interceptor: rules decide about items that would go on.
     mutating func interceptByRules(
         _ event: StreamEvent,
         _ direction: Direction,
@@ -49,7 +63,11 @@ extension Session {
         switch decision {
         case .pass: judge(event, direction, rules)
         case .replace(let edited): judge(edited, direction, rules)
-        case .buffer, .drop, .answer, .refuse, .fault: return decision
+        case .drop:
+            // What it dropped before is recorded as its rule had it then.
+            if event.head.kind != .nonza, isRepeating(direction) { watch(event, direction, rules) }
+            return decision
+        case .buffer, .answer, .refuse, .fault: return decision
         }
         return rules.ruling.flatMap { self.decision(of: $0) } ?? decision
     }
@@ -67,7 +85,7 @@ extension Session {
         }
     }
 
-    /// Has an element of a login judged before xmpptap answers it itself; nil where rules let it pass.
+    /// Asks rules about an element of a login before xmpptap answers it; nil if they let it pass.
     mutating func interceptLoginByRules(
         _ event: StreamEvent,
         _ direction: Direction,
@@ -88,7 +106,7 @@ extension Session {
         }
     }
 
-    /// Has an item judged that passes as it comes: nothing becomes of it, but perhaps of its record.
+    /// Asks rules about an item that they cannot alter: they decide about its record only.
     mutating func watch(_ event: StreamEvent, _ direction: Direction, _ rules: SessionRules) {
         guard event.item == .element, !event.isTruncated else { return }
         judge(event, direction, rules)
@@ -96,10 +114,16 @@ extension Session {
     }
 
     private func judge(_ event: StreamEvent, _ direction: Direction, _ rules: SessionRules) {
-        // Of a login that xmpptap performs itself they were asked before.
+        // They were asked before about a login that xmpptap performs.
         guard rules.ruling == nil else { return }
+        guard !rules.earlier.isEmpty else { return ask(event, direction, rules) }
+        let ledger = streamManagement?.translator.ledgers[direction]
+        let isRepeated = event.head.kind != .nonza && ledger?.isRepeating == true
+        rules.withRules(of: isRepeated ? ledger.map { $0.sent + 1 } : nil, direction) { ask(event, direction, rules) }
+    }
+
+    private func ask(_ event: StreamEvent, _ direction: Direction, _ rules: SessionRules) {
         rules.isJudged = true
-        defer { noteRoster(event, direction, rules) }
         let phase = negotiation.rulePhase
         guard rules.set.asks(direction, isOpen: !phase.isHandshake, event.head.kind),
             rules.set.index.select(
@@ -111,7 +135,8 @@ extension Session {
             )
         else { return }
         let bytes = directions.bytes(direction)
-        let context = context(event, direction, phase, rules)
+        var context = context(direction, phase, rules)
+        if rules.set.asksRoundTrip { context.roundTrip = roundTrip(event, direction) }
         let repetition = beginRepeated(event, direction, rules)
         let verdict = rules.set.judge(
             RuleItem(direction, event.head, bytes),
@@ -122,7 +147,7 @@ extension Session {
         take(verdict, repetition, rules)
     }
 
-    /// Has what goes out in the place of an item judged, where it can be read.
+    /// Asks rules about what goes out instead of an item, if it can be read.
     private func judge(_ edited: EditedItem, _ direction: Direction, _ rules: SessionRules) {
         guard rules.ruling == nil else { return }
         let phase = negotiation.rulePhase
@@ -131,14 +156,30 @@ extension Session {
         guard rules.set.asks(direction, isOpen: !phase.isHandshake, event.head.kind) else { return }
         rules.state.begin()
         rules.state.selection.reset()
-        let context = context(event, direction, phase, rules)
         let verdict = rules.set.judge(
             RuleItem(direction, event.head, edited.bytes.span),
             tree: { element },
             state: &rules.state,
+            context: context(direction, phase, rules)
+        )
+        take(verdict, .none, rules)
+    }
+
+    /// Asks rules that name the origin about a stanza that xmpptap injects. They cannot alter it.
+    func judge(_ item: InjectedItem, _ event: StreamEvent, _ direction: Direction, _ rules: SessionRules) {
+        guard rules.set.asksTap else { return }
+        rules.state.begin()
+        var context = context(direction, negotiation.rulePhase, rules)
+        context.origin = .tap
+        let stanza = item.stanza
+        let verdict = rules.set.judgeInjected(
+            RuleItem(direction, event.head, stanza.span),
+            tree: { try? tools.parser.parse(item.decoder) },
+            state: &rules.state,
             context: context
         )
         take(verdict, .none, rules)
+        rules.ruling?.origin = .tap
     }
 
     private func take(_ verdict: Verdict, _ repetition: ItemRuling.Repetition, _ rules: SessionRules) {
@@ -147,7 +188,7 @@ extension Session {
         rules.ruling = ItemRuling(verdict, repetition, answers: rules.state.answers)
     }
 
-    /// Tells the state whether a stanza comes again: then what depends on more than the stanza is answered as before.
+    /// Begins with an item. If it comes again, conditions that depend on more than the item are answered as before.
     private func beginRepeated(_ event: StreamEvent, _ direction: Direction, _ rules: SessionRules)
         -> ItemRuling.Repetition
     {
@@ -164,12 +205,7 @@ extension Session {
 
     // MARK: What rules know
 
-    private func context(
-        _ event: StreamEvent,
-        _ direction: Direction,
-        _ phase: RulePhase,
-        _ rules: SessionRules
-    ) -> RuleContext {
+    private func context(_ direction: Direction, _ phase: RulePhase, _ rules: SessionRules) -> RuleContext {
         var context = RuleContext()
         context.session = number
         context.jid = info.jid
@@ -181,8 +217,7 @@ extension Session {
         context.now = now.monotonic
         context.localTime = rules.localTime(at: now.time)
         context.mostBytes = options.limits.itemBytes
-        if rules.set.asksRoster { context.roster = rules.roster }
-        if rules.set.asksRoundTrip { context.roundTrip = roundTrip(event, direction) }
+        if rules.set.asksRoster { context.roster = roster }
         return context
     }
 
@@ -209,13 +244,6 @@ extension Session {
             domain: info.domain
         )
         return request.map { now.monotonic - $0.monotonic }
-    }
-
-    private func noteRoster(_ event: StreamEvent, _ direction: Direction, _ rules: SessionRules) {
-        guard rules.set.asksRoster, direction == .recv, event.head.kind != .nonza else { return }
-        guard event.head.payloadNamespace.namespace == .roster || event.head.kind == .presence && event.head.type != nil
-        else { return }
-        if let stanza = tools.elements.read(directions.recv.decoder) { rules.roster.received(stanza, jid: info.jid) }
     }
 }
 

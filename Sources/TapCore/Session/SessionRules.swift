@@ -7,27 +7,27 @@ import XMPPCore
 final class SessionRules {
     /// The longest that an item is held for a person, in nanoseconds.
     static let holdTime: Int64 = 60_000_000_000
-    /// Remarks that are made of a session.
+    /// The most remarks about the rules of a session that are logged.
     static let mostRemarks = 1000
 
-    var set: RuleSet
+    private(set) var set: RuleSet
+    /// The rules of before, the oldest first.
+    private(set) var earlier: [EarlierRules] = []
     var state: RuleState
     let clientAddress: String?
     private let localTime: ((Timestamp) -> RuleLocalTime)?
-    /// What they have said of the item at hand, until it is recorded.
+    /// The ruling on the item at hand, until it is recorded.
     var ruling: ItemRuling?
-    /// They were asked about the item at hand.
+    /// Rules were asked about the item at hand.
     var isJudged = false
-    /// What of the roster they have seen.
-    var roster = SeenRoster()
-    /// Reads what goes out in the place of an item.
+    /// Reads what goes out instead of an item.
     var checker = ItemChecker()
     /// The shape of the leg on which a direction leaves.
     var shapes: InlineArray<2, LinkShape?> = [nil, nil]
-    /// A login was answered in the server's place in the middle of it, and its failure is not for the client.
+    /// A rule has answered a login; the server's own failure is not passed on to the client.
     var swallowsFailure = false
 
-    /// Stanzas of rules wait to go out in these directions, as bits.
+    /// Directions, as bits, in which stanzas of rules wait to be sent.
     var injecting: UInt8 = 0 { didSet { if injecting != 0 { isBusy = true } } }
     /// Something waits that ``Session/attend(to:)`` has to look at.
     private(set) var isBusy = false
@@ -49,6 +49,63 @@ final class SessionRules {
         self.localTime = localTime
     }
 
+    // MARK: Other rules
+
+    /// Asks other rules from the next item on; those of before where a stanza comes again that they have decided on.
+    ///
+    /// - Parameter ledgers: The counts of a session that can be resumed; nil of any other.
+    func replace(by new: RuleSet, _ ledgers: StreamManagementLedgers?) {
+        if let ledgers {
+            earlier.append(EarlierRules(set, state.counters, ledgers))
+            forgetEarlier(ledgers)
+        }
+        set = new
+        state.counters = [:]
+    }
+
+    /// What a session leaves to the one that resumes it.
+    func memory(_ ledgers: StreamManagementLedgers?) -> RuleMemory {
+        let last = EarlierRules(set, state.counters, ledgers ?? StreamManagementLedgers())
+        return RuleMemory(marks: state.marks, generator: state.generator, rules: earlier + [last])
+    }
+
+    /// Goes on where another session has ended.
+    func resume(_ memory: RuleMemory) {
+        state.marks = memory.marks
+        earlier = memory.rules
+        guard let last = earlier.last, last.set.tables === set.tables else { return }
+        state.counters = last.counters
+        state.generator = memory.generator
+        earlier.removeLast()
+    }
+
+    /// Forgets the rules of which no stanza can come again.
+    func forgetEarlier(_ ledgers: StreamManagementLedgers) {
+        var ends = Direction.allCases.map { ledgers[$0].acknowledged }
+        earlier = earlier.filter { rules in
+            let old = ends
+            ends = Direction.allCases.map { max(rules.end($0), old[Int($0.rawValue)]) }
+            return ends != old
+        }
+        earlier.removeFirst(max(0, earlier.count - EarlierRules.most))
+    }
+
+    /// Calls `body` while the rules of before are asked that have decided on the stanza of this number; nil is a new one.
+    func withRules(of number: UInt64?, _ direction: Direction, _ body: () -> Void) {
+        let found = number.flatMap { number in earlier.firstIndex { $0.end(direction) >= number } }
+        guard let found else { return body() }
+        exchange(found)
+        body()
+        exchange(found)
+    }
+
+    private func exchange(_ index: Int) {
+        swap(&set, &earlier[index].set)
+        swap(&state.counters, &earlier[index].counters)
+    }
+
+    // MARK: The item at hand
+
     /// The time of day, where a rule asks for it.
     func localTime(at time: Timestamp) -> RuleLocalTime {
         set.asksTime ? localTime?(time) ?? RuleLocalTime() : RuleLocalTime()
@@ -60,7 +117,7 @@ final class SessionRules {
         return lastHeld
     }
 
-    /// Whether a remark is the first of its kind about a rule.
+    /// Whether a remark of this kind is the first about a rule.
     func isFirst(_ remark: Verdict.Remark, _ place: RulePlace) -> Bool {
         remarked.count < Self.mostRemarks && remarked.insert(Remarked(place: place, code: remark.code)).inserted
     }
@@ -74,8 +131,8 @@ final class SessionRules {
         }
     }
 
-    /// Looks whether anything waits any more.
-    func settle() { isBusy = injecting != 0 || self[.send].isOccupied || self[.recv].isOccupied }
+    /// Checks whether anything still waits.
+    func settle() { isBusy = injecting != 0 || self[.send].item != nil || self[.recv].item != nil }
 
     /// When the first item that waits goes on; nil where none does by itself.
     var deadline: Int64? {
@@ -85,23 +142,54 @@ final class SessionRules {
     }
 }
 
-/// What rules have said of an item.
+/// Rules that others have replaced. They decide on stanzas that come again, so that these are treated alike each time.
+struct EarlierRules: Sendable {
+    /// Rule sets of before that are kept: of more the oldest is given up, and the next one decides.
+    static let most = 4
+
+    fileprivate(set) var set: RuleSet
+    fileprivate(set) var counters: [Int: Int]
+    private let ends: [UInt64]
+
+    init(_ set: RuleSet, _ counters: [Int: Int], _ ledgers: StreamManagementLedgers) {
+        self.set = set
+        self.counters = counters
+        ends = Direction.allCases.map { ledgers[$0].lastNumber }
+    }
+
+    /// The number of the last stanza of a direction that they, or rules before them, have decided on.
+    func end(_ direction: Direction) -> UInt64 { ends[Int(direction.rawValue)] }
+}
+
+/// What the rules of a session leave to the one that resumes it.
+struct RuleMemory: Sendable {
+    /// Marks of the session.
+    let marks: [String: Int64]
+    /// The state of chance.
+    let generator: UInt64
+    /// The rules of the session, the last ones at the end.
+    let rules: [EarlierRules]
+}
+
+/// What rules decided about an item.
 struct ItemRuling {
+    /// Who has sent the item.
+    var origin = Origin.peer
     let verdict: Verdict
     /// The rule that its record names.
     let rule: RulePlace?
     let repetition: Repetition
-    /// The item passes whatever they say of it: bytes of it have gone out.
+    /// The item passes whatever they decide: bytes of it have gone out.
     var isWatched = false
     /// The records of its hits are made.
-    var hasTold = false
+    var hasNotedHits = false
     /// See ``RuleState/answers``.
     let answers: UInt32
-    /// Whether it has a record.
+    /// Whether the item is recorded.
     private(set) var isRecorded = true
     /// The level of its record, where a rule has set one.
     private(set) var level: Level?
-    /// What its record does not show.
+    /// What the item's record leaves out.
     private(set) var redacted: [StanzaPath] = []
 
     /// Whether a stanza came before, on an earlier connection.
@@ -109,7 +197,7 @@ struct ItemRuling {
         case none
         /// It may have, or is another one under the same number.
         case possible
-        /// It has, and it is known what became of it.
+        /// It has, and the decision is known.
         case known
     }
 
@@ -130,8 +218,8 @@ struct ItemRuling {
         self.rule = rule
     }
 
-    /// Whether stanzas go out for it: what an item brought about beside is not done again where it comes again. But what
-    /// went no further before would be known: its sender has had no answer yet.
+    /// Whether the stanzas of its rules are sent. They were sent already where the item comes again; if it was dropped
+    /// then, that would be known.
     var injects: Bool {
         switch repetition {
         case .none: true
@@ -144,7 +232,7 @@ struct ItemRuling {
     var isStateful: Bool { answers > 1 }
 }
 
-/// An item that waits as a rule has it: the last one of its decoder, which has its bytes.
+/// An item that a rule delays or holds: the last one of its decoder, which has its bytes.
 struct WaitingItem {
     let event: StreamEvent
     var decision: ItemDecision
@@ -158,18 +246,22 @@ struct WaitingItem {
     let isStalled: Bool
     /// It is held for a person.
     var held: HeldItem?
+    /// What follows it is not decoded, for this reason.
+    private(set) var opacity: DirectionRelay.Opacity?
+
+    /// Ends the wait, since the direction is not decoded from here on.
+    mutating func endWait(_ why: DirectionRelay.Opacity) {
+        deadline = .min
+        opacity = why
+    }
 }
 
-/// What waits in a direction: an item, and what has come behind it.
+/// What waits in a direction: an item, and when what follows it came.
 struct WaitingLine {
     /// Reads whose times are kept.
     private static let mostArrivals = 4096
 
     var item: WaitingItem?
-    /// What has come behind the item, and is not decoded yet.
-    private(set) var behind: [UInt8] = []
-    /// Something waits.
-    var isOccupied: Bool { item != nil || !behind.isEmpty }
     /// Nothing goes out.
     var isStalled: Bool { item?.isStalled == true }
     /// The item waits as long as the session lasts.
@@ -183,16 +275,10 @@ struct WaitingLine {
         arrivals.append((end, now))
     }
 
-    /// Takes bytes of a read that are not to be decoded yet; `start` is where the bytes wait that are decoded.
-    mutating func append(_ bytes: Span<UInt8>, from start: UInt64, at now: Int64) {
-        behind.append(bytes)
-        noteArrival(upTo: start + UInt64(behind.count), at: now)
-    }
-
-    /// Takes what has come behind an item that has gone on.
-    mutating func takeBehind() -> [UInt8] {
-        defer { behind = [] }
-        return behind
+    /// Takes out the item that waits.
+    mutating func takeItem() -> WaitingItem? {
+        defer { item = nil }
+        return item
     }
 
     /// When an item came that ends at this offset; `now` where it has not waited.

@@ -237,8 +237,11 @@ extension RulesCommand {
             do throws(JSONError) { hit = try JSONValue(data.span.bytes) } catch { throw .unexpected("\(error)") }
             let session = hit["session"]?.integer.map { "[\($0)] " } ?? ""
             let place = "\(hit["file"]?.text ?? ""):\(hit["line"]?.integer ?? 0)"
-            let words = [hit["direction"]?.text, place, hit["action"]?.text].compactMap { $0 }.joined(separator: " ")
-            Console.show("\(session)\(words): \(hit["stanza"]?.text ?? "")")
+            let conditions = (hit["conditions"]?.values ?? []).compactMap(\.text).joined(separator: "; ")
+            let words = [
+                hit["direction"]?.text, place, hit["action"]?.text, conditions.isEmpty ? nil : "(\(conditions))",
+            ]
+            Console.show("\(session)\(words.compactMap { $0 }.joined(separator: " ")): \(hit["stanza"]?.text ?? "")")
         }
     }
 }

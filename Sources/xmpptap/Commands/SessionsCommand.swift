@@ -81,8 +81,9 @@ struct SessionsCommand: ParsableCommand {
             commandName: "held",
             abstract: "Show the stanzas that the rule action PAUSE holds.",
             discussion: """
-                Release a stanza by its number with "sessions pass", "sessions drop" or "sessions edit". After a minute \
-                it passes by itself.
+                Each has a number, with which "sessions pass", "sessions drop" and "sessions edit" release it. A stanza \
+                that nobody releases passes after a minute. A direction holds one stanza at a time; what follows it \
+                waits and is shown when its turn comes.
 
                 Example:
 

@@ -25,7 +25,7 @@ import TapRecord
         _ file: String,
         _ stanzas: [(Direction, String)],
         phase: RulePhase = .open,
-        roster: (any RuleRoster)? = nil
+        roster: Roster? = nil
     ) throws -> [String] {
         let judge = Judge(try RuleSet([RuleSource(name: file, text: try Self.text(file))]))
         judge.context.phase = phase
@@ -217,7 +217,7 @@ import TapRecord
                 (.recv, "<message from='romeo@example.net/1'><body>see https://example.com</body></message>"),
                 (.recv, "<message from='romeo@example.net/1'><body>again</body></message>"),
             ],
-            roster: TwoContacts()
+            roster: try Roster.ofTwo()
         )
         #expect(outcomes.map { $0.hasPrefix("dropped") } == [false, true, true, false, false])
         #expect(outcomes[1].contains("Too many messages") && outcomes[2].contains("No links"))

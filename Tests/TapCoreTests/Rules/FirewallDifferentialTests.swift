@@ -198,7 +198,7 @@ struct FirewallDifferentialTests {
         var (compared, dropped, edited) = (0, 0, 0)
         for one in cases {
             let judge = Judge(try RuleFileTests.load(one.script))
-            judge.context.roster = TwoContacts()
+            judge.context.roster = try Roster.ofTwo()
             for stanza in one.stanzas {
                 // Asked also where mod_firewall itself fails: what it has counted by then counts.
                 let verdict = try judge.judge(one.direction, stanza)

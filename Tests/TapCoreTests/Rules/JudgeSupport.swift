@@ -80,13 +80,21 @@ extension Verdict {
     }
 }
 
-/// A roster of two contacts.
-struct TwoContacts: RuleRoster {
-    func contact(_ bare: String) -> RuleContact? {
-        switch bare {
-        case "romeo@example.net": RuleContact(groups: ["Friends"], isSubscribed: true)
-        case "paris@example.com": RuleContact(isPending: true, isListed: false)
-        default: nil
+extension Roster {
+    /// A contact in a group who sees the account's presence, and a stranger who wants to.
+    static func ofTwo() throws -> Roster {
+        let stream = "<stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams'>"
+        let result = """
+            <iq type='result'><query xmlns='jabber:iq:roster'><item jid='romeo@example.net' subscription='from'>\
+            <group>Friends</group></item></query></iq>
+            """
+        var decoder = StreamDecoder(limits: .authenticated)
+        decoder.append(Array((stream + result + "<presence from='paris@example.com' type='subscribe'/>").utf8).span)
+        _ = decoder.next()
+        var roster = Roster()
+        while decoder.next() != nil {
+            roster.observe(try StanzaParser().parse(decoder), .recv, jid: "juliet@example.net/balcony")
         }
+        return roster
     }
 }

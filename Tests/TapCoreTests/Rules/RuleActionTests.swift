@@ -290,7 +290,7 @@ import TapRecord
         #expect(
             verdict.actions.map(\.action) == [
                 .delay(2_000_000_000), .duplicate(2), .pause, .record(false), .level(.warn),
-                .redact(try StanzaPath("body#")),
+                .redact(try StanzaPath("body#").inAnyNamespace),
                 .log(.verbose, "romeo@example.net <undefined> none example.net"), .fault(.stall(1_000_000_000)),
                 .fault(.throttle(2000)), .fault(.slice(1, every: 7_000_000)),
             ]

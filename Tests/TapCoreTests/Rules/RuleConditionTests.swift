@@ -63,7 +63,7 @@ import TapRecord
     ])
     func `A condition holds, or does not, for a message that comes in`(_ condition: String, _ holds: Bool) throws {
         let judge = try Judge("\(Self.definitions)\n\n\(condition)\nLOG=x\n")
-        judge.context.roster = TwoContacts()
+        judge.context.roster = try Roster.ofTwo()
         judge.context.localTime = RuleLocalTime(minute: 23 * 60 + 30, weekday: 1)
         #expect(try judge.holds(.recv, Self.chat) == holds)
     }
@@ -78,7 +78,7 @@ import TapRecord
     ])
     func `An absent from is the session's own address`(_ condition: String, _ holds: Bool) throws {
         let judge = try Judge("\(Self.definitions)\n\n\(condition)\nLOG=x\n")
-        judge.context.roster = TwoContacts()
+        judge.context.roster = try Roster.ofTwo()
         #expect(try judge.holds(.send, "<message to='paris@example.com'><body>hi</body></message>") == holds)
     }
 

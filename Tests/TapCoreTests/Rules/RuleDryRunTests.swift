@@ -148,7 +148,7 @@ import XMPPCore
         for xml in forged { _ = dryRun.take(line(8, .recv, xml)) }
         _ = dryRun.take(line(8, .send, roster("type='set'", "romeo@example.net")))
         #expect(dryRun.take(line(9, .recv, message)) == nil)
-        for number in 0...SeenRoster.capacity {
+        for number in 0...Roster.capacity {
             _ = dryRun.take(line(10, .recv, "<presence type='subscribe' from='s\(number)@example.net'/>"))
         }
         _ = dryRun.take(line(11, .recv, roster("type='set' from='Juliet@example.net'", "romeo@example.net")))

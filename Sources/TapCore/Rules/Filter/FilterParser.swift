@@ -334,7 +334,7 @@ enum FilterWords {
         "PROBABILITY": noCounts, "ORIGIN MARKED": noMarks, "USER MARKED": noMarks, "IN ROSTER": noRoster,
         "IN ROSTER GROUP": noRoster, "SUBSCRIBED": noRoster, "PENDING SUBSCRIPTION FROM SENDER": noRoster,
         "TIME": "filters do not know the local time", "DAY": "filters do not know the local time",
-        "TRANSPORT": "records do not tell; code:tls-opened shows where TLS begins",
+        "TRANSPORT": "records do not show it; code:tls-opened shows where TLS begins",
     ]
     private static let noDefinitions = "filters have no definitions; with:<*>@example.org compares domains"
     private static let noCounts = "filters do not count"

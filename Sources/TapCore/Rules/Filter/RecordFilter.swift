@@ -52,7 +52,7 @@ public struct RecordFilter: Sendable {
     /// - Parameter content: The record's texts.
     public func matches(_ record: Record, content: Span<UInt8>) -> Bool {
         var tree = Tree()
-        // A pattern that is given up tells nothing, neither by itself nor negated.
+        // A pattern that is too complex does not hold, negated or not.
         return (try? holds(expression, record, content, &tree)) ?? false
     }
 

@@ -4,6 +4,7 @@ internal import XMPPCore
 // What each action does.
 extension Judgement {
     mutating func carryOut(_ step: RuleStep, _ tree: () -> Element?, _ state: inout RuleState) -> Flow {
+        if context.origin == .tap, step.alters { return refuse("it does not apply to what xmpptap sends itself") }
         switch step {
         case .pass:
             verdict.decidedBy = place
@@ -107,7 +108,7 @@ extension Judgement {
         return decide(.fault(fault))
     }
 
-    // MARK: Stanzas of our own
+    // MARK: Injected stanzas
 
     /// Where an answer to the item goes.
     private var back: Direction { item.direction.opposite }
@@ -118,7 +119,7 @@ extension Judgement {
     /// Injects a stanza of the same kind and id that goes back where the item came from.
     private mutating func answer(_ why: Verdict.Injection, _ body: (inout StanzaWriter) -> Void) {
         let to = address(.from).map { String(decoding: $0.full, as: UTF8.self) }
-        // What was sent to nobody is answered by nobody: the account.
+        // The account answers a stanza without `to`, and names no sender.
         let from = attribute(.to) == nil ? nil : address(.to).map { String(decoding: $0.full, as: UTF8.self) }
         var writer = StanzaWriter(
             kind: item.head.kind,

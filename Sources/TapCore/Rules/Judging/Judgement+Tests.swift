@@ -1,3 +1,4 @@
+internal import TapDiagnosis
 internal import TapRecord
 internal import XMPPCore
 
@@ -29,9 +30,11 @@ extension Judgement {
             return networks.contains { $0.contains(address) }
         case .zone(let zone, let crossing): return crosses(zone, crossing)
         case .inRoster: return contact()?.isListed ?? false
-        case .inRosterGroup(let group): return contact()?.groups.contains(group) ?? false
-        case .subscribed: return isOwnAccount() || contact()?.isSubscribed ?? false
-        case .pendingSubscription: return isOwnAccount() || contact()?.isPending ?? false
+        case .inRosterGroup(let group):
+            guard let roster = context.roster, let peer = peer() else { return false }
+            return roster.groups(of: String(decoding: peer.bare, as: UTF8.self)).contains(group)
+        case .subscribed: return isOwnAccount() || contact()?.state.from ?? false
+        case .pendingSubscription: return isOwnAccount() || contact()?.state.isPendingIn ?? false
         case .time(let ranges):
             let now = context.localTime.minute
             return ranges.contains { range in
@@ -73,7 +76,7 @@ extension Judgement {
         }
     }
 
-    /// The head tells of the first child; only beyond that the tree is needed.
+    /// The head has the first child; the tree is read only for the others.
     private mutating func hasPayload(_ namespace: NamespaceKey, _ tree: () -> Element?) -> Bool {
         if edited == nil {
             guard item.head.payloadName != nil else { return false }
@@ -138,9 +141,9 @@ extension Judgement {
             || zone.members.contains(address.bare)
     }
 
-    private mutating func contact() -> RuleContact? {
+    private mutating func contact() -> Roster.Contact? {
         guard let roster = context.roster, let peer = peer() else { return nil }
-        return roster.contact(String(decoding: peer.bare, as: UTF8.self))
+        return roster.contacts[String(decoding: peer.bare, as: UTF8.self)]
     }
 
     private mutating func isOwnAccount() -> Bool {

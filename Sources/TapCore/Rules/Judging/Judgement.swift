@@ -24,6 +24,21 @@ extension RuleSet {
         }
         return judgement.verdict
     }
+
+    /// What rules say of a stanza that xmpptap itself sends: only those are asked that name its origin.
+    func judgeInjected(
+        _ item: RuleItem,
+        tree: () -> Element?,
+        state: inout RuleState,
+        context: RuleContext
+    ) -> Verdict {
+        var judgement = Judgement(self, item, context)
+        for stage in 0...1 {
+            let rules = tapRules(stage, item.direction, isOpen: !context.phase.isHandshake, item.head.kind)
+            if judgement.run(rules, tree, &state) == .decided { break }
+        }
+        return judgement.verdict
+    }
 }
 
 /// One item before the rules.
@@ -75,7 +90,10 @@ struct Judgement: ~Escapable {
             }
             current = number
             guard holds(number, tree, &state) else { continue }
-            verdict.hits.append(Verdict.Hit(rule: number, place: place, isTraced: set.rules[number].isTraced))
+            let rule = set.rules[number]
+            verdict.hits.append(
+                Verdict.Hit(rule: number, place: place, isTraced: rule.isTraced, conditions: rule.conditionTexts)
+            )
             for step in set.rules[number].steps {
                 let flow = carryOut(step, tree, &state)
                 current = number

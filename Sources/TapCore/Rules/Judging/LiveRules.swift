@@ -18,5 +18,12 @@ public final class LiveRules: Sendable {
     public var current: RuleSet? { rules.withLock { $0 } }
 
     /// Sets the rules of sessions that begin from now on. Running sessions get theirs by ``SessionInput/rules(_:)``.
-    public func replace(by rules: RuleSet?) { self.rules.withLock { $0 = rules } }
+    ///
+    /// Marks of users go on, and so do lists and rates whose definition has the same name and text.
+    public func replace(by new: RuleSet) {
+        rules.withLock { rules in
+            if let old = rules { new.tables.share(with: old.tables) }
+            rules = new
+        }
+    }
 }

@@ -37,7 +37,8 @@ struct RuleContext {
     /// Any clock that never goes back, in nanoseconds.
     var now: Int64 = 0
     var localTime = RuleLocalTime()
-    var roster: (any RuleRoster)?
+    /// What it has shown of the roster; nil where no rule asks for it.
+    var roster: Roster?
     /// The most bytes that the receiver takes in one stanza (XEP-0478).
     var mostBytes = StreamLimits.authenticated.itemBytes
 
@@ -60,21 +61,4 @@ public struct RuleLocalTime: Sendable, Hashable {
         self.minute = minute
         self.weekday = weekday
     }
-}
-
-/// The roster that a session has shown.
-protocol RuleRoster {
-    /// The entry of a contact, by its prepared bare JID; nil where it has none, or the roster was not shown.
-    func contact(_ bare: String) -> RuleContact?
-}
-
-/// A contact in a roster.
-struct RuleContact {
-    var groups: [String] = []
-    /// The contact sees the account's presence.
-    var isSubscribed = false
-    /// The contact has asked for that, and has no answer yet.
-    var isPending = false
-    /// It stands in the roster; false where only its request is known.
-    var isListed = true
 }

@@ -31,6 +31,8 @@ public struct RuleSet: Sendable {
     let asksTime: Bool
     let asksRoster: Bool
     let asksRoundTrip: Bool
+    /// Rules that name the origin `tap`.
+    private let tapRules: [Int]
     /// All that any rule leaves out of records.
     let redactions: [StanzaPath]
 
@@ -76,6 +78,7 @@ public struct RuleSet: Sendable {
             default: false
             }
         }
+        tapRules = parser.rules.indices.filter { parser.rules[$0].namesTap }
         redactions = parser.rules.flatMap(\.steps).compactMap { if case .redact(let path) = $0 { path } else { nil } }
     }
 
@@ -90,6 +93,7 @@ public struct RuleSet: Sendable {
         index = RuleIndex([]) { _, _ in false }
         altering = [false, false]
         (asksTime, asksRoster, asksRoundTrip) = (false, false, false)
+        tapRules = []
         redactions = []
     }
 
@@ -156,6 +160,18 @@ public struct RuleSet: Sendable {
     /// Whether any rule can hold for such an item: where none can, there is nothing to ask.
     func asks(_ direction: Direction, isOpen: Bool, _ kind: StanzaHead.Kind) -> Bool {
         index.asks(direction, isOpen: isOpen, kind)
+    }
+
+    /// Whether any rule is asked about what xmpptap itself sends.
+    var asksTap: Bool { !tapRules.isEmpty }
+
+    /// The rules of a stage that are asked about a stanza of xmpptap's.
+    func tapRules(_ stage: Int, _ direction: Direction, isOpen: Bool, _ kind: StanzaHead.Kind) -> [Int] {
+        tapRules.filter { number in
+            let rule = rules[number]
+            return rule.chain.stage == stage && rule.chain.includes(direction) && Self.asks(rule, isOpen: isOpen)
+                && rule.kinds.contains(RuleKinds(kind))
+        }
     }
 
     /// Whether any rule can change what goes out in a direction: where none can, it is relayed in cut-through.

@@ -7,9 +7,10 @@ struct RuleState: ~Copyable {
     /// Most marks of a session.
     static let mostMarks = 1000
 
-    fileprivate(set) var marks: [String: Int64] = [:]
-    private var counters: [Int: Int] = [:]
-    private var generator: UInt64
+    var marks: [String: Int64] = [:]
+    /// How often each counter of the rules was asked.
+    var counters: [Int: Int] = [:]
+    var generator: UInt64
     var checker = ItemChecker()
     /// Which rules are asked about the item at hand.
     var selection = RuleSelection()
@@ -17,31 +18,6 @@ struct RuleState: ~Copyable {
     private(set) var answers: UInt32 = 1
     /// What they answered when the item came before: the next is the highest of so many bits.
     private var recalled: (answers: UInt32, count: Int) = (0, 0)
-
-    /// What a session leaves to the one that resumes it.
-    struct Memory: Sendable {
-        fileprivate var marks: [String: Int64]
-        fileprivate var counters: [Int: Int]
-        fileprivate var generator: UInt64
-        /// Whose counters they are.
-        fileprivate var tables: ObjectIdentifier
-    }
-
-    /// What is to be left to another session with these rules.
-    func memory(of set: RuleSet) -> Memory {
-        Memory(marks: marks, counters: counters, generator: generator, tables: ObjectIdentifier(set.tables))
-    }
-
-    /// Goes on where another session has ended. The counters of other rules count something else.
-    mutating func resume(_ memory: Memory, with set: RuleSet) {
-        marks = memory.marks
-        guard memory.tables == ObjectIdentifier(set.tables) else { return }
-        counters = memory.counters
-        generator = memory.generator
-    }
-
-    /// Other rules are asked from now on, with counters of their own.
-    mutating func forgetCounters() { counters = [:] }
 
     /// The state of a session that begins.
     ///
@@ -111,102 +87,165 @@ final class RuleHits: Sendable {
     }
 }
 
-/// What rules remember beyond sessions: rates, what was added to lists, marks of users. One lock, taken only by rules that
-/// ask for it.
+/// What rules remember beyond sessions: rates, what was added to lists, marks of users. Each has a lock, taken only by rules
+/// that ask for it.
 final class RuleTables: Sendable {
-    /// Texts that rules can add to a list without a limit of its own.
+    /// The most texts that rules can add to a list without `limit`.
     static let mostAdded = 100_000
-    /// Users with marks.
+    /// The most users with marks.
     static let mostUsers = 10_000
-    /// The longest text that can be added to a list or can have a separate bucket.
+    /// The longest text of a list or of `LIMIT … on`, in bytes.
     static let mostTextBytes = 3072
 
-    private struct Contents {
-        var single: [Int: TokenBucket] = [:]
-        var keyed: [Int: [[UInt8]: TokenBucket]] = [:]
-        /// When full buckets of a rate were last looked for.
-        var swept: [Int: Int64] = [:]
-        var added: [Int: AddedTexts] = [:]
-        var users: [[UInt8]: [String: Int64]] = [:]
+    /// By the numbers of the definitions.
+    private struct Tables {
+        var rates: [RateBuckets]
+        var lists: [AddedTexts]
+        var marks: UserMarks
     }
 
-    /// Texts in the order in which they were added.
-    private struct AddedTexts {
-        var texts: Set<[UInt8]> = []
-        var order: [[UInt8]] = []
-        var first = 0
+    private let tables: Mutex<Tables>
+    private let definitions: RuleDefinitions
 
-        mutating func add(_ text: [UInt8], limit: Int) {
-            guard texts.insert(text).inserted else { return }
-            order.append(text)
-            while texts.count > limit {
-                texts.remove(order[first])
-                first += 1
+    init(_ definitions: RuleDefinitions) {
+        self.definitions = definitions
+        tables = Mutex(
+            Tables(
+                rates: definitions.rates.values.map { _ in RateBuckets() },
+                lists: definitions.lists.values.map { _ in AddedTexts() },
+                marks: UserMarks()
+            )
+        )
+    }
+
+    /// Goes on with what the rules of before remember, as far as it is defined by the same words. Both share it while sessions
+    /// still ask those.
+    func share(with earlier: RuleTables) {
+        let old = earlier.tables.withLock { $0 }
+        tables.withLock { tables in
+            tables.marks = old.marks
+            for (number, name) in definitions.rates.names.enumerated() {
+                guard let same = earlier.definitions.rates.index(of: name),
+                    earlier.definitions.rates.values[same].source == definitions.rates.values[number].source
+                else { continue }
+                tables.rates[number] = old.rates[same]
             }
-            if first > order.count / 2 {
-                order.removeFirst(first)
-                first = 0
+            for (number, name) in definitions.lists.names.enumerated() {
+                guard let same = earlier.definitions.lists.index(of: name),
+                    earlier.definitions.lists.values[same].source == definitions.lists.values[number].source
+                else { continue }
+                tables.lists[number] = old.lists[same]
             }
         }
     }
-
-    private let contents = Mutex(Contents())
-    private let definitions: RuleDefinitions
-
-    init(_ definitions: RuleDefinitions) { self.definitions = definitions }
 
     /// Counts an event against a rate; true where there were too many.
     func isOver(_ rate: Int, _ key: [UInt8]?, at now: Int64) -> Bool {
-        let definition = definitions.rates.values[rate]
-        return contents.withLock { contents in
-            let full = TokenBucket(definition, at: now)
-            guard let key else { return !contents.single[rate, default: full].take(definition, at: now) }
-            guard key.count <= Self.mostTextBytes else { return !definition.allowsOverflow }
-            var buckets = contents.keyed.removeValue(forKey: rate) ?? [:]
-            defer { contents.keyed[rate] = buckets }
-            if buckets[key] == nil, buckets.count >= definition.entries {
-                // A bucket that is full again says nothing that a new one would not.
-                if contents.swept[rate].map({ now.since($0) >= 1_000_000_000 }) ?? true {
-                    contents.swept[rate] = now
-                    buckets = buckets.filter { !$0.value.isFull(definition, at: now) }
-                }
-                if buckets.count >= definition.entries {
-                    guard definition.allowsOverflow else { return true }
-                    buckets.removeAll()
-                }
-            }
-            return !buckets[key, default: full].take(definition, at: now)
-        }
+        tables.withLock { $0.rates[rate] }.isOver(definitions.rates.values[rate], key, at: now)
     }
 
     func contains(_ list: Int, _ text: [UInt8]) -> Bool {
         let definition = definitions.lists.values[list]
         let text = definition.filtered(text)
-        if definition.items.contains(text) { return true }
-        return contents.withLock { $0.added[list]?.texts.contains(text) ?? false }
+        return definition.items.contains(text) || tables.withLock { $0.lists[list] }.contains(text)
     }
 
     func add(_ text: [UInt8], to list: Int) {
         let definition = definitions.lists.values[list]
         let text = definition.filtered(text)
         guard text.count <= Self.mostTextBytes, !definition.items.contains(text) else { return }
-        contents.withLock { $0.added[list, default: AddedTexts()].add(text, limit: definition.limit ?? Self.mostAdded) }
+        tables.withLock { $0.lists[list] }.add(text, limit: definition.limit ?? Self.mostAdded)
     }
 
     /// Marks a user, or takes the mark away where there is no time.
     func mark(_ user: [UInt8], _ name: String, at now: Int64?) {
+        tables.withLock { $0.marks }.mark(user, name, at: now)
+    }
+
+    func mark(of user: [UInt8], _ name: String) -> Int64? { tables.withLock { $0.marks }.mark(of: user, name) }
+}
+
+/// What was taken from a rate.
+private final class RateBuckets: Sendable {
+    private struct Contents {
+        var single: TokenBucket?
+        var keyed: [[UInt8]: TokenBucket] = [:]
+        /// When full buckets were last looked for.
+        var swept: Int64?
+    }
+
+    private let contents = Mutex(Contents())
+
+    func isOver(_ rate: RuleDefinitions.Rate, _ key: [UInt8]?, at now: Int64) -> Bool {
         contents.withLock { contents in
+            let full = TokenBucket(rate, at: now)
+            guard let key else {
+                var bucket = contents.single ?? full
+                defer { contents.single = bucket }
+                return !bucket.take(rate, at: now)
+            }
+            guard key.count <= RuleTables.mostTextBytes else { return !rate.allowsOverflow }
+            if contents.keyed[key] == nil, contents.keyed.count >= rate.entries {
+                // A bucket that is full again says nothing that a new one would not.
+                if contents.swept.map({ now.since($0) >= 1_000_000_000 }) ?? true {
+                    contents.swept = now
+                    contents.keyed = contents.keyed.filter { !$0.value.isFull(rate, at: now) }
+                }
+                if contents.keyed.count >= rate.entries {
+                    guard rate.allowsOverflow else { return true }
+                    contents.keyed.removeAll()
+                }
+            }
+            return !contents.keyed[key, default: full].take(rate, at: now)
+        }
+    }
+}
+
+/// Texts that were added to a list, in this order.
+private final class AddedTexts: Sendable {
+    private struct Contents {
+        var texts: Set<[UInt8]> = []
+        var order: [[UInt8]] = []
+        var first = 0
+    }
+
+    private let contents = Mutex(Contents())
+
+    func contains(_ text: [UInt8]) -> Bool { contents.withLock { $0.texts.contains(text) } }
+
+    func add(_ text: [UInt8], limit: Int) {
+        contents.withLock { contents in
+            guard contents.texts.insert(text).inserted else { return }
+            contents.order.append(text)
+            while contents.texts.count > limit {
+                contents.texts.remove(contents.order[contents.first])
+                contents.first += 1
+            }
+            if contents.first > contents.order.count / 2 {
+                contents.order.removeFirst(contents.first)
+                contents.first = 0
+            }
+        }
+    }
+}
+
+/// Marks of users, and when they were set.
+private final class UserMarks: Sendable {
+    private let users = Mutex<[[UInt8]: [String: Int64]]>([:])
+
+    func mark(_ user: [UInt8], _ name: String, at now: Int64?) {
+        users.withLock { users in
             if now != nil {
-                guard contents.users[user] != nil || contents.users.count < Self.mostUsers,
-                    (contents.users[user]?.count ?? 0) < RuleState.mostMarks
+                guard users[user] != nil || users.count < RuleTables.mostUsers,
+                    (users[user]?.count ?? 0) < RuleState.mostMarks
                 else { return }
             }
-            contents.users[user, default: [:]][name] = now
-            if contents.users[user]?.isEmpty == true { contents.users[user] = nil }
+            users[user, default: [:]][name] = now
+            if users[user]?.isEmpty == true { users[user] = nil }
         }
     }
 
-    func mark(of user: [UInt8], _ name: String) -> Int64? { contents.withLock { $0.users[user]?[name] } }
+    func mark(of user: [UInt8], _ name: String) -> Int64? { users.withLock { $0[user]?[name] } }
 }
 
 extension Int64 {

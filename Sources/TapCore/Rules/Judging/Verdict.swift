@@ -13,9 +13,9 @@ struct Verdict {
         case fault(RuleFaultAction)
     }
 
-    /// Something to be done beside.
+    /// Something to be done beside that.
     enum Action: Equatable {
-        /// A stanza of xmpptap's own, in this direction.
+        /// xmpptap sends a stanza in this direction.
         case inject(Direction, [UInt8], Injection)
         /// The item waits so many nanoseconds.
         case delay(Int64)
@@ -39,7 +39,7 @@ struct Verdict {
         case bounce, reply, redirect, copy, forward, unsubscribe
     }
 
-    /// What is wrong with what a rule asked for, or worth a word: for the log, at warn.
+    /// A problem with an action of a rule, for the log at warn.
     enum Remark: Equatable {
         /// The edit would not have been acceptable, and was left out.
         case editRefused(String)
@@ -61,6 +61,8 @@ struct Verdict {
         var rule: Int
         var place: RulePlace
         var isTraced: Bool
+        /// Its conditions, as they were written.
+        var conditions: [String]
     }
 
     var fate = Fate.pass

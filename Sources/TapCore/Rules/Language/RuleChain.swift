@@ -66,14 +66,24 @@ struct Rule: Sendable {
     var place: RulePlace
     var chain: RuleChain
     var conditions: [RuleCondition] = []
+    /// The conditions as they were written.
+    var conditionTexts: [String] = []
     var steps: [RuleStep] = []
-    /// `TRACE.` or `@@ trace = on`: each of its steps is told.
+    /// `TRACE.` or `@@ trace = on`.
     var isTraced = false
 
     /// Whether it speaks of elements that are no stanzas, or of a session that is not open yet.
     var namesElement: Bool {
         conditions.contains { condition in
             if case .element = condition.test { return true }
+            return false
+        }
+    }
+
+    /// Whether it is asked about what xmpptap itself sends.
+    var namesTap: Bool {
+        conditions.contains { condition in
+            if case .origin(let origin) = condition.test { return (origin == .tap) != condition.isNegated }
             return false
         }
     }

@@ -14,6 +14,8 @@ struct RuleDefinitions: Sendable {
     struct List: Sendable {
         enum Filter: String, Sendable, CaseIterable { case upper, lower, prep, bare }
 
+        /// The definition as it was written, without its name.
+        var source = ""
         var items: Set<[UInt8]> = []
         /// The most texts that rules can add; nil is ``RuleTables/mostAdded``.
         var limit: Int?
@@ -36,6 +38,8 @@ struct RuleDefinitions: Sendable {
 
     /// A token bucket.
     struct Rate: Sendable {
+        /// As of a list.
+        var source = ""
         /// Events a second.
         var rate = 1.0
         /// Seconds over which they may be spread.

@@ -159,7 +159,8 @@ extension RuleParser {
         case .record: return .record(try reader.choice("switch", [("on", true), ("off", false)]))
         case .level:
             return .level(try reader.choice("level", Level.allCases.filter { $0 != .off }.map { ($0.name, $0) }))
-        case .redact: return .redact(try path(&reader))
+        // Too much is hidden rather than too little: the text of an error is in another namespace than the error.
+        case .redact: return .redact(try path(&reader).inAnyNamespace)
         case .cutAfter: return .fault(.cut(after: try reader.size("number of bytes")))
         case .stall: return .fault(.stall(try reader.duration()))
         case .throttle:

@@ -149,6 +149,7 @@ struct RuleParser {
                 // An action without its full stop is one mistake, not two.
                 state = RuleActionName(rawValue: line.text) == nil ? .conditions : .actions
                 note { parser throws(RuleFault) in rule?.conditions.append(try parser.condition(reader)) }
+                rule?.conditionTexts.append(line.text)
             }
         }
         finish(&rule, state, RuleReader("", at: last))
@@ -379,7 +380,7 @@ struct RuleParser {
     private mutating func defineRate(_ name: String, _ reader: inout RuleReader) throws(RuleFault) {
         // Known even if it is wrong, so that those who name it are not at fault too.
         definitions.rates.define(name, RuleDefinitions.Rate())
-        var rate = RuleDefinitions.Rate()
+        var rate = RuleDefinitions.Rate(source: String(reader.rest))
         let start = reader
         rate.rate = try reader.decimal("rate")
         guard rate.rate > 0 else { throw start.fault("the rate is 0", "expected events per second, as in 2 or 0.1") }
@@ -412,7 +413,7 @@ struct RuleParser {
 
     private mutating func defineList(_ name: String, _ reader: inout RuleReader) throws(RuleFault) {
         definitions.lists.define(name, RuleDefinitions.List())
-        var list = RuleDefinitions.List()
+        var list = RuleDefinitions.List(source: String(reader.rest))
         let start = reader
         let source = reader.word()
         var ignoresMissing = false

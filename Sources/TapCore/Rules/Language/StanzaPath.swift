@@ -8,12 +8,14 @@ struct StanzaPath: Sendable, Hashable {
     struct Step: Sendable, Hashable {
         /// Nil is any name.
         var name: [UInt8]?
-        /// Nil is the namespace of the element around it.
+        /// Nil is the namespace of the element around it, or any.
         var namespace: NamespaceKey?
+        /// Without a namespace it is an element of any.
+        var isInAny = false
 
         func matches(_ child: Element, in parent: Element) -> Bool {
             if let name, !child.isNamed(name) { return false }
-            return namespace.map { child.isIn($0) } ?? child.isInNamespace(of: parent)
+            return namespace.map { child.isIn($0) } ?? (isInAny || child.isInNamespace(of: parent))
         }
     }
 
@@ -75,6 +77,13 @@ struct StanzaPath: Sendable, Hashable {
             }
             if rest.isEmpty { throw PathFault(message: "\"/\" at the end") }
         }
+    }
+
+    /// The path with names without a namespace meaning those of any.
+    var inAnyNamespace: StanzaPath {
+        var path = self
+        for index in path.steps.indices { path.steps[index].isInAny = true }
+        return path
     }
 
     /// Why a text is not a path.

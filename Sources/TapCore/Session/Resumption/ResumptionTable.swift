@@ -48,7 +48,7 @@ final class ResumptionTable: Sendable {
         /// Whose reconnects are counted.
         var client: ReconnectWatch.Key?
         /// What its rules remember, once it is suspended.
-        var rules: RuleState.Memory?
+        var rules: RuleMemory?
     }
 
     /// What a session that is to resume another finds out about its counts.
@@ -145,7 +145,7 @@ final class ResumptionTable: Sendable {
         of session: UInt64,
         at monotonic: Int64,
         leaving ledgers: StreamManagementLedgers? = nil,
-        rules: RuleState.Memory? = nil
+        rules: RuleMemory? = nil
     ) {
         table.withLock { table in
             guard let entry = table.entries[key] else {
@@ -323,7 +323,7 @@ extension Session {
         if let earlier {
             info.jid = earlier.jid
             client = earlier.client
-            if let rules, let memory = earlier.rules { rules.state.resume(memory, with: rules.set) }
+            if let rules, let memory = earlier.rules { rules.resume(memory) }
         }
         let words =
             earlier.map { "resumed session \($0.session)" }
@@ -334,11 +334,11 @@ extension Session {
     /// The session has ended. One whose stream was closed in order cannot be resumed.
     mutating func endResumption() {
         guard let key = resumption else { return }
-        resumption = nil
+        defer { resumption = nil }
         if case .clean? = info.ending { return run.resumptions.end(key, of: number) }
         for direction in Direction.allCases { keepUnsent(direction) }
         let ledgers = streamManagement?.translator.legacy
-        let memory = rules.map { $0.state.memory(of: $0.set) }
+        let memory = rules.map { $0.memory(ledgers) }
         run.resumptions.suspend(key, of: number, at: now.monotonic, leaving: ledgers, rules: memory)
     }
 

@@ -24,6 +24,13 @@ private let typing =
         #expect(hits.first?.record.details?["action"]?.text == "drop")
     }
 
+    @Test func `a hit names the conditions that held`() throws {
+        var scene = try RuleScene("KIND: message\nNOT TYPE: \\\nerror\nLOG=x", SessionOptions(level: .verbose))
+        _ = scene.send(body)
+        let hit = scene.told("rule-hit").first?.record
+        #expect(hit?.details?["conditions"] == .strings(["KIND: message", "NOT TYPE: error"]))
+    }
+
     @Test func `hits are counted by all sessions`() throws {
         let live = LiveRules(try RuleFileTests.load("KIND: message\nDROP.\n\nKIND: presence\nLOG=there")) { _ in
             RuleLocalTime()
@@ -155,6 +162,94 @@ private let typing =
         #expect(scene.item?.record.roundTrip != nil)
     }
 
+    // MARK: Stanzas of xmpptap
+
+    @Test func `rules are asked about injected stanzas where they name their origin`() throws {
+        var scene = try RuleScene(
+            "KIND: message\nLOG=any\n\nORIGIN: tap\nKIND: message\nLOG=[warn] injected to $<@to>\nLEVEL=warn\n\n"
+                + "::recv\n\nNOT ORIGIN: peer\nLOG=other direction"
+        )
+        scene.harness.inject(Injection(Array(body.utf8), to: .server))
+        #expect(scene.told("rule-log").map { "\($0.record.message ?? "")" } == ["injected to romeo@example.net"])
+        let item = scene.harness.told.first { $0.record.origin == .tap && $0.record.kind == .stanza }
+        #expect(item?.xml == body && item?.record.level == .warn && item?.record.rule == nil)
+        #expect(scene.told("rule-hit").map(\.record.rule) == ["test.pfw:4"])
+        _ = scene.send(body)
+        #expect(scene.told("rule-log").last?.record.message.map { "\($0)" } == "any")
+        #expect(scene.harness.session.rules?.set.rulesWithHits.map(\.hits) == [1, 1, 0])
+    }
+
+    @Test func `the record of an injected stanza can be left out, or what stands at a path`() throws {
+        var scene = try RuleScene(
+            "ORIGIN: tap\nINSPECT: body#=off\nRECORD=off\n\nORIGIN: tap\nREDACT=body#\n\nKIND: message\nREDACT=subject#"
+        )
+        for text in ["off", "very secret"] {
+            let stanza = "<message><body>\(text)</body><subject>shown</subject></message>"
+            scene.harness.inject(Injection(Array(stanza.utf8), to: .client))
+        }
+        #expect(String(decoding: scene.harness.toClient, as: UTF8.self).hasSuffix("shown</subject></message>"))
+        let items = scene.harness.told.filter { $0.record.origin == .tap && $0.record.kind == .stanza }
+        #expect(items.count == 1 && items.first?.xml?.contains("[redacted:rule]") == true)
+        #expect(items.first?.xml?.contains("shown") == true)
+        #expect(!(try scene.harness.written().contains("secret")))
+    }
+
+    @Test func `an injected stanza goes out as it is, whatever a rule has for it`() throws {
+        var scene = try RuleScene(
+            "ORIGIN: tap\nREPLY=no\nSET=body#=edited\nDELAY=1s\nDROP.\n\nKIND: message\nDROP."
+        )
+        let before = scene.harness.toServer.count
+        scene.harness.inject(Injection(Array(body.utf8), to: .server, number: 7))
+        scene.harness.inject(Injection(Array(body.utf8), to: .server, number: 8))
+        #expect(String(decoding: scene.harness.toServer[before...], as: UTF8.self) == body + body)
+        let remarks = scene.told("rule-not-here")
+        #expect(remarks.count == 1)
+        #expect(remarks.first?.record.message.map { "\($0)" }?.contains("xmpptap sends") == true)
+    }
+
+    // MARK: Other rules
+
+    @Test func `lists, rates and marks of users go on where their definition is the same`() throws {
+        let rules = """
+            %LIST seen: memory
+            %LIST other: memory
+            %RATE slow: 0.001 (burst 1000)
+
+            INSPECT: body#=add
+            ADD TO=seen x
+            ADD TO=other x
+            MARK USER=known
+
+            INSPECT: body#=ask
+            LOG=asked
+
+            LIMIT: slow
+            LOG=limit
+
+            CHECK LIST: seen contains x
+            LOG=seen
+
+            CHECK LIST: other contains x
+            LOG=other
+
+            USER MARKED: known
+            LOG=known
+            """
+        let live = LiveRules(try RuleFileTests.load(rules)) { _ in RuleLocalTime() }
+        var options = SessionOptions(level: .info)
+        options.rules = live
+        var scene = RuleScene(options, run: Run())
+        scene.harness.session.info.jid = "juliet@example.net/balcony"
+        _ = scene.send("<message><body>add</body></message>")
+        let before = scene.told("rule-log").count
+        let changed = rules.replacing("%LIST other: memory", with: "%LIST new: memory\n%LIST other: memory (limit: 5)")
+        live.replace(by: try RuleFileTests.load(changed))
+        _ = scene.handle(.rules(live.current))
+        _ = scene.send("<message><body>ask</body></message>")
+        let logs = scene.told("rule-log").dropFirst(before).map { "\($0.record.message ?? "")" }
+        #expect(logs == ["asked", "limit", "seen", "known"])
+    }
+
     // MARK: Modes
 
     @Test func `a direction that no rule can alter passes as it comes, and its hits are still found`() throws {
@@ -269,15 +364,16 @@ private let typing =
         let rules = "::send\n\nKIND: message\nREDACT=body#\nDROP."
         let run = Run()
         var first = try RuleScene(rules, run: run, enablesStreamManagement: true)
-        #expect(first.send(body).server.isEmpty)
+        #expect(first.send("<presence/>" + body).server == "<presence/>")
         var second = try first.resumed(rules, run: run)
-        #expect(second.send(body).server.isEmpty)
+        #expect(second.send("<presence/>" + body).server == "<presence/>")
         #expect(second.item?.record.action == "dropped" && second.item?.xml?.contains("[redacted:rule]") == true)
         #expect(!(try second.harness.written().contains("hello")))
     }
 
-    @Test func `a text that a rule redacts is not told of a stanza error`() throws {
-        var scene = try RuleScene("::recv\n\nKIND: iq\nREDACT=error")
+    @Test(arguments: ["error", "error/text", "error/text#"])
+    func `a text that a rule redacts is not told of a stanza error`(path: String) throws {
+        var scene = try RuleScene("::recv\n\nKIND: iq\nREDACT=\(path)")
         _ = scene.recv(
             "<iq type='error' id='e'><error type='cancel'><item-not-found xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/>"
                 + "<text xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'>very secret</text></error></iq>"

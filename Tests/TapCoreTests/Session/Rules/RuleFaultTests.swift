@@ -133,6 +133,22 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(scene.harness.finished == [.server])
     }
 
+    @Test func `what waits in a direction that ceases to be decoded goes out, and has its record`() throws {
+        var scene = try RuleScene(
+            "::send\n\nKIND: message\nSET=@type=chat\nDELAY=5s",
+            enablesStreamManagement: true
+        )
+        let protocolURI = "http://jabber.org/protocol/compress"
+        _ = scene.send("<compress xmlns='\(protocolURI)'><method>zlib</method></compress>")
+        #expect(scene.send("<message id='m1'/><presence/>").server.isEmpty)
+        let out = scene.recv("<compressed xmlns='\(protocolURI)'/>").server
+        #expect(out == "<message id='m1' type='chat'/><presence/>")
+        let edited = scene.harness.told.first { $0.record.action == "edited" }
+        #expect(edited?.xml == "<message id='m1'/>" && edited?.record.rule == "test.pfw:3")
+        #expect(scene.harness.session.streamManagement?.translator.ledgers.send.sent == 1)
+        #expect(scene.harness.session.releaseDeadline == nil)
+    }
+
     @Test func `other rules, while an item waits and bytes behind it`() throws {
         var scene = try RuleScene("::send\n\nKIND: message\nDELAY=500ms")
         _ = scene.send(message(1))

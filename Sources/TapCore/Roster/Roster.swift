@@ -1,0 +1,158 @@
+internal import TapDiagnosis
+internal import TapRecord
+internal import XMPPCore
+
+/// What a session has shown of its account's roster: for each contact the state of both subscriptions.
+///
+/// Contacts that a roster has listed and others each have their own bounds, ``capacity`` and ``byteCapacity``: strangers take
+/// no room from contacts. A change is O(1), however many contacts are known.
+struct Roster {
+    /// Contacts that are followed; of further ones nothing is known.
+    static let capacity = 10_000
+    /// Bytes of their addresses and groups that are kept: what no server would accept as one may be as long as a tag.
+    static let byteCapacity = 1 << 20
+
+    /// Somebody the session has shown.
+    struct Contact {
+        var state: SubscriptionState
+        /// It stands in the roster; otherwise only its presence was seen.
+        var isListed: Bool
+    }
+
+    private(set) var contacts: [String: Contact] = [:]
+    /// Groups of contacts, of those that have any.
+    private var groups: [String: [String]] = [:]
+    /// The whole roster has been shown: who is not in ``contacts`` is no contact. A versioned roster that the client has
+    /// already is not shown (RFC 6121 §2.6).
+    private var isComplete = false
+    /// A contact was not kept for want of room.
+    private var hasForgotten = false
+    private var listed = Usage()
+    private var unlisted = Usage()
+
+    private struct Usage {
+        var contacts = 0
+        var bytes = 0
+    }
+
+    /// Bytes of addresses and groups.
+    var byteCount: Int { listed.bytes + unlisted.bytes }
+
+    /// The groups of a contact, where they were kept.
+    func groups(of contact: String) -> [String] { groups[contact] ?? [] }
+
+    /// Whether a roster is the account's own: without `from`, or from its bare JID (RFC 6121 §2.1.6).
+    static func isOwn(from: String?, of jid: String?) -> Bool {
+        guard let from, let jid else { return true }
+        let address = Address(from)
+        return address.resource == nil && address.comparableBare == Address(jid).comparableBare
+    }
+
+    /// Takes note of a whole stanza of a session with this JID.
+    mutating func observe(_ stanza: Element, _ direction: Direction, jid: String?) {
+        if stanza.isNamed("presence") {
+            guard let kind = stanza.attribute("type").flatMap({ SubscriptionState.PresenceType(rawValue: $0) }),
+                let contact = stanza.attribute(direction == .send ? "to" : "from")
+            else { return }
+            _ = observe(kind, direction, contact: Address(contact).comparableBare)
+        } else if stanza.isNamed("iq"), direction == .recv, let query = stanza.child("query", .roster) {
+            let isPush = stanza.attribute("type", is: "set")
+            guard isPush || stanza.attribute("type", is: "result"),
+                Self.isOwn(from: stanza.attribute("from"), of: jid)
+            else { return }
+            _ = observe(query, isPush: isPush, keepsGroups: true)
+        }
+    }
+
+    /// A presence about a subscription goes by.
+    mutating func observe(_ kind: SubscriptionState.PresenceType, _ direction: Direction, contact: String)
+        -> SubscriptionChange
+    {
+        let before = state(of: contact)
+        var after = before
+        switch direction {
+        case .send: after.apply(sent: kind)
+        case .recv: after.apply(received: kind)
+        }
+        set(contact, Contact(state: after, isListed: contacts[contact]?.isListed ?? false))
+        return SubscriptionChange(contact: contact, from: before, to: after)
+    }
+
+    /// The server shows the whole roster, or in a push some items of it.
+    mutating func observe(_ query: Element, isPush: Bool, keepsGroups: Bool = false) -> [SubscriptionChange] {
+        let before = isPush ? [:] : contacts
+        if !isPush { forgetListed() }
+        let changes = query.children.compactMap { apply($0, keepsGroups, before) }
+        if !isPush { isComplete = !hasForgotten }
+        return changes
+    }
+
+    private func state(of contact: String) -> SubscriptionState {
+        contacts[contact]?.state ?? (isComplete ? SubscriptionState() : .unknown)
+    }
+
+    /// - Parameter earlier: The contacts before a whole roster.
+    private mutating func apply(_ item: Element, _ keepsGroups: Bool, _ earlier: [String: Contact])
+        -> SubscriptionChange?
+    {
+        guard item.matches("item", .roster), let contact = item.attribute("jid").map({ Address($0).comparableBare })
+        else { return nil }
+        let before = earlier[contact]?.state ?? state(of: contact)
+        guard item.attribute("subscription") != "remove" else {
+            remove(contact)
+            return SubscriptionChange(contact: contact, from: before, to: nil)
+        }
+        var after = SubscriptionState(subscription: item.attribute("subscription"), ask: item.attribute("ask"))
+        after.isPendingIn = before.isPendingIn && !after.from
+        let groups = keepsGroups ? item.children("group", .roster).map(\.text) : []
+        set(contact, Contact(state: after, isListed: true), groups)
+        return SubscriptionChange(contact: contact, from: before, to: after)
+    }
+
+    /// A whole roster is to come: who is not in it is no contact any more. A request that waits for an answer stays known.
+    private mutating func forgetListed() {
+        for (address, contact) in contacts where contact.isListed {
+            remove(address)
+            guard contact.state.isPendingIn else { continue }
+            var state = SubscriptionState()
+            state.isPendingIn = true
+            set(address, Contact(state: state, isListed: false))
+        }
+    }
+
+    private mutating func remove(_ address: String) {
+        guard let old = contacts.removeValue(forKey: address) else { return }
+        count(address, groups.removeValue(forKey: address), old.isListed, by: -1)
+    }
+
+    /// - Parameter groups: nil are those of before.
+    private mutating func set(_ address: String, _ contact: Contact, _ groups: [String]? = nil) {
+        if let old = contacts[address], old.isListed == contact.isListed, groups ?? [] == [],
+            self.groups[address] == nil
+        {
+            contacts[address] = contact
+            return
+        }
+        let groups = groups ?? self.groups(of: address)
+        remove(address)
+        count(address, groups, contact.isListed, by: 1)
+        contacts[address] = contact
+        if !groups.isEmpty { self.groups[address] = groups }
+        let used = contact.isListed ? listed : unlisted
+        guard used.contacts > Self.capacity || used.bytes > Self.byteCapacity else { return }
+        remove(address)
+        hasForgotten = true
+        isComplete = false
+    }
+
+    private mutating func count(_ address: String, _ groups: [String]?, _ isListed: Bool, by sign: Int) {
+        let bytes = (groups ?? []).reduce(address.utf8.count) { $0 + $1.utf8.count }
+        if isListed {
+            listed.contacts += sign
+            listed.bytes += sign * bytes
+        } else {
+            unlisted.contacts += sign
+            unlisted.bytes += sign * bytes
+        }
+    }
+}

@@ -1,0 +1,90 @@
+internal import TapDiagnosis
+internal import TapRecord
+import XMPPCore
+
+// Contacts: every change of a subscription is logged (RFC 6121 §2, §3).
+extension Session {
+    /// Whether a log or a rule needs what is known of contacts. Others than clients speak for many accounts, whose presence
+    /// lines say it.
+    private var followsRoster: Bool {
+        info.kind == .client && (options.level >= .info || rules?.set.asksRoster == true)
+    }
+
+    /// A presence that asks for, grants or ends a subscription.
+    mutating func noteSubscription(_ event: StreamEvent, _ direction: Direction) {
+        guard followsRoster, !event.isTruncated, let type = text(event.head.type, direction),
+            let kind = SubscriptionState.PresenceType(rawValue: type),
+            let address = text(direction == .send ? event.head.to : event.head.from, direction)
+        else { return }
+        let change = roster.observe(kind, direction, contact: Address(address).comparableBare)
+        tell(change, kind.words(direction))
+    }
+
+    /// A roster, or a change of one.
+    mutating func noteRoster(_ event: StreamEvent, _ direction: Direction, isPush: Bool) {
+        guard followsRoster, direction == .recv, !event.isTruncated, event.head.payloadNamespace.namespace == .roster,
+            Roster.isOwn(from: text(event.head.from, .recv), of: info.jid),
+            let query = tools.elements.read(directions[direction].decoder)?.child("query", .roster)
+        else { return }
+        let changes = roster.observe(query, isPush: isPush, keepsGroups: rules?.set.asksRoster == true)
+        if isPush {
+            for change in changes.prefix(Self.mostPushedChanges) { tell(change, "roster push from the server") }
+            guard changes.count > Self.mostPushedChanges else { return }
+            return note(
+                .note,
+                .warn,
+                code: "roster-push-items",
+                "roster push with \(changes.count) items: the first \(Self.mostPushedChanges) changes are logged "
+                    + "(RFC 6121 allows one item)",
+                direction: direction
+            )
+        }
+        guard options.level >= .verbose else { return }
+        var contacts: [String] = []
+        for change in changes where contacts.count < Self.mostContacts {
+            guard let after = change.after else { continue }
+            contacts.append("\(tools.redactor.disclose(address: change.contact)) \(after)")
+        }
+        var record = makeRecord(.note, .verbose, part: .session)
+        record.code = "roster"
+        let count = query.children.count
+        record.message = "the roster has \(count) contact\(count == 1 ? "" : "s")"
+        if !contacts.isEmpty { record.details = ["contacts": .strings(contacts)] }
+        emit(consume record)
+    }
+
+    /// Contacts that one record names.
+    private static let mostContacts = 1000
+    /// Changes logged for one roster push. RFC 6121 §2.1.6 allows one item; without a bound one stanza of 1 MiB would
+    /// make 60,000 records.
+    static let mostPushedChanges = 16
+
+    private mutating func tell(_ change: SubscriptionChange, _ reason: String) {
+        var record = makeRecord(.note, .info, part: .session)
+        record.code = Record.Code.subscription
+        var change = change
+        change.contact = tools.redactor.disclose(address: change.contact)
+        record.message = "\(change)"
+        var details = change.details
+        details["because"] = .string(reason)
+        record.details = details
+        emit(consume record)
+    }
+}
+
+extension SubscriptionState.PresenceType {
+    /// What the account or the contact does by it.
+    fileprivate func words(_ direction: Direction) -> String {
+        let isOwn = direction == .send
+        return switch self {
+        case .subscribe: isOwn ? "this account requests their presence" : "they request this account's presence"
+        case .subscribed:
+            isOwn ? "this account allows them to see its presence" : "they allow this account to see their presence"
+        case .unsubscribe:
+            isOwn ? "this account no longer wants their presence" : "they no longer want this account's presence"
+        case .unsubscribed:
+            isOwn
+                ? "this account denies them its presence" : "they deny this account their presence"
+        }
+    }
+}

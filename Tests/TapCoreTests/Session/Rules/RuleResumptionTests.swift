@@ -1,0 +1,115 @@
+import TapRecord
+import TapTestKit
+import Testing
+import XMPPCore
+
+@testable import TapCore
+
+private func message(_ number: Int, _ body: String = "hello") -> String {
+    "<message id='m\(number)'><body>\(body)</body></message>"
+}
+
+/// Rules in sessions that are resumed: stanzas that come again, and those of rules that the old connection has not sent.
+@Suite struct RuleResumptionTests {
+    // MARK: Stanzas that come again
+
+    @Test(arguments: ["RECORD=off", "LEVEL=warn"])
+    func `the record of a stanza that is dropped again is the one that its rule asks for`(action: String) throws {
+        let rules = "::send\n\nKIND: message\n\(action)\nDROP."
+        let run = Run()
+        var first = try RuleScene(rules, run: run, enablesStreamManagement: true)
+        // The server has not handled the presence, so that what follows it comes again too.
+        #expect(first.send("<presence/>" + message(1)).server == "<presence/>")
+        var second = try first.resumed(rules, run: run)
+        #expect(second.send("<presence/>" + message(1)).server == "<presence/>")
+        let item = second.harness.told.last { $0.record.kind == .stanza && $0.xml == message(1) }
+        #expect(item?.record.level == (action == "RECORD=off" ? nil : .warn))
+    }
+
+    @Test(arguments: [true, false])
+    func `a stanza that comes again is decided on by the rules that it has met, others by those of now`(
+        isReloadedBefore: Bool
+    ) throws {
+        let old = "::send\n\nKIND: message\nEVERY: 2\nDROP.\n\nKIND: message\nSET=body#=old"
+        let new = "::send\n\nKIND: message\nSET=body#=new"
+        let run = Run()
+        var first = try RuleScene(old, run: run, enablesStreamManagement: true)
+        #expect(first.send((1...4).map { message($0) }.joined()).server == message(1, "old") + message(3, "old"))
+        if isReloadedBefore { _ = first.handle(.rules(try RuleFileTests.load(new))) }
+        var second = try first.resumed(new, run: run)
+        let again = second.send((1...5).map { message($0) }.joined()).server
+        #expect(again == message(1, "old") + message(3, "old") + message(5, "new"))
+    }
+
+    @Test func `rules of before that alter a stanza are asked where those of now alter nothing`() throws {
+        let run = Run()
+        var first = try RuleScene("::send\n\nKIND: message\nSET=body#=old", run: run, enablesStreamManagement: true)
+        #expect(first.send(message(1)).server == message(1, "old"))
+        var second = try first.resumed("::send\n\nKIND: message\nLOG=new", run: run)
+        #expect(second.send(message(1)).server == message(1, "old"))
+        #expect(second.told("rule-log").isEmpty)
+        #expect(second.send(message(2)).server == message(2))
+        #expect(second.told("rule-log").count == 1)
+        let passes = second.passes(.send)
+        #expect(passes)
+    }
+
+    @Test func `rules of several times are each asked about what they have met`() throws {
+        let run = Run()
+        var first = try RuleScene("::send\n\nKIND: message\nSET=body#=1", run: run, enablesStreamManagement: true)
+        var passed = first.send(message(1)).server
+        for number in 2...4 {
+            _ = first.handle(.rules(try RuleFileTests.load("::send\n\nKIND: message\nSET=body#=\(number)")))
+            passed += first.send(message(number)).server
+        }
+        #expect(passed == (1...4).map { message($0, "\($0)") }.joined())
+        var second = try first.resumed("::send\n\nKIND: message\nSET=body#=5", run: run)
+        // Lost once more, before all of it has come again.
+        #expect(second.send(message(1)).server == message(1, "1"))
+        var third = try second.resumed("::send\n\nKIND: message\nSET=body#=6", run: run)
+        #expect(
+            third.send((1...5).map { message($0) }.joined()).server
+                == (1...4).map { message($0, "\($0)") }.joined() + message(5, "6")
+        )
+    }
+
+    // MARK: Stanzas of rules
+
+    private static func inject(_ count: Int, _ harness: inout SessionHarness) {
+        for number in 1...count {
+            let bounce = Array("<message id='b\(number)' type='error'/>".utf8)
+            harness.inject(Injection(bounce, to: .server, number: Injection.ruleNumber))
+        }
+    }
+
+    private static func resumable(_ attributes: String = "resume='true' id='i1'") -> SessionHarness {
+        var harness = SessionHarness()
+        harness.say(Array(Conversations.plainLogin.prefix(10)))
+        harness.send("<enable xmlns='urn:xmpp:sm:3' resume='true'/>")
+        harness.recv("<enabled xmlns='urn:xmpp:sm:3' \(attributes)/>")
+        return harness
+    }
+
+    @Test func `a stanza of a rule's that no other connection will send is told as lost`() {
+        var harness = Self.resumable("max='1'")
+        harness.end(.client)
+        Self.inject(1, &harness)
+        #expect(harness.told(code: "rule-injection-failed").count == 1)
+    }
+
+    @Test func `stanzas of rules for which there is no room until the next connection are told as lost`() {
+        let room = StreamManagementLedger.capacity
+        var harness = Self.resumable()
+        harness.end(.client)
+        Self.inject(room + 2, &harness)
+        #expect(harness.told(code: "rule-injection-failed").count == 2)
+
+        // Those that wait for a boundary.
+        harness = Self.resumable()
+        harness.send("<message")
+        Self.inject(room + 3, &harness)
+        harness.end(.client, .reset)
+        let lost = harness.told(code: "rule-injection-failed")
+        #expect(lost.count == 3 && lost.first?.record.direction == .send && lost.first?.record.level == .warn)
+    }
+}
