@@ -12,6 +12,8 @@ struct Case {
     let units: Int
     /// Handles them all; gives how many it saw, so that nothing is left out.
     let run: () -> Int
+    /// Bytes of memory that it took in the end, where that is measured.
+    var bytes: (() -> Int)?
 }
 
 extension Case {
@@ -29,6 +31,9 @@ extension Case {
             session("session, off", .off, mix),
             session("session, info: records and summaries", .info, mix),
             session("session, verbose", .verbose, mix),
+            session("session, 100 rules that do not match", .off, mix, rules: SampleRules.unmatched),
+            session("session, 100 rules for other addresses", .off, mix, rules: SampleRules.unmatchedAddresses),
+            session("session, each stanza rewritten", .off, mix, rules: "%PATTERN e: example\nSET=@to ~e=EXAMPLE\n"),
             text("text, info", .info, mix),
             text("text, verbose", .verbose, mix),
             json("JSON, info", .info, mix),
@@ -42,9 +47,10 @@ extension Case {
             prefixedAttributes(),
             ledger("ledger, all passed", dropsEach: .max, bytes: 1 << 10),
             ledger("ledger, each 7th dropped, each 10th acknowledged", dropsEach: 7, bytes: 1 << 10),
-            ledger("ledger, each 7th dropped, none acknowledged", dropsEach: 7, acknowledges: false, bytes: 16 << 10),
+            ledger("ledger, each 7th dropped, none acknowledged", dropsEach: 7, acknowledges: false, bytes: 48 << 10),
             login("login, off", .off),
             login("login, info", .info),
+            login("login, verbose", .verbose),
             Case(name: "yardstick: libxml2 from C, doing nothing", units: 400) {
                 mix.stream.withUnsafeBytes {
                     plain_xml_parse($0.baseAddress?.assumingMemoryBound(to: CChar.self), $0.count, 16 << 10)
@@ -141,9 +147,8 @@ extension Case {
     }
 
     /// From bytes to records, which nobody writes.
-    private static func session(_ name: String, _ level: Level, _ mix: StanzaMix) -> Case {
-        let run = Run()
-        let session = openSession(level, run)
+    private static func session(_ name: String, _ level: Level, _ mix: StanzaMix, rules: String? = nil) -> Case {
+        let session = openSession(level, Run(), rules: rules)
         return Case(name: name, units: 400) {
             let before = session.value.recordCount
             for stanza in mix.stanzas { session.value.receive(.recv, mix.stream.span.extracting(stanza)) }
@@ -208,7 +213,8 @@ extension Case {
     ///
     /// - Parameter bytes: Memory of a session's two ledgers after a million stanzas at most; more is a failure.
     private static func ledger(_ name: String, dropsEach: Int, acknowledges: Bool = true, bytes: Int) -> Case {
-        Case(name: name, units: 1_000_000) {
+        let taken = Box(0)
+        var measured = Case(name: name, units: 1_000_000) {
             var ledgers = StreamManagementLedgers()
             ledgers.send = StreamManagementLedger(startingAt: 0)
             ledgers.recv = StreamManagementLedger(startingAt: 0)
@@ -231,12 +237,16 @@ extension Case {
                     _ = ledgers[direction].acknowledge(UInt32(truncatingIfNeeded: ledgers[direction].delivered))
                 }
             }
-            return ledgers.byteCount <= bytes ? 1_000_000 : 0
+            taken.value = ledgers.byteCount
+            return taken.value <= bytes ? 1_000_000 : 0
         }
+        measured.bytes = { taken.value }
+        return measured
     }
 
-    private static func openSession(_ level: Level, _ run: Run) -> SessionBox {
-        let box = SessionBox(DrivenSession(level, run, SessionTools(run: run, redaction: .secrets)))
+    private static func openSession(_ level: Level, _ run: Run, rules: String? = nil) -> SessionBox {
+        let tools = SessionTools(run: run, redaction: .secrets)
+        let box = SessionBox(DrivenSession(level, run, tools, rules: rules))
         box.value.logIn()
         return box
     }

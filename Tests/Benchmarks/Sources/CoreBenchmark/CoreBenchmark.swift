@@ -4,7 +4,8 @@ import Glibc
 ///
 /// ```
 /// CoreBenchmark time [ROUNDS [CASE]]    ns a stanza: medians of interleaved rounds, CPU time of this thread
-/// CoreBenchmark count                   runs each case once between two functions that callgrind is told of
+/// CoreBenchmark count [CASE]            runs each case once between two functions that callgrind is told of
+/// CoreBenchmark bytes                   bytes of memory after each case of which that is measured
 /// ```
 ///
 /// `Tests/Benchmarks/run` does both and compares.
@@ -17,9 +18,10 @@ struct CoreBenchmark {
             let rounds = arguments.count > 2 ? Int(arguments[2]) ?? 0 : 31
             guard rounds > 0 else { fallthrough }
             time(Case.all().filter { $0.name.hasPrefix(arguments.count > 3 ? arguments[3] : "") }, rounds)
-        case "count": count(Case.all())
+        case "bytes": bytes(Case.all())
+        case "count": count(Case.all().filter { $0.name.hasPrefix(arguments.count > 2 ? arguments[2] : "") })
         default:
-            print("usage: CoreBenchmark time [ROUNDS [CASE]] | count")
+            print("usage: CoreBenchmark time [ROUNDS [CASE]] | count [CASE] | bytes")
             exit(2)
         }
     }
@@ -49,6 +51,15 @@ struct CoreBenchmark {
             run(one)
             benchmarkEnds()
             print("\(one.units)\t\(one.name)")
+        }
+    }
+
+    /// Prints memory and name of each case of which that is measured.
+    private static func bytes(_ cases: [Case]) {
+        for one in cases {
+            guard let bytes = one.bytes else { continue }
+            run(one)
+            print("\(bytes())\t\(one.name)")
         }
     }
 

@@ -8,11 +8,17 @@ struct DrivenSession: ~Copyable {
     private var now: Run.Instant
     private(set) var recordCount = 0
 
-    init(_ level: Level, _ run: Run, _ tools: SessionTools) {
+    init(_ level: Level, _ run: Run, _ tools: SessionTools, rules: String? = nil) {
         now = Run.Instant(time: Timestamp(nanoseconds: 1_700_000_000_000_000_000), monotonic: 0)
+        var options = SessionOptions(level: level)
+        if let rules {
+            let set = try? RuleSet([RuleSource(name: "sample.pfw", text: rules)])
+            precondition(set != nil, "a sample rule is invalid")
+            options.rules = LiveRules(set) { _ in RuleLocalTime() }
+        }
         session = Session(
             run: run,
-            options: SessionOptions(level: level),
+            options: options,
             tools: tools,
             remote: "192.0.2.7:50000",
             upstream: "192.0.2.1:5222",

@@ -6,7 +6,7 @@ import StanzaMix
 /// ```
 /// RelayComparison XMPPTAP [ROUNDS [SCALE]]    medians of interleaved rounds (3); SCALE shortens or lengthens them (1)
 /// RelayComparison XMPPTAP injection           the delay of injected stanzas while others pass
-/// RelayComparison XMPPTAP rules               ping-pong with rule files, against none
+/// RelayComparison XMPPTAP rules [FILE ...]    ping-pong with rule files (samples), against none
 /// ```
 ///
 /// Clients and server are this process, on loopback. CPU is that of the relay alone, user and system. Other work on the
@@ -23,11 +23,13 @@ struct RelayComparison {
                 exit(1)
             }
         }
-        if arguments.count == 3, arguments[2] == "rules" { return compareRules(arguments[1]) }
+        if arguments.count > 2, arguments[2] == "rules" {
+            return compareRules(arguments[1], Array(arguments.dropFirst(3)))
+        }
         let rounds = arguments.count > 2 ? Int(arguments[2]) ?? 0 : 3
         let scale = arguments.count > 3 ? Double(arguments[3]) ?? 0 : 1
         guard arguments.count > 1, rounds > 0, scale > 0 else {
-            print("usage: RelayComparison XMPPTAP [ROUNDS [SCALE] | injection | rules]")
+            print("usage: RelayComparison XMPPTAP [ROUNDS [SCALE] | injection | rules [FILE ...]]")
             exit(2)
         }
         do {
@@ -47,15 +49,18 @@ struct RelayComparison {
         }
     }
 
-    /// Ping-pong without rules, with 100 that do not match, and with one that rewrites each stanza, in turn.
-    private static func compareRules(_ program: String) {
+    /// Ping-pong without rules, with 100 that do not match, and with one that rewrites each stanza, in turn; or with files.
+    private static func compareRules(_ program: String, _ files: [String]) {
         let proxy = [program, "proxy", "--listen", "LISTEN", "--upstream", "UPSTREAM", "--log", "off"]
         let rules = proxy + ["--rules", "FOLDER/configuration"]
-        let kinds = [
-            Relay.Kind(name: "no rules", command: proxy),
-            Relay.Kind(name: "100 that do not match", command: rules, configuration: unmatchedRules),
-            Relay.Kind(name: "every stanza rewritten", command: rules, configuration: rewritingRules),
+        let samples = [
+            Relay.Kind(name: "100 that do not match", command: rules, configuration: SampleRules.unmatched),
+            Relay.Kind(name: "100 for other addresses", command: rules, configuration: SampleRules.unmatchedAddresses),
+            Relay.Kind(name: "every stanza rewritten", command: rules, configuration: SampleRules.rewriting),
         ]
+        let kinds =
+            [Relay.Kind(name: "no rules", command: proxy)]
+            + (files.isEmpty ? samples : files.map { Relay.Kind(name: $0, command: proxy + ["--rules", $0]) })
         // A server refuses a sender that is not the client, and so does an edit.
         let mix = StanzaMix(count: 400, withSender: false)
         do {
@@ -72,47 +77,6 @@ struct RelayComparison {
             exit(1)
         }
     }
-
-    /// Of each kind of stanza, by payload, address and type; none of the mix meets one.
-    private static var unmatchedRules: String {
-        (1...25).map { number in
-            """
-            KIND: message
-            PAYLOAD: urn:example:unknown:\(number)
-            DROP.
-
-            KIND: message
-            TO: nobody\(number)@<<%.invalid$>>
-            DROP.
-
-            KIND: iq
-            TYPE: set
-            FROM: nobody\(number)@example.invalid
-            DROP.
-
-            KIND: presence
-            TYPE: subscribe, probe
-            SIZE: > \(number)kB
-            DROP.
-
-
-            """
-        }.joined()
-    }
-
-    /// There and back, so that what is sent comes back as it was.
-    private static let rewritingRules = """
-        %PATTERN lower: example
-        %PATTERN upper: EXAMPLE
-        ::send
-
-        SET=@to ~lower=EXAMPLE
-
-        ::recv
-
-        SET=@to ~upper=example
-
-        """
 
     private static let allRows: [(String, @Sendable (Measures) -> Double)] = [
         ("CPU per relayed stanza, ping-pong (µs)", \.pingPong), ("CPU per stanza, bulk (µs)", \.bulk),

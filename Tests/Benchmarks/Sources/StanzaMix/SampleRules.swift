@@ -1,0 +1,60 @@
+/// Rule files that are measured.
+public enum SampleRules {
+    /// A hundred rules for each kind of stanza, by payload, address and type; none of the mix meets one.
+    public static let unmatched = (1...25).map { number in
+        """
+        KIND: message
+        PAYLOAD: urn:example:unknown:\(number)
+        DROP.
+
+        KIND: message
+        TO: nobody\(number)@<<%.invalid$>>
+        DROP.
+
+        KIND: iq
+        TYPE: set
+        FROM: nobody\(number)@example.invalid
+        DROP.
+
+        KIND: presence
+        TYPE: subscribe, probe
+        SIZE: > \(number)kB
+        DROP.
+
+
+        """
+    }.joined()
+
+    /// A hundred rules that ask for addresses in each way; none of the mix meets one.
+    public static let unmatchedAddresses = (1...25).map { number in
+        """
+        TO: nobody\(number)@garden.example
+        DROP.
+
+        FROM: <*>@host\(number).invalid
+        DROP.
+
+        TO: <*>@<*.invalid\(number)>
+        DROP.
+
+        FROM: <<nobody%d+x\(number)>>@garden.example
+        DROP.
+
+
+        """
+    }.joined()
+
+    /// There and back, so that what is sent comes back as it was.
+    public static let rewriting = """
+        %PATTERN lower: example
+        %PATTERN upper: EXAMPLE
+        ::send
+
+        SET=@to ~lower=EXAMPLE
+
+        ::recv
+
+        SET=@to ~upper=example
+
+        """
+}
