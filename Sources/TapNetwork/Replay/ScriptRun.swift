@@ -5,23 +5,6 @@ public import XMPPCore
 
 /// Runs a scansion script against a live server.
 public struct ScriptRun: Sendable {
-    /// An account that characters can log in with.
-    public struct Account: Sendable {
-        /// Its bare JID in the script.
-        let recorded: JID
-        /// Its bare JID at the server.
-        let live: JID
-        /// Its password, in clear.
-        let password: String
-
-        /// Puts the parts together.
-        public init(recorded: JID, live: JID, password: String) {
-            self.recorded = recorded
-            self.live = live
-            self.password = password
-        }
-    }
-
     private let script: Script
     private let settings: ScriptPlay.Settings
     private let clients: [(account: LiveAccount, server: LiveServer)]
@@ -34,7 +17,7 @@ public struct ScriptRun: Sendable {
     public init(
         _ script: Script,
         at server: LiveServer,
-        accounts: [Account],
+        accounts: [ReplayRun.Account],
         settings: ScriptPlay.Settings = ScriptPlay.Settings()
     ) throws(ScriptRunError) {
         var clients: [(account: LiveAccount, server: LiveServer)] = []

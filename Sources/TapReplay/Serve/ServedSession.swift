@@ -9,18 +9,10 @@ public import XMPPCore
 /// Sans-IO: items go in with the time, in nanoseconds of any clock that does not go back; ``next()`` gives what is to be done,
 /// until there is nothing; call ``tick(at:)`` at ``deadline``.
 public struct ServedSession {
-    /// When items are sent.
-    public enum Pace: Sendable, Hashable {
-        /// At once, when what they depend on has happened.
-        case causal
-        /// After the recorded delay, divided by a number above 0.
-        case recorded(speed: Double)
-    }
-
     /// How a conversation is served.
     public struct Settings: Sendable {
-        /// Default causal.
-        public var pace = Pace.causal
+        /// When items are sent, after what they depend on; default at once.
+        public var pace = ReplayOptions.Pace.causal
         /// Write items in the pieces in which they were recorded. Default no.
         public var keepsChunks = false
         /// Nanoseconds without anything from the client after which unasked items no longer wait. Default 2 s.
@@ -391,9 +383,4 @@ public struct ServedSession {
             )
         )
     }
-}
-
-extension RecordedItem {
-    /// Whether it is an iq that answers another.
-    fileprivate var isAnswer: Bool { kind == .iq && (type == "result" || type == "error") }
 }

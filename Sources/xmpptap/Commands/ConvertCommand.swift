@@ -1,5 +1,4 @@
 internal import ArgumentParser
-internal import Glibc
 internal import TapReplay
 
 struct ConvertCommand: ParsableCommand, Configurable {
@@ -42,7 +41,7 @@ struct ConvertCommand: ParsableCommand, Configurable {
         guard let script = ScriptWriter(sessions).script(title: Self.title(inputs)) else {
             throw Failure.file("\(inputs.joined(separator: ", ")): no session with a completed login")
         }
-        try TextFile.write(script, to: output)
+        try OutputText.write(script, to: output)
     }
 
     private static func title(_ files: [String]) -> String {

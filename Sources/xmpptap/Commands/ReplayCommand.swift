@@ -20,6 +20,9 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
             redacted (the capture lacks the value; see --value). A noise file NAME.noise beside the capture says what \
             else may differ.
 
+            Runs scansion scripts too, one after the other; their clients log in with --accounts, or with the passwords of \
+            the script.
+
             The exit code is 0 if nothing diverged, 1 if something did, 4 if the server cannot be reached, and 5 if a \
             login or the preparation failed.
 
@@ -31,7 +34,10 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
     )
 
     @Argument(
-        help: ArgumentHelp("Capture, JSON log or client log.", valueName: "file"),
+        help: ArgumentHelp(
+            "Capture, JSON log or client log; or scansion scripts (.scs), or folders of them.",
+            valueName: "file"
+        ),
         completion: .file()
     )
     var files: [String]
@@ -142,22 +148,18 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
     @Option(help: ArgumentHelp("Write the report as an HTML page.", valueName: "file"), completion: .file())
     var report: String?
 
+    @OptionGroup(title: "Scripts") var scripts: ScriptOptions
     @OptionGroup var config: ConfigOption
 
     func run() async throws {
-        let plan = try ReplayPlan(self)
-        let server: LiveServer
-        do {
-            server = try LiveServer(
-                to,
-                authority: ca,
-                timeout: .nanoseconds(wait),
-                registers: register,
-                cryptography: OpenSSLCryptography()
-            )
-        } catch let error as TLSContextError {
-            throw Failure.file("--ca: \(error)")
+        guard !ScriptReplay.takes(files) else {
+            let accounts = try ReplayPlan.accounts(in: accounts)
+            var settings = ScriptPlay.Settings()
+            (settings.wait, settings.quiet) = (wait, quiet)
+            return try await ScriptReplay(files, scripts).run(at: server(), accounts: accounts, settings: settings)
         }
+        let plan = try ReplayPlan(self)
+        let server = try server()
         let run = ReplayRun(
             plan.script,
             server: server,
@@ -174,5 +176,19 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
         try result.show(self)
         if update { try result.learn(into: NoiseFiles.path(beside: plan.file)) }
         try result.end()
+    }
+
+    private func server() throws -> LiveServer {
+        do {
+            return try LiveServer(
+                to,
+                authority: ca,
+                timeout: .nanoseconds(wait),
+                registers: register,
+                cryptography: OpenSSLCryptography()
+            )
+        } catch let error as TLSContextError {
+            throw Failure.file("--ca: \(error)")
+        }
     }
 }

@@ -58,9 +58,9 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
             "When to send: causal, recorded, or xN times as fast (default: causal).",
             valueName: "causal|recorded|xN"
         ),
-        transform: ServePace.parse
+        transform: ReplayPace.parse
     )
-    var pace = ServedSession.Pace.causal
+    var pace = ReplayOptions.Pace.causal
 
     @Flag(help: "Send stanzas in the pieces in which they were recorded.")
     var chunks = false
@@ -74,6 +74,9 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
     )
     var quiet: Int64 = 2_000_000_000
 
+    @Option(help: ArgumentHelp("Noise file; repeatable.", valueName: "file"), completion: .file())
+    var noise: [String] = []
+
     @OptionGroup var authority: AuthorityFolderOption
     @OptionGroup var config: ConfigOption
 
@@ -86,6 +89,7 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
         plan.settings.pace = pace
         plan.settings.keepsChunks = chunks
         plan.settings.patience = quiet
+        plan.rules = try NoiseFiles.rules(noise, beside: files)
         let identity = try identity(plan.domain)
         let service: ServeService
         do {
@@ -153,21 +157,6 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
             return try CertificateMinter(provider).identity(for: name, mirroring: [], at: RunClock().now().time)
         } catch {
             throw Failure(error, in: folder)
-        }
-    }
-}
-
-/// `--pace`.
-enum ServePace {
-    static func parse(_ text: String) throws(Failure) -> ServedSession.Pace {
-        switch text {
-        case "causal": return .causal
-        case "recorded": return .recorded(speed: 1)
-        default:
-            guard text.hasPrefix("x"), let speed = Double(text.dropFirst()), speed > 0, speed.isFinite else {
-                throw .usage("write causal, recorded, or xN as in x2")
-            }
-            return .recorded(speed: speed)
         }
     }
 }

@@ -3,7 +3,7 @@ enum ValueFlags {
     /// Flags that can be repeated, with some command.
     static let repeatable: Set = [
         "--limit", "--listen", "--log-to", "--proxy-protocol", "--proxy-protocol-from", "--rules", "--session",
-        "--upstream-domain", "--value",
+        "--only-tags", "--skip-tags", "--upstream-domain", "--value",
     ]
     /// Flags that can be given once.
     static let single: Set = [

@@ -1,6 +1,4 @@
-internal import TapCapture
 internal import TapNetwork
-internal import TapRecord
 internal import TapReplay
 internal import TapSecurity
 internal import XMPPCore
@@ -18,7 +16,7 @@ struct ReplayPlan {
     init(_ command: ReplayCommand) throws(Failure) {
         guard let first = command.files.first else { throw .usage("no file given; name a capture") }
         file = first
-        let conversations = try Self.conversations(command.files, Set(command.session))
+        let conversations = try RecordedSessions.read(command.files, Set(command.session))
         let rows = try Self.accounts(command.accounts)
         let recorded = Set(conversations.compactMap(\.account?.normalized))
         let chosen = rows.filter { recorded.contains($0.recorded.normalized) }
@@ -51,49 +49,6 @@ struct ReplayPlan {
         self.copies = copies
     }
 
-    // MARK: Sessions
-
-    /// The sessions to play, all complete.
-    private static func conversations(_ files: [String], _ wanted: Set<UInt64>) throws(Failure)
-        -> [RecordedConversation]
-    {
-        var reader = ConversationReader()
-        let stored = try StoredRecords(files) { entry in
-            switch entry {
-            case .header(let header): reader.note(header)
-            case .record(let line):
-                if line.record.code == RecordReader.droppedCode { reader.noteLoss() }
-                reader.take(line)
-            case .damage, .gap: reader.noteLoss()
-            }
-        }
-        stored.remark(on: wanted)
-        let name = files.joined(separator: ", ")
-        let all = reader.conversations().filter { wanted.isEmpty || wanted.contains($0.number) }
-        // A failed login holds nothing that could be played.
-        let sessions = all.filter { $0.faults != [.withoutLogin] || wanted.contains($0.number) }
-        for session in sessions {
-            guard let fault = session.faults.first else { continue }
-            throw .file("\(name): session \(session.number) cannot be replayed: \(words(fault)); \(recordingAdvice)")
-        }
-        guard !sessions.isEmpty else {
-            throw .file("\(name): no session with a completed login; \(recordingAdvice)")
-        }
-        return sessions
-    }
-
-    private static func words(_ fault: RecordedConversation.Fault) -> String {
-        switch fault {
-        case .withoutLogin: "its login was not recorded, or failed"
-        case .encrypted: "it is encrypted"
-        case .lacksItems(let count): "\(count) of its stanzas were recorded without content"
-        case .torn: "records of it are missing"
-        }
-    }
-
-    private static let recordingAdvice =
-        "record a whole session with 'xmpptap proxy --upstream HOST:PORT --tls intercept --capture FILE.xtap'"
-
     // MARK: Accounts
 
     /// A row of the accounts file.
@@ -108,6 +63,11 @@ struct ReplayPlan {
             guard let jid = JID(text) else { throw .file("--accounts: \(text) is not an account") }
             return ReplayRun.Account(recorded: recorded, live: jid, password: password)
         }
+    }
+
+    /// The accounts of a file with the JIDs that they have in a recording or script.
+    static func accounts(in path: String) throws(Failure) -> [ReplayRun.Account] {
+        try accounts(path).map { row throws(Failure) in try row.account(1) }
     }
 
     private static func accounts(_ path: String) throws(Failure) -> [Row] {

@@ -60,7 +60,7 @@ struct ScriptReplay {
     /// - Parameters:
     ///   - accounts: Of the accounts file; they go before the passwords of scripts.
     /// - Throws: The ``Failure`` of the exit status.
-    func run(at server: LiveServer, accounts: [ScriptRun.Account], settings: ScriptPlay.Settings) async throws(Failure)
+    func run(at server: LiveServer, accounts: [ReplayRun.Account], settings: ScriptPlay.Settings) async throws(Failure)
     {
         var runs: [ScriptRun] = []
         for (path, script) in scripts {
@@ -100,8 +100,9 @@ struct ScriptReplay {
     }
 
     private static func isFolder(_ path: String) -> Bool {
-        var status = stat()
-        return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+        guard let listing = opendir(path) else { return false }
+        closedir(listing)
+        return true
     }
 
     /// A file, or the scripts of a folder in the order of their names.

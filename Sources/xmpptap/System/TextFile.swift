@@ -29,24 +29,6 @@ enum TextFile {
         return bytes
     }
 
-    /// Writes a file, in the place of what is there.
-    ///
-    /// - Throws: A ``Failure`` that names the file and the cause.
-    static func write(_ text: String, to path: String) throws(Failure) {
-        let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw .file("cannot write \(path): \(reason)") }
-        defer { close(descriptor) }
-        var rest = Array(text.utf8)[...]
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
-            guard count > 0 else {
-                if count < 0, errno == EINTR { continue }
-                throw .file("cannot write \(path): \(reason)")
-            }
-            rest = rest.dropFirst(count)
-        }
-    }
-
     /// Whether `path` is a regular file.
     static func isRegular(_ path: String) -> Bool { FileStatus(path: path)?.isRegular == true }
 

@@ -26,7 +26,7 @@ struct ScriptRunTests {
     private func outcome(
         _ lines: String,
         at server: ProsodyServer,
-        accounts: [ScriptRun.Account] = []
+        accounts: [ReplayRun.Account] = []
     ) async throws -> ScriptPlay.Outcome {
         var settings = ScriptPlay.Settings()
         settings.wait = 5_000_000_000
@@ -143,7 +143,7 @@ struct ScriptRunTests {
         let romeo = try JID(parsing: Account.romeo.jid)
         let juliet = try JID(parsing: Account.juliet.jid)
         // Romeo's part is played with Juliet's account.
-        let account = ScriptRun.Account(recorded: romeo, live: juliet, password: Account.juliet.password)
+        let account = ReplayRun.Account(recorded: romeo, live: juliet, password: Account.juliet.password)
         let lines = """
             Romeo connects
             Romeo sends: <presence/>
@@ -155,7 +155,7 @@ struct ScriptRunTests {
             return
         }
         #expect(failure.received?.contains("from='\(Account.juliet.jid)/") == true)
-        let wrong = ScriptRun.Account(recorded: romeo, live: romeo, password: "wrong")
+        let wrong = ReplayRun.Account(recorded: romeo, live: romeo, password: "wrong")
         guard case .failed(let login) = try await outcome("Romeo connects\n", at: server, accounts: [wrong]) else {
             Issue.record("the login passed")
             return

@@ -26,7 +26,7 @@ enum RecordedSessions {
         }
         for session in sessions {
             guard let fault = session.faults.first else { continue }
-            throw .file("\(name): session \(session.number) cannot be played: \(words(fault)); \(advice)")
+            throw .file("\(name): session \(session.number) cannot be replayed: \(words(fault)); \(advice)")
         }
         guard !sessions.isEmpty else { throw .file("\(name): no session with a completed login; \(advice)") }
         return sessions
