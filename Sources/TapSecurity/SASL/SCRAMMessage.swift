@@ -1,90 +1,6 @@
 internal import TapCore
 internal import TapRecord
 
-/// A list of `letter=value` attributes, the form of every SCRAM message (RFC 5802 §7).
-///
-/// It is taken apart as bytes: as characters, a comma followed by a combining mark would be no comma, and the two ends
-/// could read one message differently. Values are kept as they stand.
-struct SCRAMAttributes {
-    private let attributes: [(name: UInt8, value: ArraySlice<UInt8>)]
-
-    /// Splits a message; `nil` if a part is not an attribute, or the text is not UTF-8 or has a NUL.
-    init?(_ message: ArraySlice<UInt8>) {
-        guard !message.contains(0), String(validating: message, as: UTF8.self) != nil else { return nil }
-        var attributes: [(UInt8, ArraySlice<UInt8>)] = []
-        for piece in message.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false) {
-            guard let name = piece.first, isLetter(name), piece.dropFirst().first == UInt8(ascii: "=") else {
-                return nil
-            }
-            attributes.append((name, piece.dropFirst(2)))
-        }
-        self.attributes = attributes
-    }
-
-    /// Whether the message begins with `m=`: a mandatory extension, of which none is defined.
-    var hasMandatoryExtension: Bool { self.attributes.first?.name == UInt8(ascii: "m") }
-
-    /// The values, when the message begins with attributes of these names in this order; what follows is extensions.
-    func values(_ names: StaticString) -> [ArraySlice<UInt8>]? {
-        let names = names.description.utf8
-        guard names.count <= self.attributes.count else { return nil }
-        let first = self.attributes.prefix(names.count)
-        guard zip(first, names).allSatisfy({ $0.name == $1 }) else { return nil }
-        return first.map(\.value)
-    }
-
-    /// The value of the first attribute of this name behind the first `count`.
-    func value(_ name: Unicode.Scalar, after count: Int) -> ArraySlice<UInt8>? {
-        attributes.dropFirst(count).first { $0.name == UInt8(ascii: name) }?.value
-    }
-}
-
-/// The GS2 header a client's first message begins with: what it says of channel binding, and the name to act as.
-struct SCRAMHeader {
-    enum Flag: Equatable {
-        /// `n`: the client cannot bind.
-        case unsupported
-        /// `y`: the client could, and believes the server cannot.
-        case notOffered
-        /// `p=`: the client binds by this type.
-        case bound(String)
-    }
-
-    let flag: Flag
-    let authorization: String?
-    /// The header's bytes with its second comma, which `c=` repeats.
-    let bytes: ArraySlice<UInt8>
-
-    /// Removes the GS2 header from a message; `nil` if it is malformed.
-    init?(takingFrom message: inout ArraySlice<UInt8>) {
-        let comma = UInt8(ascii: ",")
-        guard let first = message.firstIndex(of: comma),
-            let second = message[(first + 1)...].firstIndex(of: comma)
-        else { return nil }
-        let flag = message[..<first]
-        switch flag.first {
-        case UInt8(ascii: "n") where flag.count == 1: self.flag = .unsupported
-        case UInt8(ascii: "y") where flag.count == 1: self.flag = .notOffered
-        case UInt8(ascii: "p") where flag.dropFirst().first == UInt8(ascii: "="):
-            let type = flag.dropFirst(2)
-            guard !type.isEmpty, type.allSatisfy(isTypeCharacter) else { return nil }
-            self.flag = .bound(String(decoding: type, as: UTF8.self))
-        default: return nil
-        }
-        let name = message[(first + 1)..<second]
-        if name.isEmpty {
-            authorization = nil
-        } else {
-            guard name.starts(with: "a=".utf8), let decoded = decodeName(name.dropFirst(2)) else { return nil }
-            authorization = decoded
-        }
-        bytes = message[...second]
-        message = message[(second + 1)...]
-    }
-}
-
-// MARK: Values
-
 /// A nonce is printable ASCII without a comma.
 func isNonce(_ value: some Sequence<UInt8>) -> Bool {
     var isEmpty = true
@@ -107,27 +23,6 @@ func encodeName(_ name: String) -> String {
     }
 }
 
-/// The name a message holds; `nil` if a `=` stands before anything but `2C` and `3D`, or there is no name.
-func decodeName(_ value: ArraySlice<UInt8>) -> String? {
-    var name: [UInt8] = []
-    var rest = value
-    while let byte = rest.popFirst() {
-        guard byte == UInt8(ascii: "=") else {
-            name.append(byte)
-            continue
-        }
-        if rest.starts(with: "2C".utf8) {
-            name.append(UInt8(ascii: ","))
-        } else if rest.starts(with: "3D".utf8) {
-            name.append(UInt8(ascii: "="))
-        } else {
-            return nil
-        }
-        rest = rest.dropFirst(2)
-    }
-    return name.isEmpty ? nil : String(validating: name, as: UTF8.self)
-}
-
 /// A count of iterations: decimal without sign or leading zero.
 func decodeIterations(_ value: ArraySlice<UInt8>) -> Int? {
     guard value.first != UInt8(ascii: "0"), value.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }) else {
@@ -139,16 +34,6 @@ func decodeIterations(_ value: ArraySlice<UInt8>) -> Int? {
 /// The bytes a value stands for. Only what an encoder writes is taken, so that no two texts pass for one proof.
 func decodeBase64(_ value: ArraySlice<UInt8>) -> [UInt8]? {
     Base64.decode(value.span.bytes)
-}
-
-private func isLetter(_ byte: UInt8) -> Bool {
-    UInt8(ascii: "a")...UInt8(ascii: "z") ~= byte || UInt8(ascii: "A")...UInt8(ascii: "Z") ~= byte
-}
-
-/// The alphabet of a channel binding's name (RFC 5056 §7).
-private func isTypeCharacter(_ byte: UInt8) -> Bool {
-    isLetter(byte) || UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte || byte == UInt8(ascii: "-")
-        || byte == UInt8(ascii: ".")
 }
 
 /// Why an exchange ends in failure. Where RFC 5802 §7 has a value for `e=`, the text is that value.

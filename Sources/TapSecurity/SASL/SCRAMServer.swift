@@ -119,7 +119,8 @@ public struct SCRAMServer: SASLExchange {
         }
         guard !attributes.hasMandatoryExtension else { throw .malformed("extensions-not-supported") }
         guard let values = attributes.values("nr") else { throw .malformed("n= and r= are not the first attributes") }
-        guard let written = decodeName(values[0]), let name = SASLprep.prepare(written), !name.isEmpty else {
+        guard let written = SCRAMHeader.decodeName(values[0]), let name = SASLprep.prepare(written), !name.isEmpty
+        else {
             throw .malformed("invalid-username-encoding")
         }
         guard isNonce(values[1]) else { throw .malformed("the nonce is empty or not printable ASCII") }

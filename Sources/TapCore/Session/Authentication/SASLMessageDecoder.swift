@@ -1,12 +1,10 @@
 internal import TapRecord
-import XMPPCore
 
 /// Reads the messages of one exchange by one mechanism; what it keeps from message to message is no secret.
 struct SASLMessageDecoder: Sendable {
     let mechanism: SASLMechanism
     let policy: RedactionPolicy
 
-    /// Bytes of the client's nonce.
     var clientNonce: [UInt8]?
     /// The header with which a SCRAM or OAuth message begins, as the client first wrote it.
     private var gs2Header: [UInt8]?
@@ -91,8 +89,7 @@ struct SASLMessageDecoder: Sendable {
             return nil
         }
         guard message.contains(0x01) else { return try readPlain(message, &details) }
-        let rest = try readGS2(message, &details)
-        for pair in message[rest...].split(separator: 0x01) {
+        for pair in try readGS2(message, &details).split(separator: 0x01) {
             guard let sign = pair.firstIndex(of: 0x3D) else { throw Malformed() }
             let value = pair[(sign + 1)...]
             switch try Self.string(pair[..<sign]) {
@@ -217,25 +214,25 @@ extension SASLMessageDecoder {
         _ details: inout Attributes
     ) throws(Malformed) -> String? {
         guard isClient else {
-            try readSCRAMServer(try Self.attributes(message[...]), &details)
+            try readSCRAMServer(message, &details)
             return nil
         }
         if message.starts(with: "c=".utf8) {
-            try readSCRAMFinal(try Self.attributes(message[...]), &details)
+            try readSCRAMFinal(message, &details)
             return nil
         }
-        let rest = try readGS2(message, &details)
-        let attributes = try Self.attributes(message[rest...])
-        guard attributes.count >= 2, attributes[0].name == 0x6E, attributes[1].name == 0x72,
-            !attributes[1].value.isEmpty
+        guard let values = SCRAMAttributes(try readGS2(message, &details))?.values("nr"), !values[1].isEmpty,
+            let name = SCRAMHeader.decodeName(values[0])
         else { throw Malformed() }
-        clientNonce = Array(attributes[1].value)
-        details["client_nonce_bytes"] = .integer(Int64(attributes[1].value.count))
-        return try Self.note(user: try Self.unescape(attributes[0].value)[...], &details)
+        clientNonce = Array(values[1])
+        details["client_nonce_bytes"] = .integer(Int64(values[1].count))
+        return try Self.note(user: Array(name.utf8)[...], &details)
     }
 
-    private func readSCRAMServer(_ attributes: [Attribute], _ details: inout Attributes) throws(Malformed) {
-        guard let first = attributes.first else { throw Malformed() }
+    private func readSCRAMServer(_ message: [UInt8], _ details: inout Attributes) throws(Malformed) {
+        guard let message = SCRAMAttributes(message[...]), let first = message.attributes.first else {
+            throw Malformed()
+        }
         switch first.name {
         case 0x76: details["server_signature"] = true
         case 0x65:
@@ -243,9 +240,8 @@ extension SASLMessageDecoder {
             let isCode = error.utf8.allSatisfy { $0 >= 0x61 && $0 <= 0x7A || $0 == 0x2D } && error.utf8.count <= 64
             details["server_error"] = .string(isCode ? error : "other-error")
         case 0x72:
-            guard attributes.count >= 3, attributes[1].name == 0x73, attributes[2].name == 0x69,
-                let salt = Base64.decode(try Self.string(attributes[1].value)),
-                let iterations = Int64(try Self.string(attributes[2].value)), iterations > 0
+            guard let values = message.values("rsi"), let salt = Base64.decode(try Self.string(values[1])),
+                let iterations = Int64(try Self.string(values[2])), iterations > 0
             else { throw Malformed() }
             if let clientNonce, !first.value.starts(with: clientNonce) {
                 details["nonce_mismatch"] = true
@@ -255,7 +251,7 @@ extension SASLMessageDecoder {
             }
             details["salt_bytes"] = .integer(Int64(salt.count))
             details["iterations"] = .integer(iterations)
-            for attribute in attributes.dropFirst(3) {
+            for attribute in message.attributes.dropFirst(3) {
                 switch attribute.name {
                 // XEP-0474, in its present form and that of before 0.4.0.
                 case 0x68: details["signs_mechanisms"] = "h"
@@ -275,9 +271,9 @@ extension SASLMessageDecoder {
         return isVersion ? String(decoding: value, as: UTF8.self) : "other"
     }
 
-    private func readSCRAMFinal(_ attributes: [Attribute], _ details: inout Attributes) throws(Malformed) {
-        guard attributes.count >= 3, attributes[1].name == 0x72, attributes.last?.name == 0x70,
-            let binding = Base64.decode(try Self.string(attributes[0].value))
+    private func readSCRAMFinal(_ message: [UInt8], _ details: inout Attributes) throws(Malformed) {
+        guard let message = SCRAMAttributes(message[...]), let values = message.values("cr"),
+            message.attributes.last?.name == 0x70, let binding = Base64.decode(try Self.string(values[0]))
         else { throw Malformed() }
         details["proof"] = true
         guard let gs2Header else { return }
@@ -288,62 +284,22 @@ extension SASLMessageDecoder {
         }
     }
 
-    /// Reads `n,,`, `y,a=authzid,`, `p=type,,` (RFC 5801 §4); returns where what follows begins.
-    private mutating func readGS2(_ message: [UInt8], _ details: inout Attributes) throws(Malformed) -> Int {
-        guard let comma = message.firstIndex(of: 0x2C),
-            let end = message[(comma + 1)...].firstIndex(of: 0x2C)
-        else { throw Malformed() }
-        let flag = message[..<comma]
-        switch flag.first {
-        case 0x6E where flag.count == 1: details["channel_binding_flag"] = "n"
-        case 0x79 where flag.count == 1: details["channel_binding_flag"] = "y"
-        case 0x70 where flag.count > 2 && flag[1] == 0x3D:
+    /// Reads `n,,`, `y,a=authzid,`, `p=type,,` (RFC 5801 §4); returns what follows.
+    private mutating func readGS2(
+        _ message: [UInt8],
+        _ details: inout Attributes
+    ) throws(Malformed) -> ArraySlice<UInt8> {
+        var rest = message[...]
+        guard let header = SCRAMHeader(takingFrom: &rest) else { throw Malformed() }
+        switch header.flag {
+        case .unsupported: details["channel_binding_flag"] = "n"
+        case .notOffered: details["channel_binding_flag"] = "y"
+        case .bound(let type):
             details["channel_binding_flag"] = "p"
-            details["channel_binding"] = .string(try Self.string(flag[2...]))
-        default: throw Malformed()
+            details["channel_binding"] = .string(type)
         }
-        let authzid = message[(comma + 1)..<end]
-        if !authzid.isEmpty {
-            guard authzid.count > 2, authzid.starts(with: "a=".utf8) else { throw Malformed() }
-            details["authzid"] = .string(try Self.string(try Self.unescape(authzid.dropFirst(2))[...]))
-        }
-        gs2Header = Array(message[...end])
-        return end + 1
-    }
-
-    /// A letter and its value.
-    private struct Attribute {
-        var name: UInt8
-        var value: ArraySlice<UInt8>
-    }
-
-    private static func attributes(_ message: ArraySlice<UInt8>) throws(Malformed) -> [Attribute] {
-        var attributes: [Attribute] = []
-        for part in message.split(separator: 0x2C, omittingEmptySubsequences: false) {
-            guard part.count >= 2, part[part.startIndex + 1] == 0x3D else { throw Malformed() }
-            attributes.append(Attribute(name: part[part.startIndex], value: part.dropFirst(2)))
-        }
-        return attributes
-    }
-
-    /// A name with `=2C` and `=3D` for comma and equals sign (RFC 5802 §5.1).
-    private static func unescape(_ name: ArraySlice<UInt8>) throws(Malformed) -> [UInt8] {
-        var bytes: [UInt8] = []
-        var rest = name
-        while let byte = rest.popFirst() {
-            guard byte == 0x3D else {
-                bytes.append(byte)
-                continue
-            }
-            if rest.starts(with: "2C".utf8) {
-                bytes.append(0x2C)
-            } else if rest.starts(with: "3D".utf8) {
-                bytes.append(0x3D)
-            } else {
-                throw Malformed()
-            }
-            rest = rest.dropFirst(2)
-        }
-        return bytes
+        if let name = header.authorization { details["authzid"] = .string(try Self.string(Array(name.utf8)[...])) }
+        gs2Header = Array(header.bytes)
+        return rest
     }
 }
