@@ -34,6 +34,5 @@ public enum Leg: UInt8, Sendable, Hashable, CaseIterable {
 public enum Origin: UInt8, Sendable, Hashable {
     /// The client or the server.
     case peer
-    /// This program.
     case tap
 }

@@ -107,10 +107,10 @@ public struct JSONForm: Sendable {
         if let condition = record.condition { line.field("condition", condition) }
         if let code = record.code { line.field("code", code) }
         if let message = record.message { line.field("message", message.text) }
-        append("sasl", record.sasl, to: &line)
-        append("tls", record.tls, to: &line)
-        append("sm", record.sm, to: &line)
-        append("details", record.details, to: &line)
+        if let sasl = record.sasl { line.field("sasl", sasl) }
+        if let tls = record.tls { line.field("tls", tls) }
+        if let sm = record.sm { line.field("sm", sm) }
+        if let details = record.details { line.field("details", details) }
         if record.origin == .tap { line.field("origin", literal: "tap") }
         guard parts.contains(.content) else { return }
         if let xml = record.xml {
@@ -176,27 +176,29 @@ public struct JSONForm: Sendable {
             append(account, to: &line)
         }
     }
+}
 
-    private static func append(_ name: StaticString, _ details: Attributes?, to line: inout LineBuffer) {
-        guard let details else { return }
-        line.field(name)
-        line.openObject()
-        for entry in details.entries {
-            line.field(named: entry.name)
+extension LineBuffer {
+    /// Writes a field with an object of attributes, in their order.
+    public mutating func field(_ name: StaticString, _ attributes: Attributes) {
+        field(name)
+        openObject()
+        for entry in attributes.entries {
+            field(named: entry.name)
             switch entry.value {
-            case .string(let text): line.appendJSONString(text)
-            case .integer(let number): line.append(decimal: number)
-            case .boolean(let flag): line.append(flag ? "true" : "false")
+            case .string(let text): appendJSONString(text)
+            case .integer(let number): append(decimal: number)
+            case .boolean(let flag): append(flag ? "true" : "false")
             case .strings(let list):
-                line.openArray()
+                openArray()
                 for text in list {
-                    line.separate()
-                    line.appendJSONString(text)
+                    separate()
+                    appendJSONString(text)
                 }
-                line.closeArray()
+                closeArray()
             }
         }
-        line.closeObject()
+        closeObject()
     }
 }
 

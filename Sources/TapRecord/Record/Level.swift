@@ -2,7 +2,6 @@
 ///
 /// The raw value is the order, so `record.level <= filter.level` is the question "is it shown?".
 public enum Level: UInt8, Sendable, Hashable, Comparable, CaseIterable {
-    /// Nothing at all.
     case off
     /// Stream errors, failed TLS, failed logins with their diagnosis, unparsable streams, refused peers.
     case error
@@ -44,11 +43,9 @@ public enum Level: UInt8, Sendable, Hashable, Comparable, CaseIterable {
 public enum Part: UInt8, Sendable, Hashable, CaseIterable {
     /// Streams, stanzas, sessions: whatever no other part claims.
     case session
-    /// Authentication.
     case sasl
     /// TLS of either leg.
     case tls
-    /// Rules and filters.
     case rules
     /// What the tap itself puts into a stream.
     case inject
@@ -56,7 +53,6 @@ public enum Part: UInt8, Sendable, Hashable, CaseIterable {
     case net
     /// Log and capture files and what reads them.
     case capture
-    /// Replaying recorded sessions.
     case replay
     /// Control of the running program.
     case control

@@ -18,7 +18,6 @@ public struct LogSpecError: Error, Sendable, Hashable {
         case badJID(String)
         /// A second level beside the one given.
         case secondLevel(Level)
-        /// Said before.
         case repeated
     }
 
@@ -65,11 +64,7 @@ extension LogSpecError: CustomStringConvertible {
     }
 
     /// The word, safe to print: it may come from a control connection.
-    private var shown: String {
-        var line = LineBuffer(capacity: word.utf8.count)
-        line.appendEscaped(word)
-        return String(decoding: line.bytes, as: UTF8.self)
-    }
+    private var shown: String { LineBuffer.escaped(word) }
 
     private static func wayOut(_ word: String, among known: [String], else list: String) -> String {
         guard let near = Spelling.nearest(to: word, among: known) else { return "; \(list)" }

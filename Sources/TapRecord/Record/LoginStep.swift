@@ -6,7 +6,6 @@ public struct LoginStep: Sendable {
         case nameLookup = "name-lookup"
         /// A connection to the server was made.
         case connect
-        /// TLS on a leg.
         case tls
         /// The initiator's stream header, until the server's.
         case streamOpen = "stream-open"
@@ -24,7 +23,6 @@ public struct LoginStep: Sendable {
         case handshake
         /// A dialback key (XEP-0220), until it is verified.
         case dialback
-        /// The verification of a dialback key.
         case dialbackVerification = "dialback-verify"
         /// Authentication before SASL (XEP-0078): the request for its fields, or the login itself.
         case legacyAuthentication = "legacy-auth"

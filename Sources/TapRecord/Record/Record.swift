@@ -10,7 +10,6 @@ public struct Record: Sendable {
     public enum Kind: String, Sendable, Hashable, CaseIterable {
         /// A session began, changed its state, or ended.
         case session
-        /// An XML declaration.
         case declaration
         /// A stream header.
         case streamOpen = "stream-open"

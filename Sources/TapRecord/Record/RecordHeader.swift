@@ -74,16 +74,10 @@ public struct RecordHeader: Sendable, Hashable {
 
     /// Whether a line that may be torn begins as a header of this program does.
     public static func beginsAsHeader(_ line: RawSpan) -> Bool {
-        let beginning: StaticString = "{\"xtap\":"
-        return line.withUnsafeBytes { bytes in
-            bytes.prefix(beginning.utf8CodeUnitCount)
-                .elementsEqual(
-                    UnsafeBufferPointer(
-                        start: beginning.utf8Start,
-                        count: min(bytes.count, beginning.utf8CodeUnitCount)
-                    )
-                )
-        } && line.byteCount > 0
+        let beginning = Array("{\"xtap\":".utf8)
+        return line.withUnsafeBytes {
+            !$0.isEmpty && $0.prefix(beginning.count).elementsEqual(beginning.prefix($0.count))
+        }
     }
 
     /// Reads a header line; fields that are not known are passed over.

@@ -65,7 +65,7 @@ public struct RecordLine: Sendable {
             level: .info,
             part: .session
         )
-        var seen = Required()
+        var missing: [Field] = [.sequence, .time, .monotonic, .level, .kind]
         do {
             var reader = JSONReader(line)
             guard try reader.next() == .objectStart else { throw RecordLineError(.noRecord) }
@@ -75,7 +75,7 @@ public struct RecordLine: Sendable {
                     continue
                 }
                 guard try read(field, &reader) else { throw RecordLineError(.badField(field.rawValue)) }
-                seen.insert(field.required)
+                if let place = missing.firstIndex(of: field) { missing.remove(at: place) }
             }
             _ = try reader.next()
         } catch let error as JSONError {
@@ -85,10 +85,9 @@ public struct RecordLine: Sendable {
         } catch {
             throw RecordLineError(.noRecord)
         }
-        if let missing = seen.firstMissing { throw RecordLineError(.missingField(missing)) }
+        if let field = missing.first { throw RecordLineError(.missingField(field.rawValue)) }
     }
 
-    /// The fields of the schema.
     private enum Field: String, CaseIterable {
         case sequence, time, monotonic, level, part, kind, session, jid, user, domain, remote, direction, leg, epoch,
             offset
@@ -99,31 +98,6 @@ public struct RecordLine: Sendable {
 
         /// Beside their names as literals, which are compared with the line without making a string.
         static let all: [(name: [UInt8], field: Field)] = allCases.map { (Array($0.rawValue.utf8), $0) }
-
-        var required: Required {
-            switch self {
-            case .sequence: .sequence
-            case .time: .time
-            case .monotonic: .monotonic
-            case .level: .level
-            case .kind: .kind
-            default: []
-            }
-        }
-    }
-
-    private struct Required: OptionSet {
-        let rawValue: UInt8
-        static let sequence = Required(rawValue: 1)
-        static let time = Required(rawValue: 2)
-        static let monotonic = Required(rawValue: 4)
-        static let level = Required(rawValue: 8)
-        static let kind = Required(rawValue: 16)
-
-        var firstMissing: String? {
-            let names = ["sequence", "time", "monotonic", "level", "kind"]
-            return names.indices.first { !contains(Required(rawValue: 1 << UInt8($0))) }.map { names[$0] }
-        }
     }
 
     private mutating func keep(_ name: JSONReader.Slice, _ reader: inout JSONReader) throws(JSONError) {
@@ -281,7 +255,6 @@ extension Attributes {
 public struct RecordLineError: Error, Sendable, Hashable {
     /// What is wrong.
     public enum Code: Sendable, Hashable {
-        /// Not JSON.
         case notJSON(JSONError)
         /// JSON, but no object.
         case noRecord

@@ -25,9 +25,6 @@ public struct Redaction: Sendable {
     /// Ascending, never overlapping.
     let edits: [Edit]
 
-    /// Number of secrets taken out.
-    public var count: Int { edits.count }
-
     /// Where a run of the item's bytes stands in ``bytes``; nil where a secret hides part of it.
     public func carry(_ range: ByteRange) -> ByteRange? {
         var shift = 0

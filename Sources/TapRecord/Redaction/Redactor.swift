@@ -26,7 +26,6 @@ public final class Redactor {
     var needsSecondWalk = false
     private var secrets: [Secret] = []
 
-    /// An open element.
     struct Frame {
         var text: Text
         /// What an element inside is that no rule knows; nil is nothing.

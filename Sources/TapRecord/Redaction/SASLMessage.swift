@@ -18,11 +18,9 @@ package struct SASLMessage {
         case none
         /// `=`: a message without bytes (RFC 6120 §6.4.2).
         case empty
-        /// A message.
         case bytes([UInt8])
         /// What stands where a message stood.
         case placeholder
-        /// Not base64.
         case malformed
     }
 

@@ -14,23 +14,17 @@ public final class SecretRegistry: Sendable {
         var slots: LRUCache<Int, Void>
     }
 
-    /// How many values are known at most. Default 65,536.
-    public let capacity: Int
-
-    /// How many URLs and hosts of upload slots are remembered at most; those not met for longest are forgotten first, and
-    /// queries of links to them are shown again unless they are known as values. Default 16,384.
-    public let slotCapacity: Int
-
     private let salt = UInt64.random(in: .min ... .max)
     private let table: Mutex<Table>
 
     /// A registry that knows no value.
+    ///
+    /// - Parameters:
+    ///   - capacity: How many values are known at most; default 65,536.
+    ///   - slotCapacity: How many URLs and hosts of upload slots are remembered at most, default 16,384. Queries of links
+    ///     to those that are forgotten are shown again unless they are known as values.
     public init(capacity: Int = 1 << 16, slotCapacity: Int = 1 << 14) {
-        let numbers = LRUCache<Int, UInt32>(capacity: capacity)
-        let slots = LRUCache<Int, Void>(capacity: slotCapacity)
-        self.capacity = numbers.capacity
-        self.slotCapacity = slots.capacity
-        table = Mutex(Table(numbers: numbers, slots: slots))
+        table = Mutex(Table(numbers: LRUCache(capacity: capacity), slots: LRUCache(capacity: slotCapacity)))
     }
 
     /// The number of a value, from 1; a new one where it has not been met.
@@ -82,9 +76,6 @@ public final class SecretRegistry: Sendable {
             return true
         }
     }
-
-    /// How many URLs and hosts of upload slots are remembered.
-    var slotCount: Int { table.withLock { $0.slots.count } }
 
     /// A host is the same in capitals, and a path is the same where it is percent-encoded.
     private func hash(host: Span<UInt8>, path: Span<UInt8>?) -> Int {

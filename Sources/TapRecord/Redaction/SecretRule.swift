@@ -37,7 +37,6 @@ final class SecretRule: Sendable {
         case notification
     }
 
-    /// An attribute that is a secret.
     struct Attribute: Sendable {
         enum Part: Sendable {
             case whole(SecretKind)
@@ -97,9 +96,7 @@ struct SecretRules: Sendable {
         .init("passphrase", .password), .init("passcode", .password), .init("credential", .key),
     ]
 
-    /// Rules with a name, by its length.
     private let named: [[SecretRule]]
-    /// Rules for whole namespaces.
     private let unnamed: [SecretRule]
 
     private static let longest = 31

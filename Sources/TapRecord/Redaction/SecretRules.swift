@@ -6,7 +6,7 @@ package import XMPPCore
 // before somebody has written a rule for it.
 extension SecretRules {
     static let authentication: [SecretRule] =
-        sasl + sasl2 + inline + [
+        sasl + sasl2 + inline + shown(.iqAuth, "username", "resource") + [
             // Component handshake (XEP-0114), dialback keys (XEP-0220).
             SecretRule("handshake", nil, .secret(.handshake)),
             SecretRule("result", .dialback, .secret(.dialbackKey)),
@@ -14,37 +14,49 @@ extension SecretRules {
             SecretRule(nil, .dialback, .inherited),
             // Authentication before SASL (XEP-0078).
             SecretRule("query", .iqAuth, .guarded(.password)),
-            SecretRule("username", .iqAuth, .shown),
-            SecretRule("resource", .iqAuth, .shown),
             SecretRule("password", .iqAuth, .secret(.password)),
             SecretRule("digest", .iqAuth, .secret(.passwordDigest)),
             SecretRule(nil, .iqAuth, .secret(.password)),
         ]
 
-    private static let sasl: [SecretRule] = [
-        // A client whose author forgot the namespace, or misspelt it, sends its password all the same.
-        SecretRule("auth", nil, .sasl(.initial), shown: ["mechanism"]),
-        SecretRule("initial-response", nil, .sasl(.initial)),
-        SecretRule("response", nil, .sasl(.response)),
-        SecretRule("auth", .sasl, .sasl(.initial), shown: ["mechanism"]),
-        SecretRule("challenge", .sasl, .sasl(.challenge)),
-        SecretRule("response", .sasl, .sasl(.response)),
-        SecretRule("success", .sasl, .sasl(.success)),
-        SecretRule("mechanisms", .sasl, .shown),
-        SecretRule("mechanism", .sasl, .shown),
-        SecretRule("hostname", .sasl, .shown),
-        SecretRule("failure", .sasl, .shown),
-        SecretRule("text", .sasl, .shown),
-        SecretRule("abort", .sasl, .guarded(.saslOther)),
-        // A condition of a failure, or something unheard of.
-        SecretRule(nil, .sasl, .guarded(.saslOther)),
-    ]
+    /// Rules that show what elements of these names hold.
+    private static func shown(_ namespace: Namespace, _ names: StaticString...) -> [SecretRule] {
+        names.map { SecretRule($0, namespace, .shown) }
+    }
+
+    /// Rules for elements of these names, whatever their namespace.
+    private static func secret(_ kind: SecretKind, _ names: StaticString...) -> [SecretRule] {
+        names.map { SecretRule($0, nil, .secret(kind)) }
+    }
+
+    private static let sasl: [SecretRule] =
+        shown(.sasl, "mechanisms", "mechanism", "hostname", "failure", "text") + [
+            // A client whose author forgot the namespace, or misspelt it, sends its password all the same.
+            SecretRule("auth", nil, .sasl(.initial), shown: ["mechanism"]),
+            SecretRule("initial-response", nil, .sasl(.initial)),
+            SecretRule("response", nil, .sasl(.response)),
+            SecretRule("auth", .sasl, .sasl(.initial), shown: ["mechanism"]),
+            SecretRule("challenge", .sasl, .sasl(.challenge)),
+            SecretRule("response", .sasl, .sasl(.response)),
+            SecretRule("success", .sasl, .sasl(.success)),
+            SecretRule("abort", .sasl, .guarded(.saslOther)),
+            // A condition of a failure, or something unheard of.
+            SecretRule(nil, .sasl, .guarded(.saslOther)),
+        ]
 
     private static let sasl2: [SecretRule] = [Namespace.sasl2, .sasl2Legacy].flatMap { namespace in
-        [
-            SecretRule("authentication", namespace, .shown),
-            SecretRule("mechanism", namespace, .shown),
-            SecretRule("inline", namespace, .shown),
+        shown(
+            namespace,
+            "authentication",
+            "mechanism",
+            "inline",
+            "authorization-identifier",
+            "failure",
+            "text",
+            "tasks",
+            "task",
+            "software"
+        ) + [
             SecretRule("authenticate", namespace, .guarded(.saslOther), shown: ["mechanism"]),
             SecretRule("initial-response", namespace, .sasl(.initial)),
             SecretRule("challenge", namespace, .sasl(.challenge)),
@@ -52,12 +64,7 @@ extension SecretRules {
             SecretRule("success", namespace, .guarded(.saslOther)),
             SecretRule("continue", namespace, .guarded(.saslOther)),
             SecretRule("additional-data", namespace, .sasl(.success)),
-            SecretRule("authorization-identifier", namespace, .shown),
-            SecretRule("failure", namespace, .shown),
-            SecretRule("text", namespace, .shown),
             SecretRule("abort", namespace, .guarded(.saslOther)),
-            SecretRule("tasks", namespace, .shown),
-            SecretRule("task", namespace, .shown),
             SecretRule("next", namespace, .secret(.saslTask), shown: ["task"]),
             SecretRule("task-data", namespace, .secret(.saslTask)),
             SecretRule(
@@ -66,27 +73,21 @@ extension SecretRules {
                 .guarded(.saslOther),
                 attributes: [.init("id", .deviceID)]
             ),
-            SecretRule("software", namespace, .shown),
             SecretRule("device", namespace, .secret(.deviceName)),
             SecretRule(nil, namespace, .guarded(.saslOther)),
         ]
     }
 
     /// What stands in an `<authenticate/>` or its `<success/>`, and is known to hold no secret but by its own rules.
-    private static let inline: [SecretRule] = [
-        SecretRule(nil, .bind2, .shown),
-        SecretRule(nil, .bind2Legacy, .shown),
-        SecretRule(nil, .bind, .shown),
-        SecretRule(nil, .carbons, .shown),
-        SecretRule(nil, .clientState, .shown),
-        SecretRule(nil, .archive, .shown),
-        SecretRule(nil, .saslChannelBinding, .shown),
-        SecretRule(nil, .saslUpgrade, .shown),
-        SecretRule(nil, .stanzaErrors, .shown),
+    private static let inline: [SecretRule] =
+        [
+            Namespace.bind2, .bind2Legacy, .bind, .carbons, .clientState, .archive, .saslChannelBinding, .saslUpgrade,
+            .stanzaErrors,
+        ].map { SecretRule(nil, $0, .shown) } + shown(.fast, "mechanism", "fast", "request-token")
+        + shown(.isr, "isr", "mechanism", "isr-enable") + tokens
+
+    private static let tokens: [SecretRule] = [
         // FAST (XEP-0484) and instant resumption (XEP-0397).
-        SecretRule("mechanism", .fast, .shown),
-        SecretRule("fast", .fast, .shown),
-        SecretRule("request-token", .fast, .shown),
         SecretRule(
             "token",
             .fast,
@@ -95,9 +96,6 @@ extension SecretRules {
             shown: ["expiry"]
         ),
         SecretRule(nil, .fast, .guarded(.token)),
-        SecretRule("isr", .isr, .shown),
-        SecretRule("mechanism", .isr, .shown),
-        SecretRule("isr-enable", .isr, .shown),
         SecretRule(
             nil,
             .isr,
@@ -145,30 +143,17 @@ extension SecretRules {
 
     static let accounts: [SecretRule] = passwords + registration + forms
 
-    private static let passwords: [SecretRule] = [
-        SecretRule("password", nil, .secret(.password)),
-        SecretRule("passwd", nil, .secret(.password)),
-        SecretRule("passphrase", nil, .secret(.password)),
-        SecretRule("passcode", nil, .secret(.password)),
-        SecretRule("pass", nil, .secret(.password)),
-        SecretRule("pwd", nil, .secret(.password)),
-        SecretRule("credential", nil, .secret(.key)),
-        SecretRule("secret", nil, .secret(.key)),
-        SecretRule("shared-secret", nil, .secret(.key)),
-        SecretRule("key", nil, .secret(.key)),
+    private static let passwords: [SecretRule] =
+        secret(.password, "password", "passwd", "passphrase", "passcode", "pass", "pwd")
+        + secret(.key, "credential", "secret", "shared-secret", "key") + secret(.token, "token")
+        + secret(.secretKey, "secretkey", "private-key", "private_key")
+        + secret(.scramSecret, "server-key", "stored-key")
+        + shown(.oauth, "oauth_version", "oauth_timestamp", "oauth_signature_method") + containers
+
+    private static let containers: [SecretRule] = [
         // A vCard has its names in capitals (XEP-0054 §2).
         SecretRule("KEY", nil, .guarded(.key)),
         SecretRule("TYPE", .vCard, .shown),
-        SecretRule("token", nil, .secret(.token)),
-        SecretRule("secretkey", nil, .secret(.secretKey)),
-        SecretRule("private-key", nil, .secret(.secretKey)),
-        SecretRule("private_key", nil, .secret(.secretKey)),
-        SecretRule("server-key", nil, .secret(.scramSecret)),
-        SecretRule("stored-key", nil, .secret(.scramSecret)),
-
-        SecretRule("oauth_version", .oauth, .shown),
-        SecretRule("oauth_timestamp", .oauth, .shown),
-        SecretRule("oauth_signature_method", .oauth, .shown),
         SecretRule("oauth", nil, .guarded(.oauth)),
         SecretRule(nil, .oauth, .secret(.oauth)),
 
@@ -187,18 +172,14 @@ extension SecretRules {
 
     /// What has its name beside it: the fields of data forms (XEP-0004), by `var` and `type`; properties, parameters and
     /// members of structures (XEP-0009), by `name`.
-    private static let forms: [SecretRule] = [
-        SecretRule("field", nil, .field),
-        SecretRule("value", nil, .value),
-        SecretRule("option", nil, .value),
-        SecretRule("desc", .dataForms, .shown),
-        SecretRule("required", .dataForms, .shown),
-        SecretRule("property", nil, .pair, shown: ["name", "type"]),
-        SecretRule("param", nil, .pair, shown: ["name", "type"]),
-        SecretRule("parameter", nil, .pair, shown: ["name", "type"]),
-        SecretRule("member", nil, .pair, shown: ["name", "type"]),
-        SecretRule("setting", nil, .pair, shown: ["name", "type"]),
-    ]
+    private static let forms: [SecretRule] =
+        ["property", "param", "parameter", "member", "setting"].map {
+            SecretRule($0, nil, .pair, shown: ["name", "type"])
+        } + shown(.dataForms, "desc", "required") + [
+            SecretRule("field", nil, .field),
+            SecretRule("value", nil, .value),
+            SecretRule("option", nil, .value),
+        ]
 
     // MARK: Files, calls, push, end-to-end encryption
 
@@ -241,43 +222,4 @@ extension SecretRules {
                 SecretRule(nil, namespace, .inherited),
             ]
         }
-}
-
-/// A name for which a rule fires.
-package struct SecretTrigger: Sendable, CustomStringConvertible {
-    /// Local name of the element; nil is any.
-    package var element: String?
-    /// Namespace of the element; nil is any.
-    package var namespace: Namespace?
-    /// The attribute that makes it fire; nil is the element by itself.
-    package var attribute: String?
-
-    /// As `{namespace}element@attribute`.
-    package var description: String {
-        "{\(namespace.map { "\($0)" } ?? "*")}\(element ?? "*")\(attribute.map { "@\($0)" } ?? "")"
-    }
-}
-
-extension Redactor {
-    /// Every name for which a rule hides something. The scanner's sieve must let each pass, or the rule is never asked.
-    package static var triggers: [SecretTrigger] {
-        SecretRules.all.filter(\.hides).map { rule in
-            SecretTrigger(element: rule.name.map(\.description), namespace: rule.namespace, attribute: nil)
-        }
-            + SecretRules.attributes.map { attribute in
-                SecretTrigger(element: nil, namespace: nil, attribute: attribute.name.description)
-            }
-    }
-}
-
-extension SecretRule {
-    /// Whether the rule hides anything by itself.
-    fileprivate var hides: Bool {
-        switch content {
-        case .inherited, .shown: !attributes.isEmpty
-        // Of a field that is no secret nothing is hidden, and a field passes the sieve itself.
-        case .value: false
-        case .secret, .sized, .guarded, .sasl, .url, .header, .field, .notification, .pair, .registration: true
-        }
-    }
 }

@@ -1,11 +1,8 @@
-import XMPPCore
-
 /// Where the parts of a URL stand in a text (RFC 3986 §3).
 struct URLParts {
     let scheme: Range<Int>
     /// The password of the user in front of the host.
     let password: Range<Int>?
-    /// Host and port.
     let host: Range<Int>
     /// Bytes that were looked at to find them.
     let visits: Int

@@ -11,7 +11,6 @@ internal import XMPPCore
 /// the backslash itself is doubled, every line can be turned back into exactly the bytes it stands for; XML, where a
 /// backslash is rare, reads as it is. The JSON form (RFC 8259 §7) writes `\uNNNN` instead, in pairs above U+FFFF.
 enum Escape {
-    /// The form that is written.
     enum Form {
         /// Text logs and terminals.
         case log

@@ -1,23 +1,15 @@
 /// Why a JSON text was refused, and at which byte.
 public struct JSONError: Error, Sendable, Hashable {
-    /// What is wrong.
-    public enum Code: Sendable, Hashable {
-        /// A byte that cannot stand where it stands.
-        case unexpectedByte
-        /// The input ends within a value.
-        case unexpectedEnd
-        /// Something after the value.
-        case trailingData
-        /// A number that JSON does not know, such as `01` or `1.`.
-        case badNumber
-        /// An unknown escape, or half of a surrogate pair.
-        case badEscape
-        /// A control character within a text.
-        case controlCharacter
-        /// A text that is not UTF-8.
-        case notUTF8
-        /// Deeper nesting than ``JSONReader/maximumDepth``.
-        case tooDeep
+    /// What is wrong; the raw value says it to people.
+    public enum Code: String, Sendable, Hashable {
+        case unexpectedByte = "a byte that cannot stand there"
+        case unexpectedEnd = "it ends too early"
+        case trailingData = "more after the end of the value"
+        case badNumber = "a number that JSON does not know"
+        case badEscape = "an escape that JSON does not know"
+        case controlCharacter = "a control character within a text"
+        case notUTF8 = "a text that is not UTF-8"
+        case tooDeep = "nested too deep"
     }
 
     /// What is wrong.
@@ -34,17 +26,7 @@ public struct JSONError: Error, Sendable, Hashable {
 extension JSONError: CustomStringConvertible {
     /// One line for people: `not JSON at byte 17: a control character within a text`.
     public var description: String {
-        let reason =
-            switch code {
-            case .unexpectedByte: "a byte that cannot stand there"
-            case .unexpectedEnd: "it ends too early"
-            case .trailingData: "more after the end of the value"
-            case .badNumber: "a number that JSON does not know"
-            case .badEscape: "an escape that JSON does not know"
-            case .controlCharacter: "a control character within a text"
-            case .notUTF8: "a text that is not UTF-8"
-            case .tooDeep: "nested deeper than \(JSONReader.maximumDepth)"
-            }
+        let reason = code == .tooDeep ? "nested deeper than \(JSONReader.maximumDepth)" : code.rawValue
         return "not JSON at byte \(offset): \(reason)"
     }
 }

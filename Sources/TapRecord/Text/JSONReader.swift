@@ -18,9 +18,7 @@ public struct JSONReader: ~Escapable {
         case arrayEnd
         /// The name of a field; its value follows.
         case name(Slice)
-        /// A text.
         case text(Slice)
-        /// A number.
         case number(Slice)
         /// `true` or `false`
         case bool(Bool)

@@ -6,9 +6,7 @@ public enum JSONValue: Sendable, Hashable {
     case bool(Bool)
     /// A number, as it was written.
     case number(String)
-    /// A text.
     case text(String)
-    /// An array.
     case array([JSONValue])
     /// An object: its fields in their order.
     case object([Field])

@@ -12,7 +12,6 @@ package struct LRUCache<Key: Hashable, Value> {
     /// An empty cache.
     package init(capacity: Int) { self.capacity = max(2, capacity) }
 
-    /// Number of values.
     package var count: Int { recent.count + older.count }
 
     /// Whether the key has a value. This is not an access.

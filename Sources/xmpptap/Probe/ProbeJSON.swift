@@ -36,11 +36,7 @@ struct ProbeJSON {
             $0.field("outcome", step.outcome.rawValue)
             $0.field("text", text(of: step))
             if let duration = step.duration { $0.field("duration", seconds: duration) }
-            guard !step.details.isEmpty else { return }
-            $0.field("details")
-            $0.openObject()
-            for entry in step.details.entries { append(entry, to: &$0) }
-            $0.closeObject()
+            if !step.details.isEmpty { $0.field("details", step.details) }
         }
     }
 
@@ -48,22 +44,6 @@ struct ProbeJSON {
     private static func text(of step: ProbeReport.Step) -> String {
         step.lines.dropFirst().reduce(step.lines.first ?? "") { text, line in
             line.hasPrefix(" ") ? text + line.drop { $0 == " " } : "\(text); \(line)"
-        }
-    }
-
-    private static func append(_ entry: Attributes.Entry, to line: inout LineBuffer) {
-        line.field(named: entry.name)
-        switch entry.value {
-        case .string(let text): line.appendJSONString(text)
-        case .integer(let number): line.append(string: String(number))
-        case .boolean(let flag): line.append(flag ? "true" : "false")
-        case .strings(let list):
-            line.openArray()
-            for text in list {
-                line.separate()
-                line.appendJSONString(text)
-            }
-            line.closeArray()
         }
     }
 

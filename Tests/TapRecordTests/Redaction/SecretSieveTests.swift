@@ -1,8 +1,9 @@
 import Foundation
-import TapRecord
 import TapTestKit
 import Testing
 import XMPPCore
+
+@testable import TapRecord
 
 /// The head of the first element of a stream.
 private func head(_ xml: String) -> StanzaHead? {
@@ -16,7 +17,7 @@ private func head(_ xml: String) -> StanzaHead? {
 }
 
 @Suite struct SecretSieveTests {
-    @Test(arguments: Redactor.triggers) func whatARuleFiresForPassesTheSieve(_ trigger: SecretTrigger) throws {
+    @Test(arguments: SecretRules.triggers) func whatARuleFiresForPassesTheSieve(_ trigger: SecretTrigger) throws {
         for namespace in trigger.namespace.map({ [$0] }) ?? [.client, .none, .vCard, .other] {
             let name = trigger.element ?? "surprise"
             let uri = namespace == .other ? "urn:example:unknown" : namespace.uri.description
@@ -107,5 +108,44 @@ private func head(_ xml: String) -> StanzaHead? {
             #expect(Shown(text)?.text == text, "\(place)")
         }
         #expect(redacted > 150)
+    }
+}
+
+/// A name for which a rule fires.
+struct SecretTrigger: Sendable, CustomStringConvertible {
+    /// Local name of the element; nil is any.
+    var element: String?
+    /// Namespace of the element; nil is any.
+    var namespace: Namespace?
+    /// The attribute that makes it fire; nil is the element by itself.
+    var attribute: String?
+
+    /// As `{namespace}element@attribute`.
+    var description: String {
+        "{\(namespace.map { "\($0)" } ?? "*")}\(element ?? "*")\(attribute.map { "@\($0)" } ?? "")"
+    }
+}
+
+extension SecretRules {
+    /// Every name for which a rule hides something. The scanner's sieve must let each pass, or the rule is never asked.
+    static var triggers: [SecretTrigger] {
+        all.filter(\.hides).map { rule in
+            SecretTrigger(element: rule.name.map(\.description), namespace: rule.namespace, attribute: nil)
+        }
+            + attributes.map { attribute in
+                SecretTrigger(element: nil, namespace: nil, attribute: attribute.name.description)
+            }
+    }
+}
+
+extension SecretRule {
+    /// Whether the rule hides anything by itself.
+    fileprivate var hides: Bool {
+        switch content {
+        case .inherited, .shown: !attributes.isEmpty
+        // Of a field that is no secret nothing is hidden, and a field passes the sieve itself.
+        case .value: false
+        case .secret, .sized, .guarded, .sasl, .url, .header, .field, .notification, .pair, .registration: true
+        }
     }
 }
