@@ -14,7 +14,6 @@ public final class RecordReader {
     public enum Entry: Sendable {
         /// A header: the file was opened here.
         case header(RecordHeader)
-        /// A record.
         case record(RecordLine)
         /// A line that was passed over.
         case damage(DamagedLine)
@@ -106,7 +105,6 @@ public final class RecordReader {
     public static let droppedCode = "records-dropped"
 }
 
-/// One file.
 private final class Part {
     let path: String
     private var lines: LineReader

@@ -88,9 +88,6 @@ public final class RecordWriter: Sendable {
     /// Whether so much waits that the sources should stop reading until ``Event/room``. Cheap: no lock.
     public var isCongested: Bool { queue.isCongested }
 
-    /// Whether writing fails at the moment: who requires a complete log stops here. Cheap: no lock.
-    public var isFailing: Bool { queue.isFailing }
-
     /// What has been done so far.
     public var counters: Counters { queue.counters }
 

@@ -1,5 +1,4 @@
 internal import TapRecord
-internal import XMPPCore
 
 /// A line of a client's own log, as far as it is recognised.
 ///

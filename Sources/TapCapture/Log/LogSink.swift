@@ -183,17 +183,11 @@ public final class LogSink: Sink {
 
     /// Whether so much waits to be written that sources should stop reading.
     public var isCongested: Bool { writer.isCongested }
-    /// Whether writing fails at the moment.
-    public var isFailing: Bool { writer.isFailing }
     /// What has been written and dropped so far.
     public var counters: RecordWriter.Counters { writer.counters }
 
     /// Goes on in a new file after somebody moved the old one away.
     public func reopen() { writer.reopen() }
-
-    /// Waits until everything written before is with the system; false if that fails or takes too long.
-    @discardableResult
-    public func flush(within time: Duration = .seconds(10)) -> Bool { writer.flush(within: time) }
 
     /// Writes everything and ends; gives what was dropped in the log's whole life.
     @discardableResult

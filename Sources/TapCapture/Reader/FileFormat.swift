@@ -2,25 +2,20 @@ internal import TapRecord
 
 /// The format of a file that is not a JSON log, capture or client log, recognised by its first bytes.
 public enum FileFormat: Sendable, Hashable, CaseIterable {
-    /// A text log of this program.
     case textLog
     /// Records of this program's JSON, without the header before them.
     case headerless
     /// Compressed, by the program of that name.
     case gzip, bzip2, xz, zstd
-    /// An archive of files.
     case zip
     /// Packets, as tcpdump and Wireshark record them.
     case pcap, pcapng
-    /// An image of points.
     case image
     /// A drawing, as `explain` makes them.
     case svg
     /// A page, as `explain` makes them.
     case html
-    /// A document.
     case pdf
-    /// A database.
     case sqlite
     /// Text, but not UTF-8.
     case utf16
@@ -87,11 +82,8 @@ extension FileFormat {
         case .textLog: "is a text log of xmpptap, which read does not support; \(record)"
         case .headerless:
             "begins with a record, not with the header of a JSON log; add the first line of the original log"
-        case .gzip: Self.unpacking("gzip", "gzip -dc")
-        case .bzip2: Self.unpacking("bzip2", "bzip2 -dc")
-        case .xz: Self.unpacking("xz", "xz -dc")
-        case .zstd: Self.unpacking("zstd", "zstd -dc")
-        case .zip: Self.unpacking("zip", "unzip -p")
+        case .gzip, .bzip2, .xz, .zstd, .zip:
+            "is compressed (\(self)); unpack it first, as in \(self == .zip ? "unzip -p" : "\(self) -dc") FILE | xmpptap read -"
         case .pcap, .pcapng:
             "is a packet capture (\(self)), which this version does not support; record the session with "
                 + "'xmpptap proxy --capture FILE'"
@@ -102,9 +94,5 @@ extension FileFormat {
         case .sqlite: "is an SQLite database; \(original)"
         case .utf16: "is UTF-16 text; convert it first, as in iconv -f UTF-16 -t UTF-8 FILE | xmpptap read -"
         }
-    }
-
-    private static func unpacking(_ name: String, _ command: String) -> String {
-        "is compressed (\(name)); unpack it first, as in \(command) FILE | xmpptap read -"
     }
 }

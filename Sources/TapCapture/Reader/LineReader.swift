@@ -2,7 +2,6 @@ internal import Glibc
 
 /// Reads a file line by line, in large pieces and without a copy per line.
 struct LineReader: ~Copyable {
-    /// What the next line is.
     enum Line {
         /// A whole line, without its newline: for ``LineReader/withBytes(of:_:)``.
         case whole(Range<Int>)

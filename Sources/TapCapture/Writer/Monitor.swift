@@ -5,7 +5,6 @@ internal import Glibc
 /// Everything a ``RecordWriter`` shares between threads is guarded by one of these: appenders and the writer thread
 /// hold it for the copy of a record or the swap of two buffers, never across a system call or a callback.
 final class Monitor: @unchecked Sendable {  // Sendable: that is what a mutex is for.
-    /// What can be waited for.
     enum Condition: Int {
         /// There is something for the writer thread to do.
         case work
@@ -34,7 +33,6 @@ final class Monitor: @unchecked Sendable {  // Sendable: that is what a mutex is
         mutex.deallocate()
     }
 
-    /// Runs `body` with the lock held.
     func withLock<Result, Failure: Error>(_ body: () throws(Failure) -> Result) throws(Failure) -> Result {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
@@ -52,7 +50,6 @@ final class Monitor: @unchecked Sendable {  // Sendable: that is what a mutex is
         pthread_cond_timedwait(conditions + condition.rawValue, mutex, &time)
     }
 
-    /// Wakes all that wait for the condition.
     func signal(_ condition: Condition) {
         pthread_cond_broadcast(conditions + condition.rawValue)
     }

@@ -15,7 +15,6 @@ final class OutputFile {
         case device
         /// A pipe, FIFO or terminal, which takes only as much as is read on the other side.
         case pipe
-        /// A socket.
         case socket
     }
 
@@ -230,7 +229,6 @@ final class OutputFile {
 
 /// The parts of a rotated log: `x.log` is being written, `x.log.1` is the newest full one, `x.log.N` the oldest.
 struct FileParts {
-    /// The file being written.
     let path: String
     /// How many full files are kept.
     let keep: Int

@@ -4,12 +4,11 @@ internal import Synchronization
 /// The bounded double buffer between those who append records and the one thread that writes them.
 ///
 /// Appenders copy into one batch while the thread writes the other; ``take(_:interval:)`` swaps the two. All
-/// state is guarded by the monitor; the two flags that are asked for on every read of a socket are atomics beside it.
+/// state is guarded by the monitor; the flag that is asked for on every read of a socket is an atomic beside it.
 final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched with the monitor's lock only.
     /// Whole records, one after the other.
     struct Batch {
         var bytes: [UInt8] = []
-        /// Where each record ends.
         var ends: [Int] = []
 
         mutating func add(_ line: RawSpan) {
@@ -89,7 +88,6 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
     @exclusivity(unchecked) private var state = State()
     private let options: RecordWriter.Options
     private let congested = Atomic<Bool>(false)
-    private let failing = Atomic<Bool>(false)
 
     init(options: RecordWriter.Options) {
         self.options = options
@@ -99,8 +97,6 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
 
     /// Whether sources should stop reading.
     var isCongested: Bool { congested.load(ordering: .relaxed) }
-    /// Whether writing fails at the moment, or for ever.
-    var isFailing: Bool { failing.load(ordering: .relaxed) }
 
     var counters: RecordWriter.Counters {
         monitor.withLock {
@@ -167,7 +163,6 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
         }
     }
 
-    /// Takes no more records and has the thread write what there is and end, without waiting for it.
     func requestClose() {
         monitor.withLock {
             state.closes = true
@@ -240,13 +235,6 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
         }
     }
 
-    func count(bytes: Int) {
-        monitor.withLock {
-            state.counters.bytes &+= UInt64(bytes)
-            state.counters.writes &+= 1
-        }
-    }
-
     func countRotation() {
         monitor.withLock { state.counters.rotations &+= 1 }
     }
@@ -256,8 +244,6 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
     func fail() -> Bool {
         monitor.withLock {
             state.mode = .failing
-            state.counters.failures &+= 1
-            failing.store(true, ordering: .relaxed)
             monitor.signal(.progress)
             state.congestedSince = nil
             return congested.exchange(false, ordering: .relaxed)
@@ -278,7 +264,6 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
     func recover(_ batch: inout Batch) -> RecordWriter.Loss {
         monitor.withLock {
             state.mode = .working
-            failing.store(false, ordering: .relaxed)
             state.swapBatches(&batch)
             defer { state.loss = RecordWriter.Loss() }
             return state.loss
@@ -308,7 +293,6 @@ final class RecordQueue: @unchecked Sendable {  // Sendable: `state` is touched 
                 state.settled &+= UInt64(waiting)
                 state.filling = Batch()
                 state.mode = .broken
-                failing.store(true, ordering: .relaxed)
             }
             monitor.signal(.progress)
         }

@@ -132,9 +132,7 @@ final class WriterLoop {
     }
 
     private func attempt(_ bytes: [UInt8], from start: Int, to end: Int) -> OutputFile.Written {
-        let result = bytes.withUnsafeBytes { output.write(UnsafeRawBufferPointer(rebasing: $0[start..<end])) }
-        if case .bytes(let count) = result { queue.count(bytes: count) }
-        return result
+        bytes.withUnsafeBytes { output.write(UnsafeRawBufferPointer(rebasing: $0[start..<end])) }
     }
 
     private func advance(_ count: Int) {

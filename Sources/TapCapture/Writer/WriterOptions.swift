@@ -1,7 +1,6 @@
 extension RecordWriter {
     /// Where records go.
     public enum Destination: Sendable, Hashable {
-        /// Standard output, whatever it is.
         case standardOutput
         /// A path; `/dev/stdout`, `/dev/stderr` and `/dev/fd/N` mean descriptors this process already has, and `-`
         /// is standard output.
@@ -113,14 +112,8 @@ extension RecordWriter {
     public struct Counters: Sendable, Hashable {
         /// Records written.
         public internal(set) var records: UInt64 = 0
-        /// Bytes written, headers included.
-        public internal(set) var bytes: UInt64 = 0
-        /// Calls of the system to write.
-        public internal(set) var writes: UInt64 = 0
         /// Records and bytes dropped.
         public internal(set) var dropped = Loss()
-        /// Times that writing began to fail.
-        public internal(set) var failures: UInt64 = 0
         /// Files put aside for their size.
         public internal(set) var rotations: UInt64 = 0
         /// Times that an appender had to wait because the buffer was full.
@@ -133,7 +126,6 @@ extension RecordWriter {
 
     /// What became of an appended record.
     public enum Outcome: Sendable, Hashable {
-        /// It will be written.
         case taken
         /// It will be written, but too much waits: stop reading until ``Event/room``.
         case congested

@@ -82,7 +82,6 @@ import Testing
         #expect(writer.counters.records == 40_000)
         #expect(writer.counters.pending == 0)
         #expect(writer.counters.pendingPeak <= 64 << 10)
-        #expect(writer.counters.bytes == UInt64(try folder.text("x.log").utf8.count))
     }
 
     @Test func aRecordLargerThanTheBufferIsWritten() throws {
