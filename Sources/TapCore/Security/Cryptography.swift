@@ -2,9 +2,7 @@
 public enum HashAlgorithm: String, Sendable, CaseIterable {
     /// SHA-1: broken for signatures, still what SCRAM-SHA-1 and XEP-0114 are made of.
     case sha1 = "SHA-1"
-    /// SHA-256.
     case sha256 = "SHA-256"
-    /// SHA-512.
     case sha512 = "SHA-512"
 
     /// The length of a digest, in bytes.

@@ -88,12 +88,6 @@ public struct SASLCondition: Hashable, Sendable, CustomStringConvertible {
 
     /// The client has given up.
     public static let aborted = SASLCondition("aborted")
-    /// The account exists and may not be used.
-    public static let accountDisabled = SASLCondition("account-disabled")
-    /// The password has to be changed first.
-    public static let credentialsExpired = SASLCondition("credentials-expired")
-    /// The mechanism needs TLS.
-    public static let encryptionRequired = SASLCondition("encryption-required")
     /// The base64 was wrong.
     public static let incorrectEncoding = SASLCondition("incorrect-encoding")
     /// The name to act as is wrong or not allowed.
@@ -102,8 +96,6 @@ public struct SASLCondition: Hashable, Sendable, CustomStringConvertible {
     public static let invalidMechanism = SASLCondition("invalid-mechanism")
     /// The message breaks the mechanism's own rules.
     public static let malformedRequest = SASLCondition("malformed-request")
-    /// The mechanism is weaker than the server's policy allows.
-    public static let mechanismTooWeak = SASLCondition("mechanism-too-weak")
     /// Wrong name or password; also said where saying more would help an attacker.
     public static let notAuthorized = SASLCondition("not-authorized")
     /// The server could not check; the client may try again later.

@@ -12,7 +12,6 @@ public struct ClientHelloReader: Sendable {
         case notTLS
         /// Not complete yet.
         case needMore
-        /// The whole message.
         case hello(ClientHello)
         /// It began like TLS; what is wrong with it is a clause for people.
         case malformed(String)
@@ -27,7 +26,6 @@ public struct ClientHelloReader: Sendable {
     private var header: [UInt8] = []
     /// Bytes of the current record that have not come.
     private var left = 0
-    private var recordVersion: UInt16 = 0
     /// The handshake message, out of its records.
     private var message: [UInt8] = []
 
@@ -69,7 +67,6 @@ public struct ClientHelloReader: Sendable {
             result = isFirst ? .notTLS : .malformed("a record of another version")
         }
         guard header.count == 5, result == .needMore else { return }
-        recordVersion = UInt16(header[1]) << 8 | UInt16(header[2])
         left = Int(header[3]) << 8 | Int(header[4])
         header.removeAll(keepingCapacity: true)
         if left == 0 { result = .malformed("an empty record") }
@@ -84,14 +81,12 @@ public struct ClientHelloReader: Sendable {
         let size = Int(message[1]) << 16 | Int(message[2]) << 8 | Int(message[3])
         guard size <= Self.limit else { return result = .malformed("a ClientHello of \(size) bytes") }
         guard message.count >= 4 + size else { return }
-        result = ClientHello.read(Array(message[4..<(4 + size)]), recordVersion: recordVersion)
+        result = ClientHello.read(Array(message[4..<(4 + size)]))
     }
 }
 
 /// The facts of a ClientHello.
 public struct ClientHello: Sendable, Hashable {
-    /// Version of the record it came in; 0x0301 nearly always.
-    public var recordVersion: UInt16
     /// The version field of the message itself, which stays at TLS 1.2 (0x0303) in TLS 1.3.
     public var legacyVersion: UInt16
     /// Versions offered in the extension of TLS 1.3, in the client's order, GREASE left out; empty without it.
@@ -145,17 +140,16 @@ public struct ClientHello: Sendable, Hashable {
 
     private struct Truncated: Error {}
 
-    static func read(_ message: [UInt8], recordVersion: UInt16) -> ClientHelloReader.Result {
+    static func read(_ message: [UInt8]) -> ClientHelloReader.Result {
         do throws(Truncated) {
-            return .hello(try ClientHello(message, recordVersion: recordVersion))
+            return .hello(try ClientHello(message))
         } catch {
             return .malformed("a length inside the ClientHello does not fit it")
         }
     }
 
-    private init(_ message: [UInt8], recordVersion: UInt16) throws(Truncated) {
+    private init(_ message: [UInt8]) throws(Truncated) {
         var body = Cursor(message[...])
-        self.recordVersion = recordVersion
         legacyVersion = try body.number()
         _ = try body.take(32)
         _ = try body.vector(1)
@@ -226,7 +220,6 @@ public struct ClientHello: Sendable, Hashable {
             return rest.prefix(count)
         }
 
-        /// A number of two bytes.
         mutating func number() throws(Truncated) -> UInt16 {
             try take(2).reduce(0) { $0 << 8 | UInt16($1) }
         }

@@ -205,7 +205,6 @@ struct DirectionRelay: ~Copyable {
     /// Puts other bytes in the place of what is stored.
     mutating func setBuffered(_ bytes: [UInt8]?) { buffered = bytes }
 
-    /// Takes what was stored.
     mutating func takeBuffered() -> [UInt8]? {
         defer { buffered = nil }
         return buffered
@@ -282,7 +281,6 @@ struct DirectionRelay: ~Copyable {
     }
 }
 
-/// The two directions of a session.
 struct Directions: ~Copyable {
     /// By the raw value of the direction.
     private(set) var both: InlineArray<2, DirectionRelay>

@@ -87,7 +87,6 @@ enum ItemReading {
     case login(Element, [SASLBridge.Act], wasLoggingIn: Bool, StreamManagementTranslator.Translation?)
     /// The answer to an injected request.
     case injected(IQTracker.Request)
-    /// An element of stream management.
     case streamManagement(StreamManagementTranslator.Translation)
 }
 

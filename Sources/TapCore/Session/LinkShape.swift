@@ -6,11 +6,4 @@ public struct LinkShape: Sendable, Hashable {
     public var slice: Int?
     /// Nanoseconds between two pieces. Goes with ``slice``.
     public var sliceEvery: Int64?
-
-    /// Puts the parts together.
-    public init(bytesPerSecond: Int? = nil, slice: Int? = nil, sliceEvery: Int64? = nil) {
-        self.bytesPerSecond = bytesPerSecond
-        self.slice = slice
-        self.sliceEvery = sliceEvery
-    }
 }

@@ -97,7 +97,6 @@ enum Negotiation {
         }
     }
 
-    /// The TLS that is passed through.
     var passedTLS: PassedTLS? { if case .opaque(let tls, _) = self { tls } else { nil } }
 
     var isOpening: Bool { if case .opening = self { true } else { false } }
@@ -146,7 +145,6 @@ enum Negotiation {
 
     // MARK: What happens
 
-    /// The connection to the server is up.
     mutating func connected() {
         switch self {
         case .awaitingServer(let login): self = .opening(login)
@@ -175,7 +173,6 @@ enum Negotiation {
         return true
     }
 
-    /// A handshake begins.
     mutating func beginHandshake() {
         guard case .clear(let asymmetric) = login?.tls else { return }
         login?.tls = .handshake(asymmetric)
@@ -188,7 +185,6 @@ enum Negotiation {
         self = .opening(Login(tls: .inside, bridged: login.bridged))
     }
 
-    /// An authentication begins.
     mutating func beginAuthentication() {
         if let login { self = .authenticating(login) }
     }
@@ -218,7 +214,6 @@ enum Negotiation {
         return true
     }
 
-    /// One side closes its stream.
     mutating func closeStream() {
         if case .open = self { self = .closing }
     }
@@ -236,7 +231,6 @@ enum Negotiation {
         return true
     }
 
-    /// The last record is made.
     mutating func close() { self = .closed }
 }
 

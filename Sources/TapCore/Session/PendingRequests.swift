@@ -26,11 +26,9 @@ struct PendingRequests {
 
     /// The lists that contain a request.
     private enum Order: Int {
-        /// All requests.
         case age
         /// Requests with the same hash of the id.
         case id
-        /// Pings.
         case ping
     }
 
@@ -88,7 +86,6 @@ struct PendingRequests {
     /// - Parameter hashMask: The bits of the id's hash that are used. Tests clear bits to make ids collide.
     init(hashMask: Int = -1) { self.hashMask = hashMask }
 
-    /// Number of pending requests.
     var count: Int { ages.count }
 
     /// When the oldest unanswered ping passed, in nanoseconds of the run.

@@ -1,16 +1,11 @@
-import XMPPCore
-
 /// What the first bytes of a connection look like when they may not be XMPP.
 public enum ProtocolGuess: Sendable, Hashable {
     /// An XML declaration, a stream header, white space: as XMPP over TCP begins (RFC 6120 §4.2).
     case xml
-    /// A TLS handshake.
     case tls
     /// A request of HTTP/1, or HTTP/2's preface: BOSH, WebSocket, a browser, a health check.
     case http
-    /// An answer of HTTP/1.
     case httpResponse
-    /// The banner of SSH.
     case ssh
     /// A header of the PROXY protocol, of version 1 or 2: something in front passes on the client's address.
     case proxyProtocol
@@ -20,7 +15,6 @@ public enum ProtocolGuess: Sendable, Hashable {
     case wideXML
     /// Printable text of no known protocol.
     case text
-    /// None of these.
     case unknown
 
     /// Bytes that are enough for a guess that more bytes will not change.

@@ -23,7 +23,6 @@ public struct DiscoveryStep: Sendable {
         case refused
         /// It was not tried: it does not fit what the client has begun.
         case skipped
-        /// It failed.
         case failed
     }
 

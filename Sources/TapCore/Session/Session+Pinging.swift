@@ -180,8 +180,6 @@ extension Session {
             guard let timeout = pinger?.options.timeout else { return }
             pinger?.end(at: now.monotonic)
             note(
-                .note,
-                .warn,
                 code: "ping-timeout",
                 "the client did not answer xmpptap's ping within \(Self.words(timeout))",
                 direction: .send,

@@ -5,8 +5,8 @@ import XMPPCore
 // Records other than items: notes, errors, the session's beginning and end.
 extension Session {
     mutating func note(
-        _ kind: Record.Kind,
-        _ level: Level,
+        _ kind: Record.Kind = .note,
+        _ level: Level = .warn,
         code: String,
         _ message: Prose,
         condition: StreamErrorCondition? = nil,

@@ -119,8 +119,6 @@ extension Session {
         guard direction == .recv, isNamed("compressed", event, direction) else { return }
         finish(.compression, .ok)
         note(
-            .note,
-            .warn,
             code: "compression",
             "the streams are compressed from here on and cannot be decoded",
             direction: direction

@@ -33,7 +33,6 @@ public struct SessionInfo: Sendable {
         case tls(leg: Leg, String)
         /// This program ended it.
         case tap(condition: String)
-        /// This program stopped.
         case stopped
         /// What was read ends here; the session may have gone on.
         case unrecorded

@@ -4,9 +4,7 @@ import XMPPCore
 /// What a `<features/>` element offers (RFC 6120 §4.3.2), in the words of the log and in the server's order.
 struct StreamFeaturesSummary {
     let names: [String]
-    /// The mechanisms of SASL.
     private let mechanisms: [String]
-    /// The mechanisms of SASL2.
     private let mechanisms2: [String]
     private let isTLSRequired: Bool
     /// Dialback's failures are told by errors and need not end the stream (XEP-0220 §2.4.2).

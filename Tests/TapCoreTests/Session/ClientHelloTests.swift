@@ -80,7 +80,6 @@ private func hello(extensions: [(UInt16, [UInt8])]) -> [UInt8] {
         #expect(hello.serverName == "xmpp.example.org")
         #expect(hello.protocols == ["xmpp-client", "h2"])
         #expect(hello.legacyVersion == 0x0303)
-        #expect(hello.recordVersion == 0x0301)
         #expect(hello.supportedVersions == [0x0304, 0x0303, 0x0302, 0x0301])
         #expect(hello.version == 0x0304)
         #expect(hello.cipherCount == 30)

@@ -44,7 +44,7 @@ public struct BindingForecast: Sendable, Hashable {
         /// Its flag; nil if the mechanism has none.
         public var flag: Flag?
         /// The mechanisms that the server offers, as it wrote them.
-        public var offered: [String]
+        public var offered: [String] = []
         /// The server's channel-binding types (XEP-0440), as received; nil without a list.
         public var bindings: [String]?
         /// The proxy offers the client fewer types than the server does.
@@ -59,23 +59,6 @@ public struct BindingForecast: Sendable, Hashable {
         public var serverTLS: UInt16?
         /// Both certificates are the same, or the server's hash is that of the proxy's.
         public var hasSameCertificate = true
-
-        /// A login by a mechanism, with a flag.
-        public init(
-            mechanism: String,
-            flag: Flag? = nil,
-            offered: [String] = [],
-            bindings: [String]? = nil,
-            clientTLS: UInt16? = nil,
-            serverTLS: UInt16? = nil
-        ) {
-            self.mechanism = mechanism
-            self.flag = flag
-            self.offered = offered
-            self.bindings = bindings
-            self.clientTLS = clientTLS
-            self.serverTLS = serverTLS
-        }
     }
 
     /// How the proxy terminates TLS.
@@ -87,15 +70,7 @@ public struct BindingForecast: Sendable, Hashable {
         /// The same on the server's leg.
         public var serverTLS: UInt16
         /// Both certificates are the same, or the server's hash is that of the proxy's.
-        public var hasSameCertificate: Bool
-
-        /// Legs of these properties.
-        public init(_ strategy: Strategy, clientTLS: UInt16?, serverTLS: UInt16, hasSameCertificate: Bool = true) {
-            self.strategy = strategy
-            self.clientTLS = clientTLS
-            self.serverTLS = serverTLS
-            self.hasSameCertificate = hasSameCertificate
-        }
+        public var hasSameCertificate = true
     }
 
     /// The outcome of a login.

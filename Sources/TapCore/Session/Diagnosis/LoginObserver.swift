@@ -19,8 +19,6 @@ final class LoginObserver {
         var binding: String?
         /// The server has sent a challenge.
         var isChallenged = false
-        /// The client has answered the last challenge.
-        var hasAnswered = false
         /// The server's violation of SCRAM, as a clause with the server as its subject.
         var breach: String?
         /// The server has sent a signature, or an unreadable one.
@@ -215,10 +213,7 @@ final class LoginObserver {
         note(step.details, in: &attempts[last])
         attempts[last].judge(step.kind, step.details)
         switch step.kind {
-        case .challenge, .proceed:
-            attempts[last].isChallenged = true
-            attempts[last].hasAnswered = false
-        case .response, .task: attempts[last].hasAnswered = true
+        case .challenge, .proceed: attempts[last].isChallenged = true
         case .success:
             attempts[last].hasSucceeded = true
             // What was offered before does not count any more.
@@ -228,7 +223,7 @@ final class LoginObserver {
             attempts[last].condition = step.condition ?? "undefined-condition"
             attempts[last].words = words
             attempts[last].tells = step.text.flatMap(Self.meaning)
-        case .begin: break
+        case .begin, .response, .task: break
         }
     }
 

@@ -31,8 +31,6 @@ extension Session {
     mutating func noteDowngrade() {
         guard info.mechanism == "PLAIN", let earlier = login?.failedSCRAM else { return }
         note(
-            .note,
-            .warn,
             code: LoginCause.plainDowngrade.rawValue,
             "the client reveals its password by PLAIN after \(earlier.mechanism) failed "
                 + "(\(earlier.condition ?? "aborted"))",
@@ -65,7 +63,6 @@ extension Session {
         return judge.diagnosis(isUnreadable: isUnreadable)
     }
 
-    /// Records the diagnosis.
     mutating func noteDiagnosis() {
         guard options.level >= .error, let diagnosis = diagnosis() else { return }
         var record = makeRecord(.note, .error, part: diagnosis.loginStep.part)

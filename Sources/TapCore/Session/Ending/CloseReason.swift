@@ -17,19 +17,15 @@ public enum CloseReason: String, Sendable, Hashable, CaseIterable {
     case policyViolation = "policy-violation"
     /// The client was redirected to another host.
     case seeOtherHost = "see-other-host"
-    /// Another stream error.
     case streamError = "stream-error"
-    /// A connection was reset.
     case reset
     /// A connection ended without `</stream:stream>`.
     case unclean
     /// A connection ended whose bytes were not decoded, such as TLS: whether cleanly is unknown.
     case undecoded
-    /// xmpptap closed it.
     case tap
     /// TLS failed on one of the legs.
     case tls
-    /// xmpptap stopped.
     case stopped
     /// The recording ends before the session.
     case unrecorded

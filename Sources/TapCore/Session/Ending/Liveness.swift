@@ -5,7 +5,6 @@ internal import TapRecord
 /// It stores three timestamps, in nanoseconds of the run; each operation is O(1).
 struct Liveness {
     enum Event {
-        /// Bytes have arrived.
         case received
         /// An `<r/>` passes: its sender requests an acknowledgement (XEP-0198 §4).
         case asked(Direction)

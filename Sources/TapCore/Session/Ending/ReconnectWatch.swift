@@ -44,7 +44,6 @@ final class ReconnectWatch: Sendable {
         fileprivate let hash: Int
     }
 
-    /// The drops of one client.
     fileprivate struct Drops {
         /// When the last ones were: ``threshold`` of them at most.
         var times: [Int64] = []

@@ -81,8 +81,6 @@ extension Session {
         let span = loop.span < 1_000_000_000 ? "less than a second" : "\(loop.span / 1_000_000_000) s"
         let advice = info.closeReason == .conflict ? "; configure a different resource for each client" : ""
         note(
-            .note,
-            .warn,
             code: Record.Code.reconnectLoop,
             "reconnect loop: \(loop.count) sessions of this client dropped within \(ReconnectWatch.soon / 1_000_000_000) s of "
                 + "login, in \(span); the last one: \(info.endingWords)\(advice)"

@@ -26,7 +26,6 @@ public struct FeaturesEdit: Sendable {
 
     /// What becomes of a list of names.
     public enum ListEdit: Sendable {
-        /// It stays.
         case keep
         /// Names that this accepts stay. A list of which nothing stays goes as a whole, and with SASL2's mechanisms all
         /// of SASL2.

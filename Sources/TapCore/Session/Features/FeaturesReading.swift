@@ -22,7 +22,6 @@ struct FeaturesReading {
         case features, authentication, inline
         /// The element that holds a list.
         case list(List, Int)
-        /// A name of a list.
         case entry(List, Int)
         case other
     }

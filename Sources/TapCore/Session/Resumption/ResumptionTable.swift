@@ -43,7 +43,6 @@ final class ResumptionTable: Sendable {
     struct Suspended: Sendable {
         /// The bound full JID.
         var jid: String
-        /// The number of the session.
         var session: UInt64
         /// Whose reconnects are counted.
         var client: ReconnectWatch.Key?
@@ -133,7 +132,6 @@ final class ResumptionTable: Sendable {
         }
     }
 
-    /// Bytes of the ledgers that are kept.
     var ledgerByteCount: Int { table.withLock { $0.ledgerByteCount } }
 
     /// The connection of a session is gone. Nothing happens where another session has resumed it.
@@ -297,8 +295,6 @@ extension Session {
         else { return }
         streamManagement?.namesOtherPlace = true
         note(
-            .note,
-            .warn,
             code: "other-location",
             "the server names another host for resumption; a client that resumes there will bypass xmpptap",
             direction: .recv

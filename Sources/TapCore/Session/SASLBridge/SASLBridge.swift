@@ -10,7 +10,6 @@ struct SASLBridge {
     enum Act: Equatable {
         /// Relay the client's element: the proxy does not perform this login.
         case passOn
-        /// A challenge to the client.
         case challenge([UInt8])
         /// A failure to the client.
         case refuse(SASLCondition, String?)
@@ -204,7 +203,6 @@ struct SASLBridge {
         }
     }
 
-    /// The client gives up.
     mutating func clientAborts() -> [Act] {
         switch state {
         case .asked, .client:

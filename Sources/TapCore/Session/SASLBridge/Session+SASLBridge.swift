@@ -56,8 +56,6 @@ extension Session {
         bridged.bridge.offer = terminated
         guard terminated == nil, !(offer.mechanisms + (offer.sasl2Mechanisms ?? [])).isEmpty else { return }
         note(
-            .note,
-            .warn,
             code: "login-not-ended",
             "no mechanism that the accounts support; login relayed unchanged",
             part: .sasl
@@ -207,7 +205,6 @@ extension Session {
 
     // MARK: What follows
 
-    /// Does what follows from an element.
     private mutating func perform(_ act: SASLBridge.Act, _ element: Element, _ event: StreamEvent) {
         switch act {
         case .succeed(let data): succeed(data, element, event)

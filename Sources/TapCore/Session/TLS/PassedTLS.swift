@@ -1,5 +1,4 @@
 internal import TapRecord
-import XMPPCore
 
 /// TLS that is passed through: what it says in clear.
 ///
@@ -53,7 +52,6 @@ private struct TLSRecordReader {
     private var left = 0
     private var isTLS = true
 
-    /// Takes the bytes of one read.
     mutating func append(_ bytes: Span<UInt8>) {
         var index = 0
         while index < bytes.count, isTLS {

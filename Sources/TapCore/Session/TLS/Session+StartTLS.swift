@@ -41,8 +41,6 @@ extension Session {
         let count = directions.send.waiting
         guard count > 0, directions.pending(.send)[0] != 0x16 else { return }
         note(
-            .note,
-            .warn,
             code: "starttls-injection",
             "\(count) bytes of plaintext between <starttls/> and <proceed/>",
             direction: .send,
@@ -61,7 +59,7 @@ extension Session {
         }
         if options.serverTLS == .off {
             let words: Prose = "no TLS on the server leg, not even for the login"
-            note(.note, .warn, code: "server-tls-off", words, part: .tls, remedy: .changeServerTLS)
+            note(code: "server-tls-off", words, part: .tls, remedy: .changeServerTLS)
         }
     }
 

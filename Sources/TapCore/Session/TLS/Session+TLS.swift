@@ -1,4 +1,3 @@
-internal import TapDiagnosis
 internal import TapRecord
 import XMPPCore
 
@@ -107,7 +106,7 @@ extension Session {
             options.stripsBinding ? .strip : client == nil ? .clear : isOwn ? .serverCertificate : .minted
         bind(
             BindingForecast.Legs(
-                strategy,
+                strategy: strategy,
                 clientTLS: client,
                 serverTLS: server,
                 hasSameCertificate: strategy == .serverCertificate
@@ -301,8 +300,6 @@ extension Session {
             !info.mechanisms.isEmpty
         else { return }
         note(
-            .note,
-            .warn,
             code: "no-tls",
             "the server offers no TLS; the session continues in clear text, including the login",
             direction: .recv,

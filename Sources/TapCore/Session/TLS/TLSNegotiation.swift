@@ -7,18 +7,15 @@ public import TapRecord
 /// Each input yields at most one output, to be performed before the next input; an output that ends the negotiation is the
 /// last one. Inputs that do not fit the state are ignored, so a late result does no harm.
 public struct TLSNegotiation: Sendable {
-    /// What happened.
     enum Input: Sendable {
         /// TLS may begin behind the consent that the session holds, which may be the server's or its own.
         ///
         /// `domain` is the `to` of the client's stream. `directProtocol` is the ALPN name for a server that begins with TLS
         /// (XEP-0368); nil where the server was asked by STARTTLS.
         case consented(domain: String?, directProtocol: String?)
-        /// A leg has brought bytes.
         case received(Leg, [UInt8])
         /// The handshake on a leg succeeded.
         case agreed(Leg, TLSAgreement)
-        /// The handshake on a leg failed.
         case failed(Leg, TLSFailure)
         /// The last output asked for a handshake that cannot be started.
         case notStarted(TLSFailure)
@@ -32,7 +29,6 @@ public struct TLSNegotiation: Sendable {
         case stopped(TLSFailure?)
     }
 
-    /// What is to be done.
     enum Output: Sendable, Hashable {
         /// The next step, for whoever has the connections.
         case perform(TLSCommand)

@@ -29,18 +29,14 @@ public struct LoginTimeline: Sendable {
         var awaits: Leg
     }
 
-    /// The timeline of a new session.
     init(at monotonic: Int64) { reached = monotonic }
 
-    /// Whether a step is pending.
     func isUnderWay(_ name: LoginStep.Name, key: String? = nil) -> Bool {
         underWay.contains { $0.name == name && $0.key == key }
     }
 
-    /// Whether a step of this name has ended.
     func has(_ name: LoginStep.Name) -> Bool { steps.contains { $0.name == name } }
 
-    /// Whether any step has failed.
     var hasFailure: Bool { steps.contains { $0.outcome.result == .failed } }
 
     /// A step begins; a pending one of the same name is discarded.
@@ -290,7 +286,6 @@ extension Session {
         }
     }
 
-    /// The session is ready.
     mutating func becameReady() {
         // Inline requests that this granted are finished too.
         for name in [LoginStep.Name.bind, .mechanism] { timeline.cancel(name) }

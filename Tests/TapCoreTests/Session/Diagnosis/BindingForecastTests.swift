@@ -167,7 +167,7 @@ import TapRecord
         mechanism: String? = nil
     ) -> SessionHarness {
         var harness = SessionHarness(run: run)
-        harness.session.bind(BindingForecast.Legs(strategy, clientTLS: 0x0304, serverTLS: 0x0304))
+        harness.session.bind(BindingForecast.Legs(strategy: strategy, clientTLS: 0x0304, serverTLS: 0x0304))
         harness.send(L.header)
         harness.recv(
             L.answer
