@@ -42,7 +42,6 @@ struct DNSReply: Sendable, Hashable {
 
     private let bytes: [UInt8]
 
-    /// Reads a whole reply.
     init(_ bytes: [UInt8]) throws(Fault) {
         self.bytes = bytes
         guard bytes.count >= 12 else { throw .truncated }

@@ -41,7 +41,6 @@ final class ServiceDiscovery {
         case mirroring(isTLS: Bool)
         /// One that begins so, whatever the client has done.
         case chosen(isTLS: Bool)
-        /// Any.
         case any
 
         /// Why a server is skipped, as a clause for people; nil if it is usable.
@@ -89,7 +88,6 @@ final class ServiceDiscovery {
         self.done = done
     }
 
-    /// Begins.
     func start() {
         guard dialer.names.resolver.asksForRecords(of: domain.ascii) else { return fallBack() }
         let answers = ServiceRecord.Service.allCases.map {
@@ -135,7 +133,6 @@ final class ServiceDiscovery {
 
     // MARK: Servers
 
-    /// Tries the next server.
     private func next() {
         guard !isCancelled else { return }
         guard let server = servers.popFirst() else {

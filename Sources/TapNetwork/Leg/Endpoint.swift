@@ -81,7 +81,6 @@ extension Endpoint: CustomStringConvertible {
 public struct EndpointError: Error, Sendable, Hashable {
     /// What is wrong.
     public enum Code: Sendable, Hashable {
-        /// Nothing at all.
         case empty
         /// Nothing after `=` of a ``ListenSpec``.
         case missingUpstream
@@ -101,7 +100,6 @@ public struct EndpointError: Error, Sendable, Hashable {
         case badIPv6(String)
         /// A bracket that is not closed.
         case openBracket
-        /// A URL.
         case url
         /// A `domain:` where a server's address is expected.
         case domain
@@ -118,7 +116,7 @@ public struct EndpointError: Error, Sendable, Hashable {
 extension EndpointError: CustomStringConvertible {
     /// One line for people, such as `"localhost" has no port; write HOST:PORT, as in localhost:5222`.
     public var description: String {
-        let shown = "\"\(Self.escape(text))\""
+        let shown = "\"\(LineBuffer.escaped(text))\""
         return switch code {
         case .empty: "the address is empty; write HOST:PORT, as in localhost:5222"
         case .missingUpstream: "\(shown) has no address after \"=\"; write PORT=HOST:PORT, as in 15222=localhost:5222"
@@ -126,24 +124,18 @@ extension EndpointError: CustomStringConvertible {
         case .missingListenPort:
             "\(shown) is not a port; write a port, as in 15222, or HOST:PORT, as in 127.0.0.1:15222"
         case .badPort(let port, let allowsZero):
-            "\(shown) has the port \"\(Self.escape(port))\"; a port is a number from \(allowsZero ? 0 : 1) to 65535"
+            "\(shown) has the port \"\(LineBuffer.escaped(port))\"; a port is a number from \(allowsZero ? 0 : 1) to 65535"
         case .missingHost: "\(shown) has no host; write HOST:PORT, as in localhost:5222"
         case .badHost(let host):
-            "\(shown) has the host \"\(Self.escape(host))\", which is neither a host name nor an address; write HOST:PORT"
+            "\(shown) has the host \"\(LineBuffer.escaped(host))\", which is neither a host name nor an address; write HOST:PORT"
         case .bareIPv6: "\(shown) is an IPv6 address; write it in brackets, as in [::1]:5222"
         case .badIPv6(let host):
-            "\(shown) has \"\(Self.escape(host))\" in brackets, which is not an IPv6 address; write [v6]:PORT, as in [::1]:5222"
+            "\(shown) has \"\(LineBuffer.escaped(host))\" in brackets, which is not an IPv6 address; write [v6]:PORT, as in [::1]:5222"
         case .openBracket: "\(shown) has no closing bracket; write [v6]:PORT, as in [::1]:5222"
         case .url: "\(shown) is a URL; write HOST:PORT, as in localhost:5222"
         case .domain: "\(shown) names a domain; write HOST:PORT, as in localhost:5222"
         case .badDomain(let reason):
-            "\(shown) is not a domain: \(Self.escape(reason)); write the part of a JID after \"@\", as in example.org"
+            "\(shown) is not a domain: \(LineBuffer.escaped(reason)); write the part of a JID after \"@\", as in example.org"
         }
-    }
-
-    private static func escape(_ text: String) -> String {
-        var line = LineBuffer(capacity: text.utf8.count)
-        line.appendEscaped(text)
-        return String(decoding: line.bytes, as: UTF8.self)
     }
 }

@@ -73,7 +73,6 @@ final class LegHandler: ChannelInboundHandler {
 
     init(_ leg: Leg) { self.leg = leg }
 
-    /// Whether there is a connection.
     var isOpen: Bool { context != nil }
     /// The peer's address; nil without a connection.
     var address: SocketAddress? { context?.remoteAddress }

@@ -66,7 +66,6 @@ struct ShapedOutput {
     /// The connection takes no more for a time.
     mutating func rest() { isResting = true }
 
-    /// All that waits.
     mutating func takeAll() -> [UInt8] {
         let bytes = segments.flatMap { $0.bytes.readableBytesView }
         segments = [Segment(shape: segments.last?.shape, bytes: ByteBuffer())]

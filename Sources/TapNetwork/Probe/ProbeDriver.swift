@@ -53,7 +53,6 @@ final class ProbeDriver: ClientOwner {
         var received: UInt32 = 0
         /// What the server calls itself.
         var name = ""
-        /// The number of its features.
         var features: Int?
     }
 
@@ -75,7 +74,6 @@ final class ProbeDriver: ClientOwner {
             if connection != nil { arm() }
         }
     }
-    /// Number of steps that were reported.
     private var reported = 0
     /// Which holds this one until it is over.
     private weak var connection: ClientConnection?
@@ -386,7 +384,6 @@ extension ProbeDriver {
 
     // MARK: Questions to a session that is ready
 
-    /// Begins.
     private func ask(_ features: StreamFeatures) {
         guard let version = features.streamManagement else {
             report.streamManagement = .notOffered

@@ -17,11 +17,9 @@ public struct ProbeGrade: Sendable, Hashable {
 
     /// The grade; lower is better.
     public enum Letter: String, Sendable, Hashable, Comparable {
-        /// As it should be.
         case a = "A"
         /// Good enough, and could be better.
         case b = "B"
-        /// Weak.
         case c = "C"
         /// Broken, or not safe.
         case f = "F"

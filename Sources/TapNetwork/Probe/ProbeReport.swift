@@ -12,23 +12,19 @@ public struct ProbeReport: Sendable {
         public enum Name: String, Sendable, Hashable, CaseIterable {
             /// The domain's records and the server's addresses (RFC 6120 §3.2).
             case names
-            /// TCP.
             case connection
             /// The server's stream, until its features.
             case stream
             /// STARTTLS (RFC 6120 §5).
             case startTLS = "starttls"
-            /// The handshake.
             case tls
             /// The server's certificate.
             case certificate
             /// What the login may be done by.
             case offer
-            /// Authentication.
             case login
             /// What the server signed of what was seen (XEP-0474, XEP-0515).
             case downgrade
-            /// Resource binding.
             case bind
             /// Stream management (XEP-0198).
             case streamManagement = "stream-management"
@@ -64,9 +60,7 @@ public struct ProbeReport: Sendable {
 
     /// What the records of a domain say of one of its services.
     public enum Service: Sendable {
-        /// Not queried.
         case unasked
-        /// Nothing.
         case none
         /// There is decidedly none (RFC 2782: `.`).
         case refused
@@ -82,7 +76,6 @@ public struct ProbeReport: Sendable {
         case ready
         /// All that was to be looked at without a password was there.
         case offered
-        /// Not so far.
         case failed
     }
 

@@ -11,7 +11,6 @@ final class ProbeWatch {
     private let runner: SessionRunner
     private let clock: RunClock
     private let records: RecordDispatcher.Producer
-    /// Records of the timeline.
     private(set) var steps: [Record] = []
     private(set) var diagnosis: LoginDiagnosis?
 

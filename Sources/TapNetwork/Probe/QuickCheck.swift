@@ -1,16 +1,13 @@
 internal import NIOCore
 internal import TapRecord
 internal import TapSecurity
-internal import XMPPCore
 
 /// A look at the other of a domain's two services, the one that the probe did not go by: whether TLS begins there, and
 /// with which certificate. It goes no further, and is not recorded.
 ///
 /// On one event loop. Whatever calls it back holds it.
 final class QuickCheck: ClientOwner {
-    /// What was seen.
     struct Sight {
-        /// The address that answered; nil if there was none.
         var address: String?
         /// What the handshake agreed on.
         var parameters: TLSParameters?

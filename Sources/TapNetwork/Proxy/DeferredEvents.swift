@@ -17,7 +17,6 @@ struct DeferredEvents {
 
     var isEmpty: Bool { next == events.count }
 
-    /// Number of entries.
     var count: Int { events.count - next }
 
     mutating func append(_ event: SessionDriver.Event) {

@@ -37,12 +37,22 @@ struct ListenerAddresses {
     /// The same of a name, blocking. The system is asked, except for names of this machine.
     static func resolve(_ endpoint: Endpoint) -> [SocketAddress] {
         if let name = LocalName(endpoint.host) { return name.addresses(port: endpoint.port) }
+        return SystemNames.addresses(of: endpoint.host).compactMap {
+            try? SocketAddress(ipAddress: $0, port: endpoint.port)
+        }
+    }
+}
+
+/// What the system says of names, by its hosts file and its name servers.
+public enum SystemNames {
+    /// The addresses of a name, each once, as numbers; empty if it cannot be resolved. Blocks.
+    public static func addresses(of name: String) -> [String] {
         var hints = addrinfo()
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
         var list: UnsafeMutablePointer<addrinfo>?
-        guard getaddrinfo(endpoint.host, nil, &hints, &list) == 0 else { return [] }
+        guard getaddrinfo(name, nil, &hints, &list) == 0 else { return [] }
         defer { freeaddrinfo(list) }
-        var addresses: [SocketAddress] = []
+        var addresses: [String] = []
         var entry = list
         while let current = entry?.pointee {
             var host = [CChar](repeating: 0, count: Int(NI_MAXHOST))
@@ -56,9 +66,7 @@ struct ListenerAddresses {
                 NI_NUMERICHOST
             )
             let text = String(decoding: host.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-            if status == 0, let address = try? SocketAddress(ipAddress: text, port: endpoint.port) {
-                addresses.append(address)
-            }
+            if status == 0, !addresses.contains(text) { addresses.append(text) }
             entry = current.ai_next
         }
         return addresses

@@ -215,7 +215,7 @@ public final class ProxyService: Service {
         let upstreams = Set(configuration.listeners.compactMap { ($0.upstream ?? configuration.upstream).endpoint })
         for upstream in upstreams {
             let dialer = Dialer(upstream, timeout: configuration.connectTimeout)
-            let greeting = configuration.proxyProtocol.sends.map { ProxyHeader(.local).bytes($0.version) }
+            let greeting = configuration.proxyProtocol.sends.map { ProxyHeader(.local).bytes($0) }
             dialer.connect(on: group.next()).whenComplete { [logger] result in
                 switch result {
                 case .success(let channel):

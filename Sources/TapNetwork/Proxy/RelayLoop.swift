@@ -26,7 +26,6 @@ final class RelayLoop {
     let context: RelayContext
     /// One parser and redactor for all sessions: what they keep is warm.
     let tools: SessionTools
-    /// Where the records of this loop go.
     let records: RecordDispatcher.Producer
 
     private var drivers: [ObjectIdentifier: SessionDriver] = [:]

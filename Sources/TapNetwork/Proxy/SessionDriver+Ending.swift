@@ -34,7 +34,6 @@ extension SessionDriver {
         handle(.stop)
     }
 
-    /// Ends the session at once.
     func abandon() {
         stop()
         client.close()

@@ -38,7 +38,7 @@ final class SessionDriver {
     let interception: Interception?
     let route: Route
     /// The PROXY header for the server.
-    private let sends: ProxyProtocol.Sending?
+    private let sends: ProxyProtocol.Version?
     /// Never called while one of its own calls is on the stack, so that nothing need be checked at run time.
     @exclusivity(unchecked) var session: Session
     var stage = Stage.connecting
@@ -71,7 +71,7 @@ final class SessionDriver {
         loop: RelayLoop,
         route: Route,
         accepted: AcceptedConnection,
-        sends: ProxyProtocol.Sending? = nil,
+        sends: ProxyProtocol.Version? = nil,
         interception: Interception? = nil
     ) {
         self.loop = loop
@@ -137,7 +137,7 @@ final class SessionDriver {
         }
         guard channel.isActive else { return failed("the connection to \(route.words) was closed immediately") }
         stage = .relaying
-        if let sends { server.write(accepted.header(session: session.number).bytes(sends.version).span) }
+        if let sends { server.write(accepted.header(session: session.number).bytes(sends).span) }
         let address = channel.remoteAddress?.endpoint?.description ?? route.words
         handle(.connected(address, beginsWithTLS: beginsWithTLS))
     }
@@ -203,7 +203,6 @@ final class SessionDriver {
         updateReading(leg.other)
     }
 
-    /// A connection is closed.
     func closed(_ leg: Leg) {
         guard !isPerforming else { return }
         conclude()

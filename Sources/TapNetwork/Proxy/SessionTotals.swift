@@ -1,6 +1,5 @@
 public import TapCore
 public import TapRecord
-import XMPPCore
 
 /// What the sessions of a proxy have counted, added up.
 public struct SessionTotals: Sendable {

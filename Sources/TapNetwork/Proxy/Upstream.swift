@@ -65,7 +65,6 @@ extension Upstream: CustomStringConvertible {
 
 /// How the sessions of one listener come to their server.
 enum Route: Sendable {
-    /// All to the same one.
     case endpoint(Dialer)
     /// Each to one of the domain that its client names.
     case domains(DomainDialer)

@@ -12,14 +12,6 @@ struct ProxyHeader: Sendable, Hashable {
         case local
     }
 
-    /// The two forms of a header.
-    enum Version: Sendable, Hashable {
-        /// A line of text.
-        case v1
-        /// Binary, with fields that can be added.
-        case v2
-    }
-
     /// The twelve bytes with which a header of version 2 begins.
     static let signature: [UInt8] = [0x0D, 0x0A, 0x0D, 0x0A, 0x00, 0x0D, 0x0A, 0x51, 0x55, 0x49, 0x54, 0x0A]
     /// What a unique identifier may be long.
@@ -56,7 +48,7 @@ struct ProxyHeader: Sendable, Hashable {
 
 extension ProxyHeader {
     /// The header as it goes over the wire.
-    func bytes(_ version: Version) -> [UInt8] { version == .v1 ? line : block }
+    func bytes(_ version: ProxyProtocol.Version) -> [UInt8] { version == .v1 ? line : block }
 
     private var line: [UInt8] {
         guard case .client(let source, let destination) = origin,

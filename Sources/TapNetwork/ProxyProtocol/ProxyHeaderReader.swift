@@ -23,7 +23,6 @@ struct ProxyHeaderReader {
     private var bytes: [UInt8] = []
     private var result = Result.needMore
 
-    /// Parses the bytes of one read.
     mutating func append(_ input: some Collection<UInt8>) -> Result {
         guard result == .needMore, !input.isEmpty else { return result }
         bytes += input

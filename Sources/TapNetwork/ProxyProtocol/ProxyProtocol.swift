@@ -2,11 +2,11 @@ public import NIOCore
 
 /// The use of the PROXY protocol: to learn the client's address from a proxy in front, and to send it to the server.
 public struct ProxyProtocol: Sendable, Hashable {
-    /// The version of the header for servers; nil for none.
-    public enum Sending: Sendable, Hashable {
-        /// As a line of text.
+    /// The two forms of a header.
+    public enum Version: Sendable, Hashable {
+        /// A line of text.
         case v1
-        /// In binary.
+        /// Binary, with fields that can be added.
         case v2
     }
 
@@ -19,24 +19,20 @@ public struct ProxyProtocol: Sendable, Hashable {
     /// How long a client's header may take. Default 5 s.
     public var timeout: TimeAmount
     /// Every server's connection begins with a header in this form. Default none.
-    public var sends: Sending?
+    public var sends: Version?
 
     /// By default the protocol is not used.
     public init(
         accepts: Bool = false,
         senders: [AddressRange] = [],
         timeout: TimeAmount = .seconds(5),
-        sends: Sending? = nil
+        sends: Version? = nil
     ) {
         self.accepts = accepts
         self.senders = senders
         self.timeout = timeout
         self.sends = sends
     }
-}
-
-extension ProxyProtocol.Sending {
-    var version: ProxyHeader.Version { self == .v1 ? .v1 : .v2 }
 }
 
 /// Who a session's client is, and by which way it has come.
@@ -102,7 +98,6 @@ public struct AddressRange: Sendable, Hashable {
         self.bits = bits
     }
 
-    /// Whether an address is among these.
     func contains(_ address: SocketAddress) -> Bool {
         let other = Self.plain(address)
         guard other.count == bytes.count, !bytes.isEmpty else { return false }

@@ -12,7 +12,6 @@ struct ServerAccount: Sendable {
     /// Connected resources, the oldest first.
     var resources: [Resource] = []
 
-    /// A connected resource.
     struct Resource: Sendable {
         let connection: ConnectionID
         /// Full address.

@@ -2,7 +2,6 @@ internal import NIOCore
 internal import TapSecurity
 internal import XMPPCore
 
-/// What the server needs for TLS.
 struct ServerTLS {
     let context: TLSContext
     let identity: TLSIdentity

@@ -15,7 +15,6 @@ struct ServerCore {
         directory = try ServerDirectory(settings: settings, cryptography: cryptography, responder: responder)
     }
 
-    /// A client has connected.
     mutating func connect() -> ConnectionID {
         lastConnection += 1
         let connection = ConnectionID(number: lastConnection)

@@ -5,7 +5,6 @@ internal import XMPPCore
 enum IQAnswer {
     /// Success; the closure writes the payload, if there is one.
     case result((inout XMLWriter) -> Void = { _ in })
-    /// Refusal.
     case error(StanzaError)
     /// The request was passed on to a client, which owes the answer.
     case forwarded

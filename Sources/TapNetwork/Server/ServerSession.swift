@@ -15,11 +15,9 @@ final class ServerSession {
         case negotiatingTLS
         /// Features have been sent; the client is not authenticated.
         case negotiating
-        /// In a SASL exchange.
         case authenticating(any SASLExchange)
         /// Logged in; a resource has to be bound.
         case binding(account: JID)
-        /// The session is established.
         case bound(JID)
         /// The stream has been closed by the server, or by both.
         case closed

@@ -9,12 +9,6 @@ public struct ServerSettings: Sendable {
         public var name: String
         /// Its password, in clear; the server keeps only what SCRAM needs of it.
         public var password: String
-
-        /// Puts name and password together.
-        public init(name: String, password: String) {
-            self.name = name
-            self.password = password
-        }
     }
 
     /// The domain of all accounts. Default `localhost`.
@@ -41,12 +35,6 @@ public struct ServerSettings: Sendable {
     public var softwareName = "xmpptap"
     /// The version XEP-0092 gives.
     public var softwareVersion: String
-
-    /// Settings with these accounts and the defaults of every member.
-    public init(accounts: [Account], softwareVersion: String) {
-        self.accounts = accounts
-        self.softwareVersion = softwareVersion
-    }
 
     /// Settings with two accounts, `romeo` and `juliet`, whose passwords are made at random.
     ///

@@ -21,7 +21,7 @@ enum Doctor {
         let limit = ProcessLimits.descriptors
         findings.append(descriptors(hard: limit.hard))
         findings.append(folder(path: workingFolder, error: writing(in: ".")))
-        findings.append(resolver(found: addresses(of: "localhost")))
+        findings.append(resolver(found: SystemNames.addresses(of: "localhost")))
         findings.append(output(LogPlan.Surroundings.current))
         return findings
     }
@@ -110,7 +110,6 @@ enum Doctor {
         return .ok("names", "localhost is \(found.joined(separator: ", "))")
     }
 
-    /// Looks up the servers of a domain.
     static func servers(of domain: Upstream.Domain, resolver: Endpoint?) -> [CheckResult] {
         let report = DomainReport.look(at: domain, resolver: resolver)
         let findings = report.steps.map { step in
@@ -164,36 +163,9 @@ enum Doctor {
         return String(cString: path)
     }
 
-    private static func addresses(of name: String) -> [String] {
-        var hints = addrinfo()
-        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
-        var list: UnsafeMutablePointer<addrinfo>?
-        guard getaddrinfo(name, nil, &hints, &list) == 0 else { return [] }
-        defer { freeaddrinfo(list) }
-        var found: [String] = []
-        var entry = list
-        while let current = entry?.pointee {
-            var text = [CChar](repeating: 0, count: Int(NI_MAXHOST))
-            let outcome = getnameinfo(
-                current.ai_addr,
-                current.ai_addrlen,
-                &text,
-                socklen_t(text.count),
-                nil,
-                0,
-                NI_NUMERICHOST
-            )
-            let address = String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
-            if outcome == 0, !found.contains(address) { found.append(address) }
-            entry = current.ai_next
-        }
-        return found
-    }
-
     private static func reason(_ error: Int32) -> String { String(cString: strerror(error)) }
 }
 
-/// The result of one check of this machine.
 struct CheckResult: Hashable {
     /// How severe the result is.
     enum Outcome: String, Hashable {
@@ -206,7 +178,6 @@ struct CheckResult: Hashable {
 
     /// What was checked, in one word.
     let subject: String
-    /// How severe it is.
     let outcome: Outcome
     /// What was found, and what to do.
     let text: String
@@ -223,7 +194,6 @@ struct CheckResult: Hashable {
         CheckResult(subject: subject, outcome: .stop, text: text)
     }
 
-    /// The line for people.
     var line: String {
         "\(outcome.rawValue.padded(to: 5)) \(subject.padded(to: 12)) \(text)"
     }

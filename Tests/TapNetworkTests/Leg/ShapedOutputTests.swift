@@ -1,6 +1,6 @@
-import TapCore
 import Testing
 
+@testable import TapCore
 @testable import TapNetwork
 
 /// When which bytes of a leg with a shape go out.

@@ -12,7 +12,7 @@ struct ProxyProtocolTests {
 
     private func proxy(
         accepts: Bool = true,
-        sends: ProxyProtocol.Sending? = nil,
+        sends: ProxyProtocol.Version? = nil,
         timeout: TimeAmount = .seconds(20),
         limits: ProxyLimits = ProxyLimits()
     ) async throws -> ProxyFixture {
@@ -149,10 +149,10 @@ struct ProxyProtocolTests {
 
     @Test(
         "A server is told whose the connection is before anything else",
-        arguments: [ProxyProtocol.Sending.v1, .v2],
+        arguments: [ProxyProtocol.Version.v1, .v2],
         [true, false]
     )
-    func told(_ sending: ProxyProtocol.Sending, accepts: Bool) async throws {
+    func told(_ sending: ProxyProtocol.Version, accepts: Bool) async throws {
         let proxy = try await proxy(accepts: accepts, sends: sending)
         let client = try await Peer.connect(to: proxy.port)
         try await client.send((accepts ? Self.line : "") + Conversations.login[0].text)

@@ -1,8 +1,9 @@
 import NIOCore
 import NIOPosix
-import TapNetwork
 import TapSecurity
 import Testing
+
+@testable import TapNetwork
 
 /// The built-in server on real sockets.
 @Suite struct BuiltInServerTests {

@@ -1,9 +1,10 @@
 import NIOCore
 import NIOPosix
-import TapNetwork
 import TapSecurity
 import TapTestKit
 import Testing
+
+@testable import TapNetwork
 
 /// Clients that others wrote, at the built-in server.
 @Suite(.timeLimit(.minutes(2)))
