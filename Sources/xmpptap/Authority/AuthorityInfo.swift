@@ -34,7 +34,6 @@ struct AuthorityInfo {
         found = nil
     }
 
-    /// The text lines, without its name.
     var lines: [String] {
         var lines: [String] = []
         if let found {

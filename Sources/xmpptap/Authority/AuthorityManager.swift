@@ -31,7 +31,6 @@ struct AuthorityManager {
         Console.tell("to make a client trust it: xmpptap ca export --domain \(name)\(folder.flag)")
     }
 
-    /// Shows all of them, or one.
     func show(_ wanted: CertificateName?, isJSON: Bool) throws(Failure) {
         let names = try tell(folder.names)
         if let wanted, !names.contains(wanted) { throw missing(wanted) }
@@ -76,7 +75,6 @@ struct AuthorityManager {
         for line in guide.lines { Console.tell(line) }
     }
 
-    /// Removes one.
     func remove(_ wanted: CertificateName?) throws(Failure) {
         let name = try chosen(wanted)
         try tell { () throws(AuthorityError) in try folder.remove(name) }

@@ -37,7 +37,6 @@ enum ExitStatus: Int32, CaseIterable {
     /// The comparison, check, probe or explained session failed.
     case checkFailed = 1
     case usage = 2
-    /// A file could not be read or written.
     case file = 3
     /// A network or DNS error, or no running proxy.
     case network = 4

@@ -6,7 +6,6 @@ internal import TapRecord
 struct TimelineReport {
     var timelines: SessionTimelines
 
-    /// The story, a line each.
     func lines() -> [String] {
         var lines: [String] = []
         for session in timelines.all {

@@ -15,16 +15,12 @@ internal import TapSecurity
 ///
 /// A flag on the command line replaces all lines of that flag in the file, also for flags that can be repeated.
 struct ConfigFile: Equatable {
-    /// A line with a flag.
     struct Line: Equatable {
-        /// Number in the file, from 1.
         let number: Int
         /// The flag, with its two hyphens.
         let flag: String
-        /// Its value; nil if there is none.
         let value: String?
 
-        /// The line as one argument.
         var argument: String { value.map { "\(flag)=\($0)" } ?? flag }
     }
 

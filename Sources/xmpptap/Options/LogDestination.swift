@@ -3,7 +3,6 @@ internal import TapRecord
 
 /// The value of `--log-to`: `PATH[,format=text|json|pretty][,SPEC][,filter=EXPRESSION]`.
 struct LogDestination: Hashable {
-    /// The format of a log.
     enum Form: String, Hashable, CaseIterable {
         /// One line for each record, for people.
         case text
@@ -66,7 +65,6 @@ extension LogDestination {
 }
 
 extension RecordFilter {
-    /// Reads a filter that was typed.
     static func typed(_ text: String) throws(Failure) -> RecordFilter {
         do throws(FilterFault) {
             return try RecordFilter(text)

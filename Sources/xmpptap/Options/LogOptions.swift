@@ -38,13 +38,7 @@ struct LogOptions<Usual: UsualLog>: ParsableArguments {
     )
     var logTo: [LogDestination] = []
 
-    @Option(
-        help: ArgumentHelp(
-            "Record all sessions to this file, for read and explain.",
-            valueName: "path[,filter=expression]"
-        ),
-        completion: .file()
-    )
+    @Option(file: "Record all sessions to this file, for read and explain.", valueName: "path[,filter=expression]")
     var capture: String?
 
     @Option(
@@ -94,6 +88,16 @@ struct LogOptions<Usual: UsualLog>: ParsableArguments {
     }
 }
 
+extension Option where Value == String? {
+    /// An option that names a file, which a shell completes.
+    init(file abstract: String, discussion: String = "", valueName: String = "file") {
+        self.init(
+            help: ArgumentHelp(abstract, discussion: discussion, valueName: valueName),
+            completion: .file()
+        )
+    }
+}
+
 /// `--filter`.
 struct FilterOption: ParsableArguments {
     @Option(
@@ -111,7 +115,6 @@ struct FilterOption: ParsableArguments {
 }
 
 extension LogSpec {
-    /// Reads a specification that was typed.
     static func typed(_ text: String) throws(Failure) -> LogSpec {
         do throws(LogSpecError) {
             return try LogSpec(text)

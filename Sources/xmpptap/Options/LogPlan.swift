@@ -58,7 +58,6 @@ struct LogPlan: Equatable {
     let logs: [Log]
     /// Bytes at which a log is rotated; nil disables rotation.
     let rotateSize: UInt64?
-    /// Number of rotated files to keep.
     let rotateKeep: Int
     /// What all of them hide.
     let redaction: RedactionPolicy
@@ -135,7 +134,4 @@ struct LogPlan: Equatable {
             }
         }
     }
-
-    /// The least severe level of all logs.
-    var level: Level { logs.map { LogFilter($0.spec).level }.max() ?? .off }
 }

@@ -22,7 +22,6 @@ enum TimeSpan {
     }
 }
 
-/// Whole numbers as typed.
 enum Number {
     /// Whether `text` consists of digits.
     static func isWhole(_ text: some StringProtocol) -> Bool {
@@ -39,7 +38,6 @@ enum Number {
 }
 
 extension RawRepresentable where Self: CaseIterable, RawValue == String {
-    /// The case that was typed.
     static func typed(_ text: String) throws(Failure) -> Self {
         guard let value = Self(rawValue: text) else {
             let names = allCases.map(\.rawValue)

@@ -5,7 +5,6 @@ enum ValueFlags {
         "--limit", "--listen", "--log-to", "--proxy-protocol", "--proxy-protocol-from", "--rules", "--session",
         "--only-tags", "--skip-tags", "--upstream-domain", "--value",
     ]
-    /// Flags that can be given once.
     static let single: Set = [
         "--accounts", "--by", "--ca", "--ca-dir", "--capture", "--certificate", "--chain", "--channel-binding",
         "--client-tls", "--config", "--control", "--copies", "--count", "--domain", "--fail-on", "--filter", "--format",

@@ -23,7 +23,6 @@ struct ProbeText: Sendable {
         return rows + [""] + diagnosis(report)
     }
 
-    /// The whole report, line by line.
     func lines(_ report: ProbeReport) -> [String] {
         head(report.account) + report.steps.flatMap(lines) + rest(report)
     }
@@ -147,6 +146,5 @@ struct ProbeText: Sendable {
 }
 
 extension String {
-    /// The text padded with spaces to a width.
     func padded(to width: Int) -> String { self + String(repeating: " ", count: max(0, width - count)) }
 }

@@ -15,7 +15,6 @@ struct EphemeralAuthority: Sendable {
     private let name: CertificateName
     private let minter: CertificateMinter
 
-    /// Creates one for a domain.
     init(_ domain: String, at now: Timestamp) throws(Failure) {
         let place = Console.environment("TMPDIR").flatMap { $0.hasPrefix("/") ? $0 : nil } ?? "/tmp"
         EphemeralFolder.sweep(place)

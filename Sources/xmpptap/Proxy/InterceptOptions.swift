@@ -75,72 +75,43 @@ struct InterceptOptions: ParsableArguments {
     )
     var tlsMin: TLSVersion?
 
-    @Option(
-        help: ArgumentHelp(
-            "PEM trust anchors for the server, instead of the system's.",
-            valueName: "file"
-        ),
-        completion: .file()
-    )
+    @Option(file: "PEM trust anchors for the server, instead of the system's.")
     var upstreamCa: String?
 
-    @Flag(
-        help: "Accept any server certificate; for tests only."
-    )
+    @Flag(help: "Accept any server certificate; for tests only.")
     var upstreamInsecure = false
 
-    @Option(
-        help: ArgumentHelp(
-            "Client certificate for the server leg; with --upstream-key.",
-            valueName: "file"
-        ),
-        completion: .file()
-    )
+    @Option(file: "Client certificate for the server leg; with --upstream-key.")
     var upstreamCertificate: String?
 
-    @Option(help: ArgumentHelp("Private key of --upstream-certificate.", valueName: "file"), completion: .file())
+    @Option(file: "Private key of --upstream-certificate.")
     var upstreamKey: String?
 
     @Option(
-        help: ArgumentHelp(
-            "Present the server's own certificate to clients; with --key.",
-            discussion: "Sessions are refused if the server presents a different certificate.",
-            valueName: "file"
-        ),
-        completion: .file()
+        file: "Present the server's own certificate to clients; with --key.",
+        discussion: "Sessions are refused if the server presents a different certificate."
     )
     var certificate: String?
 
-    @Option(help: ArgumentHelp("Private key of --certificate.", valueName: "file"), completion: .file())
+    @Option(file: "Private key of --certificate.")
     var key: String?
 
     @Option(
-        help: ArgumentHelp(
-            "Accounts whose SASL logins xmpptap performs itself on both legs.",
-            discussion: """
-                This makes logins with channel binding (SCRAM-...-PLUS) work. Each line has an address and the name of its \
-                password file, which only you may read: juliet@example.org juliet.password. Instead of the password the \
-                file can contain stored keys, SCRAM-SHA-1$ITERATIONS:SALT$STOREDKEY:SERVERKEY (RFC 5803), one mechanism \
-                per line. Logins of other accounts are relayed unchanged.
-                """,
-            valueName: "file"
-        ),
-        completion: .file()
+        file: "Accounts whose SASL logins xmpptap performs itself on both legs.",
+        discussion: """
+            This makes logins with channel binding (SCRAM-...-PLUS) work. Each line has an address and the name of its \
+            password file, which only you may read: juliet@example.org juliet.password. Instead of the password the \
+            file can contain stored keys, SCRAM-SHA-1$ITERATIONS:SALT$STOREDKEY:SERVERKEY (RFC 5803), one mechanism \
+            per line. Logins of other accounts are relayed unchanged.
+            """
     )
     var accounts: String?
 
-    @Option(
-        help: ArgumentHelp(
-            "Append the TLS secrets of both legs, for Wireshark (SSLKEYLOGFILE).",
-            valueName: "file"
-        ),
-        completion: .file()
-    )
+    @Option(file: "Append the TLS secrets of both legs, for Wireshark (SSLKEYLOGFILE).")
     var keylog: String?
 
     /// What happens to the server's channel-binding offers.
     enum Binding: String, CaseIterable {
-        /// They are relayed.
         case keep
         /// They are removed from the server's features.
         case strip

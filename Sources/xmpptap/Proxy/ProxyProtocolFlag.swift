@@ -2,7 +2,6 @@ internal import TapNetwork
 
 /// One value of `--proxy-protocol`: words separated by commas.
 struct ProxyProtocolFlag: Equatable {
-    /// One word of the value.
     enum Word: String, CaseIterable {
         case accept
         case send

@@ -6,7 +6,6 @@ internal import TapSecurity
 
 /// What every command that relays sessions needs: clock, run, cryptography and logs.
 struct TapRun {
-    /// Name and version of the program.
     static let tool = "xmpptap \(Version.program)"
 
     let cryptography: OpenSSLCryptography

@@ -57,10 +57,8 @@ struct SessionsFound {
         numbers.insert(session)
     }
 
-    /// Notes the run of a header.
     mutating func note(run: String) { runs.insert(run) }
 
-    /// Whether any of these sessions is not there.
     func lacksAny(of wanted: Set<UInt64>) -> Bool { !wanted.isSubset(of: numbers) }
 
     /// What those who asked for these sessions should know; nil where they got what they asked for.

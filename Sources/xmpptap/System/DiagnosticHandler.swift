@@ -5,7 +5,6 @@ struct DiagnosticHandler: LogHandler {
     var logLevel = Logger.Level.info
     var metadata: Logger.Metadata = [:]
 
-    /// A logger with a least level.
     static func logger(_ level: Logger.Level = .info) -> Logger {
         Logger(label: "xmpptap") { _ in DiagnosticHandler(logLevel: level) }
     }

@@ -2,7 +2,6 @@ internal import Glibc
 internal import NIOCore
 internal import NIOPosix
 
-/// Resource limits of this process.
 enum ProcessLimits {
     /// Sets the process up: no core dump, which would hold what redaction keeps out of the logs; as many descriptors as
     /// are allowed; a broken pipe or a file at its limit is an error of the write and not the end of the process.
@@ -14,7 +13,6 @@ enum ProcessLimits {
         raiseDescriptors()
     }
 
-    /// The limits on open descriptors: soft and hard.
     static var descriptors: (soft: UInt64, hard: UInt64) {
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return (0, 0) }

@@ -2,7 +2,6 @@ internal import Glibc
 internal import TapCapture
 internal import TapSecurity
 
-/// Small files, read whole.
 enum TextFile {
     /// The file's text.
     ///
