@@ -12,7 +12,6 @@ struct RunNumbers: Sendable {
     private(set) var current = 0
     private var numbers: [String: Int] = [:]
 
-    /// How many runs there are.
     var count: Int { numbers.count }
 
     /// Records of this run follow.

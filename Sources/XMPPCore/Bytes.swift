@@ -107,7 +107,6 @@ extension [UInt8] {
         span.withUnsafeBufferPointer { append(contentsOf: $0) }
     }
 
-    /// Appends the bytes of a literal.
     mutating func append(_ literal: StaticString) {
         append(contentsOf: UnsafeBufferPointer(start: literal.utf8Start, count: literal.utf8CodeUnitCount))
     }

@@ -1,5 +1,4 @@
 internal import TapRecord
-internal import XMPPCore
 
 /// Draws sequence diagrams as one SVG image, or as a page around it.
 public struct DiagramForm: Sendable {
@@ -53,7 +52,6 @@ struct DiagramCanvas {
     private var y = 0
     private var timestamps = TimestampWriter()
 
-    /// The image.
     func finish() -> String {
         """
         <svg xmlns="http://www.w3.org/2000/svg" width="\(Self.width)" height="\(y + 10)" \
@@ -191,9 +189,7 @@ struct DiagramCanvas {
     // MARK: Texts
 
     private mutating func time(_ time: Timestamp) -> String {
-        var line = LineBuffer()
-        timestamps.appendTimeOfDay(time, to: &line)
-        return String(decoding: line.bytes, as: UTF8.self)
+        LineBuffer.text { timestamps.appendTimeOfDay(time, to: &$0) }
     }
 
     /// Writes a text from anywhere; of one over `limit` characters the beginning.
@@ -236,11 +232,7 @@ struct DiagramCanvas {
 
     /// The text as it stands in a text log: what is invisible, or turns the order of the others round, is named. Cut
     /// afterwards, so that a text has the length that is seen.
-    private func escaped(_ text: String) -> String {
-        var line = LineBuffer(capacity: text.utf8.count)
-        line.appendEscaped(text)
-        return String(decoding: line.bytes, as: UTF8.self)
-    }
+    private func escaped(_ text: String) -> String { LineBuffer.escaped(text) }
 
     /// An escaped text as it stands in XML; a character that XML does not have is shown as a mark.
     private func xml(_ text: String) -> String {

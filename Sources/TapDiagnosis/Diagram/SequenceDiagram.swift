@@ -1,5 +1,4 @@
 public import TapRecord
-internal import XMPPCore
 
 /// A session as a diagram of who said what to whom: what passed between the client and the server, what this program did
 /// about it, and the steps of the timeline beside it.
@@ -56,7 +55,6 @@ public struct SequenceDiagram: Sendable {
     private(set) var omitted = 0
     private(set) var diagnosis: LoginDiagnosis?
     private(set) var ending: String?
-    /// When the session began.
     private(set) var began: Timestamp?
 
     /// The diagram of a session, with nothing in it yet.

@@ -79,7 +79,6 @@ public enum LoginCause: String, Sendable, Hashable, CaseIterable {
     case policyViolation = "policy-violation"
     /// The server shuts down.
     case systemShutdown = "system-shutdown"
-    /// Another stream error.
     case streamError = "stream-error"
     /// The server has not said what was its to say.
     case serverSilent = "server-silent"
@@ -104,7 +103,6 @@ public enum LoginCause: String, Sendable, Hashable, CaseIterable {
     case ownLoginRefused = "own-login-refused"
     /// The server broke the rules of SCRAM, or did not prove that it knows the password.
     case serverNotProven = "server-not-proven"
-    /// The account is disabled.
     case accountDisabled = "account-disabled"
     /// The password or token has expired.
     case credentialsExpired = "credentials-expired"
@@ -114,7 +112,6 @@ public enum LoginCause: String, Sendable, Hashable, CaseIterable {
     case malformedRequest = "malformed-request"
     /// The client may not act for the address that it named.
     case invalidAuthorization = "invalid-authzid"
-    /// The client aborted the authentication.
     case clientAborted = "client-aborted"
     /// After another mechanism had failed the client offered its password in the clear, and failed as well.
     case plainDowngrade = "plain-downgrade"
@@ -138,7 +135,6 @@ public enum LoginCause: String, Sendable, Hashable, CaseIterable {
 
     /// The name that was to be registered is taken.
     case accountExists = "account-exists"
-    /// The server does not allow registration.
     case registrationNotAllowed = "registration-not-allowed"
     /// The server refused a registration for another reason.
     case registrationRefused = "registration-refused"
@@ -186,7 +182,6 @@ extension LoginCause {
         case server
         /// Between the two.
         case network
-        /// This program.
         case tap = "xmpptap"
     }
 

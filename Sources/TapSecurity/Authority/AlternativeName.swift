@@ -4,7 +4,6 @@ internal import COpenSSL
 enum AlternativeName: Hashable {
     /// A domain, its leftmost label possibly `*`.
     case domain(String)
-    /// An IP address.
     case address([UInt8])
     /// A service of a domain, as `_xmpp-client.example.org` (SRV-ID, RFC 4985).
     case service(String)

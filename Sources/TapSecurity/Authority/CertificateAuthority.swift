@@ -22,7 +22,6 @@ public final class CertificateAuthority: Sendable {
     let key: SigningKey
     /// Its Name, in DER.
     let subject: [UInt8]
-    /// The subject key identifier.
     let keyIdentifier: [UInt8]
 
     /// How long before they are made certificates begin.

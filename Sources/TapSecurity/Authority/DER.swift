@@ -20,10 +20,8 @@ enum DER {
         return [tag] + length + content
     }
 
-    /// A SEQUENCE of values.
     static func sequence(_ values: [UInt8]...) -> [UInt8] { value(0x30, Array(values.joined())) }
 
-    /// A SEQUENCE of values.
     static func sequence(of values: [[UInt8]]) -> [UInt8] { value(0x30, Array(values.joined())) }
 
     /// A value with a context tag; `constructed` where it holds other values.
@@ -37,10 +35,8 @@ enum DER {
     /// A BIT STRING, `unused` bits of the last byte not counted.
     static func bits(_ bytes: [UInt8], unused: UInt8 = 0) -> [UInt8] { value(0x03, [unused] + bytes) }
 
-    /// An OCTET STRING.
     static func octets(_ bytes: [UInt8]) -> [UInt8] { value(0x04, bytes) }
 
-    /// A UTF8String.
     static func text(_ text: String) -> [UInt8] { value(0x0C, Array(text.utf8)) }
 
     /// A BOOLEAN that is true.

@@ -40,7 +40,6 @@ struct PrivateFolder: ~Copyable {
         self = folder
     }
 
-    /// Takes over a descriptor.
     private init(owning descriptor: Int32, _ path: String, isChecked: Bool) throws(AuthorityError) {
         self.descriptor = descriptor
         self.path = path

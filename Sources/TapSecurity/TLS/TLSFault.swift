@@ -20,7 +20,6 @@ public struct TLSFault: Error, Sendable, Hashable {
         case recordTooLong
         /// A record that cannot be decrypted or verified.
         case badRecord
-        /// The connection ended before the handshake did.
         case endedInHandshake
         /// The peer broke the protocol otherwise; OpenSSL's word for it.
         case protocolError(String)

@@ -52,7 +52,6 @@ public struct TLSIdentityError: Error, Sendable, Hashable {
         case unreadable(String)
         /// The file is larger than any certificate or key.
         case tooLarge
-        /// No certificate in PEM in it.
         case noCertificate
         /// A certificate that is torn or is none.
         case badCertificate
@@ -62,7 +61,6 @@ public struct TLSIdentityError: Error, Sendable, Hashable {
         case badKey
         /// A private key that asks for a password.
         case encryptedKey
-        /// The key is not that of the certificate.
         case keyOfAnother
     }
 

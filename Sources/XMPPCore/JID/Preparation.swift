@@ -264,7 +264,6 @@ struct ContextRules {
 }
 
 extension Unicode.Scalar {
-    /// Canonical_Combining_Class Virama.
     fileprivate var isVirama: Bool { properties.canonicalCombiningClass == .virama }
 
     /// Script Greek, as Scripts.txt of Unicode 15.0 lists it.

@@ -4,7 +4,6 @@
 /// and objects would double it. Never changed once an ``Element`` of it is out: the parser takes a fresh arena if any
 /// element still refers to the old one.
 final class ElementArena {
-    /// An element or a run of text.
     struct Node: BitwiseCopyable {
         /// Index of the enclosing node, -1 for the item itself.
         var parent: Int32

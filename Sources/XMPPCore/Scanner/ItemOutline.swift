@@ -113,7 +113,6 @@ public struct OutlinedChild: Sendable, BitwiseCopyable {
         case text(ByteRange)
         /// One element, of the same namespace, with nothing but text inside.
         case element(name: ByteRange, text: ByteRange)
-        /// More than that.
         case other
     }
 

@@ -2,7 +2,6 @@
 /// going up allocates nothing.
 struct ReusedArray<Element: BitwiseCopyable> {
     private var places: [Element] = []
-    /// Number of elements.
     private(set) var count = 0
 
     /// The element at `index`, which is below ``count``.

@@ -43,7 +43,6 @@ public struct StanzaScanner: ~Copyable {
         case between
         /// In the content of an element; the cursor is where to go on.
         case content
-        /// In a CDATA section.
         case section
         /// In a tag that begins at the cursor and is not complete; looked for its end up to `searched`.
         case tag(searched: Int, quote: UInt8, last: UInt8)

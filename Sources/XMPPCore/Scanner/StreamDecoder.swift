@@ -325,7 +325,6 @@ struct ReadBoundaries {
     private var positions: [UInt64] = []
     /// Index of the first position that was not consumed.
     private var next = 0
-    /// Number of comparisons so far.
     private(set) var comparisons = 0
 
     var isEmpty: Bool { next == positions.count }

@@ -2,7 +2,6 @@
 struct Tag {
     /// An attribute or namespace declaration as it stands in the tag.
     struct Attribute: BitwiseCopyable {
-        /// The qualified name.
         var name = ByteRange.empty
         /// Offset of the colon in the name, or -1.
         var colon: Int32 = -1
@@ -17,7 +16,6 @@ struct Tag {
 
         /// The prefix of the name; empty where there is none.
         var prefix: Range<Int> { Int(name.start)..<max(Int(name.start), Int(colon)) }
-        /// The local part of the name.
         var localName: Range<Int> { (colon < 0 ? Int(name.start) : Int(colon) &+ 1)..<Int(name.end) }
         /// Of a namespace declaration: the prefix it declares; empty for the default namespace.
         var declaredPrefix: Range<Int> { colon < 0 ? Int(name.end)..<Int(name.end) : localName }
@@ -37,7 +35,6 @@ struct Tag {
     /// One of them is to a character by its number, and not by one of the five names that everybody writes.
     var hasNumericReference = false
 
-    /// The local part of the name.
     var localName: ByteRange { colon < 0 ? name : ByteRange(Int(colon) &+ 1, Int(name.end)) }
 
     /// The prefix of the name; empty where there is none.
@@ -225,7 +222,6 @@ struct Tag {
 /// What the names in a tag mean where the tag stands.
 extension Tag {
     enum Resolution {
-        /// The binding of the element's own name.
         case binding(Int32)
         case fault(ScanFault.Code, at: Int)
     }
