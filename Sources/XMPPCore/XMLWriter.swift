@@ -30,8 +30,8 @@ public struct XMLWriter: Sendable {
     /// How many `]` end the text so far, as far as it matters: 0, 1 or 2.
     private var brackets = 0
 
-    /// Makes an empty writer.
-    public init() {}
+    /// Makes an empty writer with room for so many bytes.
+    public init(capacity: Int = 0) { bytes.reserveCapacity(capacity) }
 
     /// The bytes of what `content` writes.
     public static func bytes(_ content: (inout XMLWriter) -> Void) -> [UInt8] {
@@ -167,20 +167,30 @@ public struct XMLWriter: Sendable {
 
     private enum Place { case text, attribute }
 
-    /// Copies runs that need no escape in one go; that is nearly everything.
     private mutating func escape(_ value: String, in place: Place) {
         var value = value
         value.makeContiguousUTF8()
-        let source = value.utf8.span
+        escape(value.utf8.span, in: place)
+    }
+
+    /// Copies runs that need no escape in one go; that is nearly everything.
+    private mutating func escape(_ source: Span<UInt8>, in place: Place) {
+        // What ends a run beside `<`, `&`, control characters and what is beyond ASCII.
+        let stop = place == .text ? UInt8(ascii: "]") : UInt8(ascii: "'")
         var copied = 0
         var position = 0
         while position < source.count {
+            // Behind `]` a `>` may need an escape.
+            if brackets == 0 || place == .attribute {
+                position = TextScan.skipPlain(source, from: position, quote: stop)
+                guard position < source.count else { break }
+            }
             guard let escape = self.escape(at: position, of: source, in: place) else {
                 position += 1
                 continue
             }
             bytes.append(source.extracting(copied..<position))
-            bytes.append(contentsOf: escape.text.utf8)
+            bytes.append(escape.text)
             position += escape.length
             copied = position
         }
@@ -188,11 +198,12 @@ public struct XMLWriter: Sendable {
     }
 
     /// What to write instead of the character that begins at `position`, and how many bytes that character has.
+    @inline(__always)
     private mutating func escape(
         at position: Int,
         of source: Span<UInt8>,
         in place: Place
-    ) -> (text: String, length: Int)? {
+    ) -> (text: StaticString, length: Int)? {
         let byte = source[position]
         if place == .text {
             let before = brackets
@@ -215,7 +226,7 @@ public struct XMLWriter: Sendable {
         }
     }
 
-    private mutating func replacement(length: Int) -> (text: String, length: Int) {
+    private mutating func replacement(length: Int) -> (text: StaticString, length: Int) {
         replacedCharacters += 1
         return ("\u{fffd}", length)
     }
@@ -236,14 +247,93 @@ extension XMLWriter {
         inheriting inherited: String,
         setting changes: KeyValuePairs<String, String?> = [:]
     ) {
-        start(element, inheriting: inherited, setting: changes)
-        for content in element.contents {
-            switch content {
-            case .element(let child): self.element(child, inheriting: element.namespaceURI)
-            case .text(let text): self.text(text)
+        write(element.arena, element.index, declares: element.namespaceURI != inherited, changes)
+    }
+
+    /// Writes the element at an index, declaring its namespace or not.
+    private mutating func write(
+        _ arena: ElementArena,
+        _ index: Int,
+        declares: Bool,
+        _ changes: KeyValuePairs<String, String?> = [:]
+    ) {
+        let node = arena.node(index)
+        begin(arena, node, declares: declares, changes)
+        var child = index + 1
+        while child < Int(node.end) {
+            let inner = arena.node(child)
+            if inner.isText {
+                text(arena.bytes(inner.name).span)
+            } else {
+                let isInherited =
+                    inner.namespace == node.namespace
+                    && (inner.namespace != .other || arena.bytes(inner.uri).span.equals(arena.bytes(node.uri).span))
+                write(arena, child, declares: !isInherited)
             }
+            child = max(Int(inner.end), child + 1)
         }
-        end()
+        if isInStartTag {
+            isInStartTag = false
+            bytes.append("/>")
+        } else {
+            bytes.append("</")
+            bytes.append(arena.bytes(node.name).span)
+            bytes.append(UInt8(ascii: ">"))
+        }
+        brackets = 0
+    }
+
+    /// Writes the start tag of an element but for its end.
+    private mutating func begin(
+        _ arena: ElementArena,
+        _ node: ElementArena.Node,
+        declares: Bool,
+        _ changes: KeyValuePairs<String, String?>
+    ) {
+        finishStartTag()
+        bytes.append(UInt8(ascii: "<"))
+        bytes.append(arena.bytes(node.name).span)
+        isInStartTag = true
+        if declares { attribute("xmlns", uri: node.namespace, arena.bytes(node.uri).span) }
+        var prefixes = 0
+        let first = Int(node.firstAttribute)
+        for position in first..<first + Int(node.attributeCount) {
+            let attribute = arena.attribute(position)
+            let name = arena.bytes(attribute.name).span
+            switch attribute.namespace {
+            case .none:
+                if changes.contains(where: { name.equals($0.key.utf8.span) }) { continue }
+                bytes.append(" ")
+            case .xml: bytes.append(" xml:")
+            default:
+                self.attribute("xmlns:ns\(prefixes)", uri: attribute.namespace, arena.bytes(attribute.uri).span)
+                bytes.append(contentsOf: " ns\(prefixes):".utf8)
+                prefixes += 1
+            }
+            bytes.append(name)
+            value(arena.bytes(attribute.value).span)
+        }
+        for (name, value) in changes {
+            if let value { self.attribute(name, value) }
+        }
+    }
+
+    private mutating func attribute(_ name: String, uri namespace: Namespace, _ uri: Span<UInt8>) {
+        bytes.append(UInt8(ascii: " "))
+        bytes.append(contentsOf: name.utf8)
+        if namespace == .other { value(uri) } else { value(namespace.uri.description.utf8.span) }
+    }
+
+    private mutating func value(_ value: Span<UInt8>) {
+        bytes.append("='")
+        escape(value, in: .attribute)
+        bytes.append(UInt8(ascii: "'"))
+    }
+
+    private mutating func text(_ text: Span<UInt8>) {
+        guard !text.isEmpty else { return }
+        finishStartTag()
+        escape(text, in: .text)
     }
 
     /// Opens an element as ``element(_:inheriting:setting:)`` writes it, without what it holds. ``end()`` closes it.
@@ -252,24 +342,12 @@ extension XMLWriter {
         inheriting inherited: String,
         setting changes: KeyValuePairs<String, String?> = [:]
     ) {
-        let namespace = element.namespaceURI
-        start(element.name, xmlns: namespace == inherited ? nil : namespace)
-        var prefixes = 0
-        for attribute in element.attributes {
-            switch attribute.namespaceURI {
-            case "":
-                guard !changes.contains(where: { $0.key == attribute.name }) else { continue }
-                self.attribute(attribute.name, attribute.value)
-            case Namespace.xml.uri.description:
-                self.attribute("xml:\(attribute.name)", attribute.value)
-            case let uri:
-                self.attribute("xmlns:ns\(prefixes)", uri)
-                self.attribute("ns\(prefixes):\(attribute.name)", attribute.value)
-                prefixes += 1
-            }
-        }
-        for (name, value) in changes {
-            if let value { self.attribute(name, value) }
-        }
+        begin(
+            element.arena,
+            element.arena.node(element.index),
+            declares: element.namespaceURI != inherited,
+            changes
+        )
+        open.append(element.name)
     }
 }

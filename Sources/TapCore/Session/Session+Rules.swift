@@ -131,6 +131,7 @@ extension Session {
                 directions[direction].decoder,
                 direction,
                 isOpen: !phase.isHandshake,
+                jid: info.jid,
                 into: &rules.state.selection
             )
         else { return }
@@ -140,7 +141,12 @@ extension Session {
         let repetition = beginRepeated(event, direction, rules)
         let verdict = rules.set.judge(
             RuleItem(direction, event.head, bytes),
-            tree: { try? tools.parser.parse(directions[direction].decoder) },
+            // What parsers may read differently is read by libxml2.
+            tree: {
+                event.head.isUnusual
+                    ? try? tools.parser.parse(directions[direction].decoder)
+                    : tools.elements.read(directions[direction].decoder)
+            },
             state: &rules.state,
             context: context
         )

@@ -1,14 +1,14 @@
 internal import Glibc
 
 /// Where the parts of an address lie, in bytes, be they right or wrong.
-struct AddressSplit {
-    var localLength: Int?
-    var domainLength: Int
-    var resourceLength: Int?
+package struct AddressSplit: Sendable {
+    package var localLength: Int?
+    package var domainLength: Int
+    package var resourceLength: Int?
 }
 
 extension AddressSplit {
-    init(_ bytes: Span<UInt8>) {
+    package init(_ bytes: Span<UInt8>) {
         self.init(domainLength: bytes.count)
         for position in bytes.indices {
             let byte = bytes[position]
@@ -23,10 +23,10 @@ extension AddressSplit {
         self.domainLength -= domainStart
     }
 
-    var domainStart: Int { localLength.map { $0 + 1 } ?? 0 }
-    var domainEnd: Int { domainStart + domainLength }
+    package var domainStart: Int { localLength.map { $0 + 1 } ?? 0 }
+    package var domainEnd: Int { domainStart + domainLength }
     /// Where the resource begins; behind the end where there is none.
-    var resourceStart: Int { domainEnd + 1 }
+    package var resourceStart: Int { domainEnd + 1 }
 
     func part(at offset: Int) -> JIDError.Part {
         if let localLength, offset <= localLength { return .local }

@@ -1,5 +1,6 @@
 /// Makes an ``Element`` of an item with the scanner's own parts instead of libxml2: for telling what an item says, at a
-/// fraction of the cost. What decides anything asks ``StanzaParser``.
+/// fraction of the cost. What decides on a login, and on items that parsers may read differently
+/// (``StanzaHead/isUnusual``), asks ``StanzaParser``.
 ///
 /// The item is one the scanner has accepted, or the same with its secrets replaced. Both readers give the same tree; a
 /// test compares them over all the stanzas there are. An item whose namespaces, spelled out at each element, would be more

@@ -306,7 +306,7 @@ extension Judgement {
     ) {
         guard let element = element(tree) else { return }
         let content = context.content.uri.description
-        var writer = XMLWriter()
+        var writer = XMLWriter(capacity: item.bytes.count + 256)
         guard body(element, &writer, content) else { return }
         let bytes = writer.take()
         do throws(ItemChecker.Problem) {

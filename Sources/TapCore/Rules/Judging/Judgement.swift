@@ -19,7 +19,7 @@ extension RuleSet {
         guard asks(item.direction, isOpen: isOpen, item.head.kind) else { return Verdict() }
         var judgement = Judgement(self, item, context)
         for stage in 0...1 {
-            let rules = index.slot(stage, item.direction, isOpen: isOpen, item.head.kind).rules
+            let rules = index.rules(stage, item.direction, isOpen: isOpen, item.head.kind)
             if judgement.run(rules, tree, &state, stage: stage) == .decided { break }
         }
         return judgement.verdict
@@ -80,9 +80,13 @@ struct Judgement: ~Escapable {
 
     /// - Parameter stage: That of the rules, where the index knows which of them can hold; nil for those of a chain.
     mutating func run(_ rules: [Int], _ tree: () -> Element?, _ state: inout RuleState, stage: Int? = nil) -> Flow {
-        for (position, number) in rules.enumerated() {
+        var position = -1
+        while true {
+            position += 1
             // Of an item that was edited the index knows nothing.
-            if edited == nil, let stage, !state.selection.contains(position, stage: stage) { continue }
+            if edited == nil, let stage { position = state.selection.next(from: position, stage: stage) }
+            guard position < rules.count else { return .next }
+            let number = rules[position]
             rulesLeft -= 1
             guard rulesLeft >= 0 else {
                 remark(.tooManyRules)
@@ -100,7 +104,6 @@ struct Judgement: ~Escapable {
                 if flow != .next { return flow }
             }
         }
-        return .next
     }
 
     private mutating func holds(_ number: Int, _ tree: () -> Element?, _ state: inout RuleState) -> Bool {

@@ -11,18 +11,18 @@ struct RuleIndex: Sendable {
         fileprivate(set) var rules: [Int] = []
         /// For each type the rules that can hold; empty where none asks for the type.
         fileprivate var byType: [[UInt64]] = []
-        /// Rules that need no element of a certain name.
-        fileprivate var free: [UInt64] = []
-        /// Rules that do, by what they need; empty where none does.
-        fileprivate var byKey: [UInt64: [UInt64]] = [:]
-        /// A bit for each key of ``byKey``, by its lowest bits.
-        fileprivate var keyFilter: UInt64 = 0
+        /// By the element that rules need.
+        fileprivate var elements = KeyedRules()
+        /// By the address that they need.
+        fileprivate var addresses = AddressedRules()
 
         fileprivate var isEmpty: Bool { rules.isEmpty }
         fileprivate var words: Int { (rules.count + 63) / 64 }
     }
 
     private let slots: [Slot]
+    /// A bit for each slot that has rules.
+    private let taken: UInt32
 
     /// - Parameter asks: Whether a rule is to be asked, before or after the session is open.
     init(_ rules: [Rule], _ asks: (Rule, _ isOpen: Bool) -> Bool) {
@@ -39,90 +39,170 @@ struct RuleIndex: Sendable {
         }
         for place in slots.indices where !slots[place].isEmpty { slots[place].fill(rules) }
         self.slots = slots
+        taken = slots.indices.reduce(0) { slots[$1].isEmpty ? $0 : $0 | 1 << UInt32($1) }
     }
 
     private static func place(_ stage: Int, _ direction: Direction, _ isOpen: Bool, _ kind: StanzaHead.Kind) -> Int {
         let number = RuleKinds(kind).rawValue.trailingZeroBitCount
-        return ((stage * 2 + Int(direction.rawValue)) * 2 + (isOpen ? 1 : 0)) * 4 + number
+        return stage * stageSlots + (Int(direction.rawValue) * 2 + (isOpen ? 1 : 0)) * 4 + number
     }
 
+    /// Slots of a stage.
+    private static let stageSlots = 16
+
     /// The rules of a stage that can hold for such an item.
-    func slot(_ stage: Int, _ direction: Direction, isOpen: Bool, _ kind: StanzaHead.Kind) -> Slot {
-        slots[Self.place(stage, direction, isOpen, kind)]
+    func rules(_ stage: Int, _ direction: Direction, isOpen: Bool, _ kind: StanzaHead.Kind) -> [Int] {
+        slots[Self.place(stage, direction, isOpen, kind)].rules
     }
 
     /// Whether any rule can hold for such an item.
     func asks(_ direction: Direction, isOpen: Bool, _ kind: StanzaHead.Kind) -> Bool {
-        !slots[Self.place(0, direction, isOpen, kind)].isEmpty || !slots[Self.place(1, direction, isOpen, kind)].isEmpty
+        let place = Self.place(0, direction, isOpen, kind)
+        return taken >> UInt32(place) & (1 | 1 << UInt32(Self.stageSlots)) != 0
     }
 
     /// Selects the rules that can hold for the last item of a decoder; false where none can.
+    ///
+    /// - Parameter jid: The session's full JID, once known: an absent address is it, or its account.
     func select(
         _ head: StanzaHead,
         _ decoder: borrowing StreamDecoder,
         _ direction: Direction,
         isOpen: Bool,
+        jid: String?,
         into selection: inout RuleSelection
     ) -> Bool {
-        let first = slots[Self.place(0, direction, isOpen, head.kind)].select(head, decoder, into: &selection.words.0)
-        let last = slots[Self.place(1, direction, isOpen, head.kind)].select(head, decoder, into: &selection.words.1)
+        let place = Self.place(0, direction, isOpen, head.kind)
         selection.isMade = true
-        return first || last
+        // In place: a slot that is taken out of the array is copied.
+        return slots.withUnsafeBufferPointer { slots in
+            let first = slots[place].select(head, decoder, jid, &selection.words.0, &selection.scratch)
+            let next = place + Self.stageSlots
+            return slots[next].select(head, decoder, jid, &selection.words.1, &selection.scratch) || first
+        }
     }
 }
 
 /// The rules that are to be asked about an item: for each stage a bit for each rule of its slot.
 struct RuleSelection {
     fileprivate(set) var words: ([UInt64], [UInt64]) = ([], [])
+    fileprivate var scratch: [UInt64] = []
     /// Otherwise all are asked.
     fileprivate(set) var isMade = false
 
     /// All rules are asked about the next item.
     mutating func reset() { isMade = false }
 
-    /// Whether a rule is asked, by its place in the slot of its stage.
-    func contains(_ place: Int, stage: Int) -> Bool {
-        guard isMade else { return true }
-        let words = stage == 0 ? words.0 : words.1
-        return place >> 6 >= words.count || words[place >> 6] >> UInt64(place & 63) & 1 == 1
+    /// The first rule that is asked from this place on in the slot of its stage; beyond the last where none is.
+    func next(from place: Int, stage: Int) -> Int {
+        isMade ? Self.next(from: place, stage == 0 ? words.0 : words.1) : place
+    }
+
+    private static func next(from place: Int, _ words: [UInt64]) -> Int {
+        var place = place
+        while place >> 6 < words.count {
+            let rest = words[place >> 6] >> UInt64(place & 63)
+            if rest != 0 { return place + rest.trailingZeroBitCount }
+            place = (place >> 6 + 1) << 6
+        }
+        return place
+    }
+}
+
+/// Rules by something that they need, each under one key. Looked up for every item: a table without a hash of its own.
+struct KeyedRules {
+    /// Rules that need nothing; all bits where there is no key.
+    private(set) var free: [UInt64] = []
+    /// A power of two of places, of which at most a quarter is taken; 0 is none.
+    private var keys: [UInt64] = []
+    private var rows: [UInt64] = []
+
+    init() {}
+
+    /// - Parameter keys: For each rule its key; nil is none.
+    init(_ keys: [UInt64?]) {
+        // 0 stands for none; that it is a key as well costs a rule nothing but to be asked too often.
+        let keys = keys.map { $0 == 0 ? nil : $0 }
+        let words = (keys.count + 63) / 64
+        free = Array(repeating: 0, count: words)
+        let different = Set(keys.compactMap(\.self))
+        if !different.isEmpty {
+            self.keys = Array(repeating: 0, count: 1 << (Int.bitWidth - (different.count * 4).leadingZeroBitCount))
+            rows = Array(repeating: 0, count: self.keys.count * words)
+        }
+        for (place, key) in keys.enumerated() {
+            let bit = UInt64(1) << UInt64(place & 63)
+            guard let key else {
+                free[place >> 6] |= bit
+                continue
+            }
+            let row = self.place(of: key)
+            self.keys[row] = key
+            rows[row * words + place >> 6] |= bit
+        }
+    }
+
+    var isEmpty: Bool { keys.isEmpty }
+
+    /// Where a key is, or would be.
+    @inline(__always)
+    private func place(of key: UInt64) -> Int {
+        let mask = keys.count - 1
+        var place = Int(truncatingIfNeeded: key) & mask
+        while keys[place] != key, keys[place] != 0 { place = (place + 1) & mask }
+        return place
+    }
+
+    /// Adds the rules that need what a key stands for.
+    @inline(__always)
+    func add(_ key: UInt64, to selection: inout [UInt64]) {
+        let place = place(of: key)
+        guard keys[place] == key else { return }
+        for word in 0..<selection.count { selection[word] |= rows[place * selection.count + word] }
     }
 }
 
 extension RuleIndex.Slot {
     fileprivate mutating func fill(_ all: [Rule]) {
-        let empty = Array(repeating: UInt64(0), count: words)
-        free = empty
-        var byType = Array(repeating: empty, count: ItemType.count)
+        var byType = Array(repeating: Array(repeating: UInt64(0), count: words), count: ItemType.count)
         var asksTypes = false
         for (place, number) in rules.enumerated() {
             let bit = UInt64(1) << UInt64(place & 63)
             let types = all[number].types
             if types != ItemType.all { asksTypes = true }
             for type in 0..<ItemType.count where types >> UInt32(type) & 1 == 1 { byType[type][place >> 6] |= bit }
-            if let key = all[number].neededKey {
-                byKey[key, default: empty][place >> 6] |= bit
-                keyFilter |= 1 << (key & 63)
-            } else {
-                free[place >> 6] |= bit
-            }
         }
         if asksTypes { self.byType = byType }
+        elements = KeyedRules(rules.map { all[$0].neededKey })
+        addresses = AddressedRules(rules.map { all[$0] })
     }
 
-    fileprivate func select(_ head: StanzaHead, _ decoder: borrowing StreamDecoder, into selection: inout [UInt64])
-        -> Bool
-    {
+    fileprivate func select(
+        _ head: StanzaHead,
+        _ decoder: borrowing StreamDecoder,
+        _ jid: String?,
+        _ selection: inout [UInt64],
+        _ scratch: inout [UInt64]
+    ) -> Bool {
         guard !isEmpty else { return false }
+        let words = words
         if selection.count != words { selection = Array(repeating: 0, count: words) }
-        for word in 0..<words { selection[word] = free[word] }
-        if keyFilter != 0, !addKeyed(head, decoder, to: &selection) {
+        for word in 0..<words { selection[word] = elements.free[word] }
+        if !elements.isEmpty, !addKeyed(head, decoder, to: &selection) {
             for word in 0..<words { selection[word] = .max }
         }
         if !byType.isEmpty, let type = ItemType.of(head, decoder.bytes) {
             for word in 0..<words { selection[word] &= byType[type][word] }
         }
+        guard Self.hasAny(selection) else { return false }
+        guard !addresses.isEmpty else { return true }
+        addresses.exclude(head, decoder.bytes, jid, from: &selection, &scratch)
+        return Self.hasAny(selection)
+    }
+
+    private static func hasAny(_ selection: [UInt64]) -> Bool {
         var any: UInt64 = 0
-        for word in 0..<words { any |= selection[word] }
+        for word in selection { any |= word }
         return any != 0
     }
 
@@ -149,14 +229,8 @@ extension RuleIndex.Slot {
 
     @inline(__always)
     private func add(_ key: ElementKey, _ name: ByteRange, _ bytes: Span<UInt8>, to selection: inout [UInt64]) {
-        add(key.value, to: &selection)
-        add(key.named(bytes.slice(name)).value, to: &selection)
-    }
-
-    @inline(__always)
-    private func add(_ key: UInt64, to selection: inout [UInt64]) {
-        guard keyFilter >> (key & 63) & 1 == 1, let rules = byKey[key] else { return }
-        for word in 0..<words { selection[word] |= rules[word] }
+        elements.add(key.value, to: &selection)
+        elements.add(key.named(bytes.slice(name)).value, to: &selection)
     }
 }
 
@@ -173,31 +247,32 @@ private struct ElementKey {
     private(set) var value: UInt64
 
     /// An element of any name, in the item's own namespace.
-    init(of place: Place) { value = Self.mix(0xCBF2_9CE4_8422_2325, place.rawValue) }
+    init(of place: Place) { value = mixed(0xCBF2_9CE4_8422_2325, place.rawValue) }
 
     /// An element of any name in a namespace; `uri` is that of ``Namespace/other``. Items of different URIs are not distinguished.
     init(of place: Place, _ namespace: Namespace, _ uri: Span<UInt8>) {
         self.init(of: place)
-        value = Self.mix(value, UInt64(namespace.rawValue) + 1)
+        value = mixed(value, UInt64(namespace.rawValue) + 1)
         if namespace == .other { add(uri) }
     }
 
     func named(_ name: Span<UInt8>) -> ElementKey {
         var key = self
-        key.value = Self.mix(key.value, 0xFF)
+        key.value = mixed(key.value, 0xFF)
         key.add(name)
         return key
     }
 
     private mutating func add(_ bytes: Span<UInt8>) {
-        for index in bytes.indices { value = Self.mix(value, UInt64(bytes[index])) }
+        for index in bytes.indices { value = mixed(value, UInt64(bytes[index])) }
     }
+}
 
-    /// FNV-1a.
-    private static func mix(_ hash: UInt64, _ byte: UInt64) -> UInt64 {
-        let hash = (hash ^ byte) &* 0x0000_0100_0000_01B3
-        return hash ^ hash >> 29
-    }
+/// FNV-1a.
+@inline(__always)
+func mixed(_ hash: UInt64, _ byte: UInt64) -> UInt64 {
+    let hash = (hash ^ byte) &* 0x0000_0100_0000_01B3
+    return hash ^ hash >> 29
 }
 
 /// The types of items that the index distinguishes.

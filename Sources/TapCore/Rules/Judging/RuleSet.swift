@@ -5,7 +5,7 @@ internal import XMPPCore
 ///
 /// Immutable but for ``RuleTables`` and its counts of hits, which all sessions share; a change of the files is a new rule
 /// set.
-public struct RuleSet: Sendable {
+public final class RuleSet: Sendable {
     /// What is wrong with the files: all there is.
     public struct LoadError: Error, Sendable {
         /// In the order of the files and lines.
@@ -47,7 +47,7 @@ public struct RuleSet: Sendable {
     ///     `deliver`.
     ///   - resource: Gives the contents of the files that lists name.
     /// - Throws: Every mistake in the files.
-    public init(
+    public convenience init(
         _ files: [RuleSource],
         defaultChain: String = "both",
         resource: @escaping (String) -> RuleResource = { _ in .missing }

@@ -3,23 +3,27 @@ internal import XMPPCore
 /// An address as rules compare it: prepared, in its parts. A class, since many rules ask for the same one.
 final class RuleAddress: Sendable {
     let full: [UInt8]
-    let bare: [UInt8]
-    let local: [UInt8]?
-    let domain: [UInt8]
-    let resource: [UInt8]?
+    fileprivate let split: AddressSplit
 
     /// The address a text says; what is not a JID is compared as it is written.
     init(_ text: String) {
         let address = Address(text)
-        let prepared = address.jid?.normalized
-        let resource = (prepared.map { $0.resource } ?? address.resource).map { Array($0.utf8) }
-        local = (prepared.map { $0.local } ?? address.local).map { Array($0.utf8) }
-        domain = Array((prepared?.domain ?? address.domain).utf8)
-        self.resource = resource
-        let full = Array((prepared?.description ?? address.raw).utf8)
-        bare = resource.map { Array(full.dropLast($0.count + 1)) } ?? full
+        let full = Array((address.jid?.normalized.description ?? address.raw).utf8)
+        split = AddressSplit(full.span)
         self.full = full
     }
+
+    var bare: [UInt8] { Array(full[..<split.domainEnd]) }
+    var local: [UInt8]? { split.local.map { Array(full[$0]) } }
+    var domain: [UInt8] { Array(full[split.domain]) }
+    var resource: [UInt8]? { split.resource.map { Array(full[$0]) } }
+}
+
+extension AddressSplit {
+    // Where the parts of the address lie.
+    var local: Range<Int>? { localLength.map { 0..<$0 } }
+    var domain: Range<Int> { domainStart..<domainEnd }
+    var resource: Range<Int>? { resourceLength.map { resourceStart..<(resourceStart + $0) } }
 }
 
 /// An address to compare with, whose parts may be `<glob*>` or `<<Lua pattern>>`.
@@ -30,19 +34,22 @@ final class AddressPattern: Sendable {
         case exact([UInt8])
         case pattern(LuaPattern)
 
-        func matches(_ part: [UInt8]?) throws(PatternTooComplex) -> Bool {
+        /// Whether a part of an address matches; nil is one that the address does not have.
+        func matches(_ part: Range<Int>?, of address: [UInt8]) throws(PatternTooComplex) -> Bool {
+            guard let part else { if case .absent = self { return true } else { return false } }
+            let text = address.span.extracting(part)
             switch self {
-            case .absent: part == nil
-            case .any: part != nil
-            case .exact(let bytes): part == bytes
+            case .absent: return false
+            case .any: return true
+            case .exact(let bytes): return text.equals(bytes.span)
             case .pattern(let pattern):
-                if let part { try pattern.firstMatch(in: part) != nil } else { false }
+                return pattern.mayMatch(text) ? try pattern.firstMatch(in: Array(address[part])) != nil : false
             }
         }
     }
 
-    private let local: Part
-    private let domain: Part
+    let local: Part
+    let domain: Part
     /// Nil is any resource, and none.
     private let resource: Part?
 
@@ -124,8 +131,9 @@ final class AddressPattern: Sendable {
     }
 
     func matches(_ address: RuleAddress) throws(PatternTooComplex) -> Bool {
-        guard try local.matches(address.local), try domain.matches(address.domain) else { return false }
-        return try resource?.matches(address.resource) ?? true
+        let (full, split) = (address.full, address.split)
+        guard try local.matches(split.local, of: full), try domain.matches(split.domain, of: full) else { return false }
+        return try resource?.matches(split.resource, of: full) ?? true
     }
 }
 

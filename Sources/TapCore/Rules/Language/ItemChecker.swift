@@ -10,6 +10,7 @@ struct ItemChecker: ~Copyable {
     /// Has read the last element that was accepted.
     private(set) var decoder = StreamDecoder(limits: .authenticated)
     private var reader = ElementReader()
+    private lazy var outline = ItemOutline()
     /// The last element that was accepted; nil where the last one was not.
     private(set) var last: StreamEvent?
     /// The namespace of the stream that `decoder` stands in; nil where it stands in none.
@@ -35,7 +36,7 @@ struct ItemChecker: ~Copyable {
 
     private mutating func read(_ bytes: [UInt8], _ content: Namespace) throws(Problem) -> Element {
         if self.content != content {
-            decoder = StreamDecoder(limits: .authenticated)
+            decoder = StreamDecoder(limits: .authenticated, outline: outline)
             decoder.append(Self.header(content).span)
             while decoder.next() != nil {}
             self.content = content

@@ -1,3 +1,5 @@
+internal import XMPPCore
+
 /// A pattern of Lua 5.4 (reference manual §6.4.1), matched against bytes with a bound on the work.
 ///
 /// All of the language but back references: classes (ASCII, as in the C locale), sets, `*` `+` `-` `?`, `^` and `$`, `%b`,
@@ -8,6 +10,9 @@ struct LuaPattern: Sendable, Equatable {
     private let isAnchored: Bool
     /// Number of captures; 0 where the whole match stands for them.
     let captureCount: Int
+    /// Bytes with which each text begins, or ends, that matches.
+    private(set) var prefix: [UInt8] = []
+    private(set) var suffix: [UInt8] = []
 
     /// Lua's own limit (LUA_MAXCAPTURES).
     private static let mostCaptures = 32
@@ -19,6 +24,52 @@ struct LuaPattern: Sendable, Equatable {
         self.pattern = pattern
         isAnchored = pattern.first == UInt8(ascii: "^")
         captureCount = try Self.check(pattern)
+        try findLiterals()
+    }
+
+    /// Finds what a text must begin and end with. A capture ends both, though it need not.
+    private mutating func findLiterals() throws(PatternFault) {
+        var index = isAnchored ? 1 : 0
+        var isBeginning = isAnchored
+        var run: [UInt8] = []
+        while index < pattern.count {
+            if pattern[index] == UInt8(ascii: "$"), index + 1 == pattern.count {
+                suffix = run
+                break
+            }
+            var (literal, end, isSingle) = (UInt8?.none, index + 1, true)
+            switch pattern[index] {
+            case UInt8(ascii: "."): break
+            case UInt8(ascii: "("), UInt8(ascii: ")"): isSingle = false
+            case UInt8(ascii: "%") where pattern[index + 1] == UInt8(ascii: "b"): (end, isSingle) = (index + 4, false)
+            case UInt8(ascii: "%") where pattern[index + 1] == UInt8(ascii: "f"):
+                (end, isSingle) = (try Self.end(ofSingle: pattern, index + 2), false)
+            case UInt8(ascii: "%"):
+                end = index + 2
+                if !Self.isAlpha(pattern[index + 1]) { literal = pattern[index + 1] }
+            case UInt8(ascii: "["): end = try Self.end(ofSingle: pattern, index)
+            case let byte: literal = byte
+            }
+            if isSingle, end < pattern.count, Self.isRepetition(pattern[end]) {
+                literal = nil
+                end += 1
+            }
+            if let literal {
+                run.append(literal)
+                if isBeginning { prefix.append(literal) }
+            } else {
+                run = []
+                isBeginning = false
+            }
+            index = end
+        }
+    }
+
+    /// Whether a text begins and ends as it must.
+    func mayMatch(_ text: Span<UInt8>) -> Bool {
+        guard text.count >= prefix.count, text.count >= suffix.count else { return false }
+        return text.extracting(first: prefix.count).equals(prefix.span)
+            && text.extracting(last: suffix.count).equals(suffix.span)
     }
 
     /// How many comparisons a search in a text of so many bytes may take.

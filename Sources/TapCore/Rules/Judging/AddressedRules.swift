@@ -1,0 +1,169 @@
+internal import TapRecord
+internal import XMPPCore
+
+/// Which rules can hold for the addresses of an item, as far as that can be told without preparing them.
+///
+/// A plain address of ASCII and its prepared form differ in capitals only. Of any other it excludes nothing.
+struct AddressedRules: Sendable {
+    /// Which address a rule asks for.
+    private enum Side: UInt64 { case from = 1, to, either }
+
+    /// How a part of an address must begin or end for a rule to hold.
+    private struct Affix {
+        /// Place of the rule.
+        let place: Int
+        let side: Side
+        let isLocal: Bool
+        let isSuffix: Bool
+        /// In small letters.
+        let bytes: [UInt8]
+    }
+
+    private var byKey = KeyedRules()
+    private var affixes: [Affix] = []
+    private var asksFrom = false
+    private var asksTo = false
+
+    init() {}
+
+    init(_ rules: [Rule]) {
+        var keys: [UInt64?] = []
+        for (place, rule) in rules.enumerated() {
+            var key: UInt64?
+            for condition in rule.conditionsBeforeCounts where !condition.isNegated {
+                switch condition.test {
+                case .address(let side, let pattern):
+                    let side = side == .from ? Side.from : .to
+                    key = key ?? Self.key(side, pattern)
+                    addAffixes(pattern, place, side)
+                case .with(let pattern): key = key ?? Self.key(.either, pattern)
+                default: break
+                }
+            }
+            keys.append(key)
+        }
+        byKey = KeyedRules(keys)
+        let sides = Set(affixes.map(\.side))
+        asksFrom = !byKey.isEmpty || sides.contains(.from)
+        asksTo = !byKey.isEmpty || sides.contains(.to)
+    }
+
+    var isEmpty: Bool { !asksFrom && !asksTo }
+
+    /// Excludes rules that need another address than an item has; `scratch` is any array.
+    func exclude(
+        _ head: StanzaHead,
+        _ bytes: Span<UInt8>,
+        _ jid: String?,
+        from selection: inout [UInt64],
+        _ scratch: inout [UInt64]
+    ) {
+        if scratch.count != selection.count { scratch = Array(repeating: 0, count: selection.count) }
+        for word in 0..<scratch.count { scratch[word] = byKey.free[word] }
+        let isFromKnown = !asksFrom || exclude(.from, head.from, bytes, jid, &selection, &scratch)
+        let isToKnown = !asksTo || exclude(.to, head.to, bytes, jid, &selection, &scratch)
+        guard !byKey.isEmpty, isFromKnown, isToKnown else { return }
+        for word in 0..<selection.count { selection[word] &= scratch[word] }
+    }
+
+    /// Adds the rules whose keys an address has, and excludes those of other affixes; false where it is not plain.
+    private func exclude(
+        _ side: Side,
+        _ attribute: StanzaHead.Attribute?,
+        _ bytes: Span<UInt8>,
+        _ jid: String?,
+        _ selection: inout [UInt64],
+        _ added: inout [UInt64]
+    ) -> Bool {
+        guard let attribute else {
+            // Both the full JID and its account are possible, and agree in what is looked at here.
+            return jid.map { exclude(side, $0.utf8.span, &selection, &added) } ?? false
+        }
+        return !attribute.needsDecoding && exclude(side, bytes.slice(attribute.range), &selection, &added)
+    }
+
+    private func exclude(
+        _ side: Side,
+        _ address: Span<UInt8>,
+        _ selection: inout [UInt64],
+        _ added: inout [UInt64]
+    ) -> Bool {
+        let split = AddressSplit(address)
+        let local = address.extracting(split.local ?? 0..<0)
+        let domain = address.extracting(split.domain)
+        guard let localHash = Self.hash(local), let domainHash = Self.hash(domain), Self.isPlain(domain) else {
+            return false
+        }
+        if !byKey.isEmpty {
+            for side in [side, .either] {
+                if split.local != nil { byKey.add(Self.key(side, isLocal: true, localHash), to: &added) }
+                byKey.add(Self.key(side, isLocal: false, domainHash), to: &added)
+            }
+        }
+        for index in affixes.indices where affixes[index].side == side {
+            let place = affixes[index].place
+            let bit = UInt64(1) << UInt64(place & 63)
+            guard selection[place >> 6] & bit != 0 else { continue }
+            if !Self.has(affixes[index].isLocal ? local : domain, affixes[index]) { selection[place >> 6] &= ~bit }
+        }
+        return true
+    }
+
+    // MARK: What rules need
+
+    private static func key(_ side: Side, _ pattern: AddressPattern) -> UInt64? {
+        if case .exact(let bytes) = pattern.local {
+            return hash(bytes.span).map { key(side, isLocal: true, $0) }
+        }
+        guard case .exact(let bytes) = pattern.domain else { return nil }
+        return hash(bytes.span).map { key(side, isLocal: false, $0) }
+    }
+
+    private static func key(_ side: Side, isLocal: Bool, _ hash: UInt64) -> UInt64 {
+        hash &+ (side.rawValue << 1 | (isLocal ? 1 : 0)) &* 0x9E37_79B9_7F4A_7C15
+    }
+
+    private mutating func addAffixes(_ pattern: AddressPattern, _ place: Int, _ side: Side) {
+        for (part, isLocal) in [(pattern.local, true), (pattern.domain, false)] {
+            guard case .pattern(let pattern) = part else { continue }
+            for (bytes, isSuffix) in [(pattern.prefix, false), (pattern.suffix, true)]
+            where !bytes.isEmpty && bytes.allSatisfy({ $0 < 0x80 }) {
+                let bytes = bytes.map(Self.lowercased)
+                affixes.append(Affix(place: place, side: side, isLocal: isLocal, isSuffix: isSuffix, bytes: bytes))
+            }
+        }
+    }
+
+    // MARK: Bytes
+
+    private static func has(_ part: Span<UInt8>, _ affix: Affix) -> Bool {
+        let offset = affix.isSuffix ? part.count - affix.bytes.count : 0
+        guard offset >= 0, affix.bytes.count <= part.count else { return false }
+        for index in affix.bytes.indices where lowercased(part[offset + index]) != affix.bytes[index] { return false }
+        return true
+    }
+
+    /// Of a domain whether its prepared form has the same characters: no A-labels, no dot at the end, no IPv6 literal.
+    private static func isPlain(_ domain: Span<UInt8>) -> Bool {
+        guard !domain.isEmpty, domain[0] != UInt8(ascii: "["), domain[domain.count - 1] != UInt8(ascii: ".") else {
+            return false
+        }
+        // `xn--`, and whatever else has two hyphens.
+        for index in domain.indices.dropFirst()
+        where domain[index] == UInt8(ascii: "-") && domain[index - 1] == UInt8(ascii: "-") { return false }
+        return true
+    }
+
+    /// A hash of a text of ASCII in small letters; nil of any other text.
+    private static func hash(_ text: Span<UInt8>) -> UInt64? {
+        var (hash, all) = (UInt64(0xCBF2_9CE4_8422_2325), UInt8(0))
+        for index in text.indices {
+            all |= text[index]
+            hash = mixed(hash, UInt64(lowercased(text[index])))
+        }
+        return all < 0x80 ? hash : nil
+    }
+
+    @inline(__always)
+    private static func lowercased(_ byte: UInt8) -> UInt8 { byte &- 0x41 < 26 ? byte | 0x20 : byte }
+}
