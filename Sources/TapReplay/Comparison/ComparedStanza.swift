@@ -42,7 +42,7 @@ public struct ComparedStanza<Tag>: Expectable {
         self.form = form
         self.tag = tag
         let heads = StanzaHeads(form.element, names)
-        likeness = heads.likeness
+        likeness = [heads.whole, heads.content, heads.kind]
         lane =
             switch heads.role {
             case .answer: .answer(Hash.of((id ?? "").utf8Span.span, seed: 1))
@@ -80,11 +80,15 @@ struct StanzaHeads {
     }
 
     let role: Role
-    /// See ``Expectable/likeness``.
-    let likeness: [UInt64]
+    /// Of all that the head says, but the id.
+    let whole: UInt64
+    /// Of the name and the payload.
+    let content: UInt64
+    /// Of the name.
+    let kind: UInt64
 
     init(_ element: Element, _ names: AddressNames) {
-        let kind = element.withName { Hash.of($0, seed: 1) }
+        kind = Hash.mix(element.withName { Hash.of($0, seed: 1) }, 7)
         func bare(_ name: StaticString) -> UInt64 {
             var hash: UInt64 = 0
             element.withAttribute(name) { value in
@@ -100,15 +104,13 @@ struct StanzaHeads {
             Hash.mix(child.withName { Hash.of($0, seed: 4) }, child.withNamespaceURI { Hash.of($0, seed: 5) })
         }
         let (from, to) = (bare("from"), bare("to"))
-        likeness = [
-            Hash.mix(Hash.mix(Hash.mix(kind, type), payload ?? 0), Hash.mix(from, to)),
-            Hash.mix(Hash.mix(kind, payload ?? 0), 6),
-            Hash.mix(kind, 7),
-        ]
-        let isAnswer = element.attribute("type", is: "result") || element.attribute("type", is: "error")
+        content = Hash.mix(kind, payload ?? 0)
+        whole = Hash.mix(Hash.mix(content, type), Hash.mix(from, to))
+        // What is no request answers one, if it is any good.
+        let isRequest = element.attribute("type", is: "get") || element.attribute("type", is: "set")
         role =
             switch stanza {
-            case .iq: isAnswer ? .answer : .request
+            case .iq: isRequest ? .request : .answer
             case .message: .message(Hash.mix(from, to))
             case .presence, .nonza: .other
             }

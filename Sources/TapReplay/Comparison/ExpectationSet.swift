@@ -4,12 +4,19 @@ public protocol Expectable {
     associatedtype Context
     /// A key that is equal for items that may agree. The finer it is, the fewer are compared.
     var shape: UInt64 { get }
+    /// Of several that agree, one of equal preference is taken first: a hash of what the item led to, where that is known.
+    var preference: UInt64 { get }
     /// Keys by which an item that came is taken for a changed one that did not, the finest first.
     var likeness: [UInt64] { get }
 
     /// Whether a live item means what the recorded one means. Where it does, `context` has learned from both; where it does
     /// not, `context` is as it was.
     static func agree(recorded: Self, live: Self, _ context: inout Context) -> Bool
+}
+
+extension Expectable {
+    /// None.
+    public var preference: UInt64 { 0 }
 }
 
 /// The items that are to come, in the order in which they may come (R6.3): messages in order from one to the other, presence and
@@ -80,6 +87,9 @@ public struct ExpectationSet<Item: Expectable> {
         var first = 0
         /// The last that came; of an ordered lane.
         var last = -1
+        /// Where the next one is looked for first: behind those for which something else came, which has them changed rather than
+        /// those behind them moved.
+        var next = 0
     }
 
     private var expected: [Expected] = []
@@ -93,6 +103,8 @@ public struct ExpectationSet<Item: Expectable> {
 
     /// How many equal candidates are compared with one live item.
     private let mostCandidates = 64
+    /// How far ahead a live item is looked for.
+    private let mostLooks = 4096
 
     /// Nothing expected.
     public init() {}
@@ -132,14 +144,24 @@ public struct ExpectationSet<Item: Expectable> {
         case .answer(let key): return receive(item, answerTo: key, &context)
         case .ordered(let key):
             guard let queue = ordered[key] else { break }
-            guard let number = find(item, in: queue, &context) else { break }
+            let next = max(queue.first, min(queue.next, queue.numbers.count))
+            guard
+                let number = find(item, queue.numbers[next...], &context)
+                    ?? find(item, queue.numbers[queue.first..<next], &context)
+            else {
+                let skipped = queue.numbers[next...].firstIndex { expected[$0].isWaiting }
+                ordered[key]?.next = (skipped ?? next) + 1
+                break
+            }
             let isReordered = number < queue.last || expected[number].isPassed
             let first = passed(queue, number)
             ordered[key]?.first = first
+            ordered[key]?.next = max(queue.next, first)
             ordered[key]?.last = max(number, queue.last)
             return came(number, as: item, isReordered: isReordered)
         case .any:
-            guard let queue = free[item.shape], let number = find(item, in: queue, &context) else { break }
+            guard let queue = free[item.shape], let number = find(item, queue.numbers[queue.first...], &context)
+            else { break }
             let first = passed(queue, number)
             free[item.shape]?.first = first
             return came(number, as: item)
@@ -157,11 +179,22 @@ public struct ExpectationSet<Item: Expectable> {
         return first
     }
 
-    private func find(_ item: Item, in queue: Queue, _ context: inout Item.Context) -> Int? {
+    private func find(_ item: Item, _ numbers: ArraySlice<Int>, _ context: inout Item.Context) -> Int? {
+        find(item, numbers, &context) { $0.preference == item.preference }
+            ?? find(item, numbers, &context) { $0.preference != item.preference }
+    }
+
+    private func find(
+        _ item: Item,
+        _ numbers: ArraySlice<Int>,
+        _ context: inout Item.Context,
+        where isCandidate: (Item) -> Bool
+    ) -> Int? {
         var candidates = 0
-        for number in queue.numbers[queue.first...] where expected[number].isWaiting {
-            guard expected[number].item.shape == item.shape else { continue }
-            if Item.agree(recorded: expected[number].item, live: item, &context) { return number }
+        for number in numbers.prefix(mostLooks) where expected[number].isWaiting {
+            let candidate = expected[number].item
+            guard candidate.shape == item.shape, isCandidate(candidate) else { continue }
+            if Item.agree(recorded: candidate, live: item, &context) { return number }
             candidates += 1
             if candidates == mostCandidates { break }
         }

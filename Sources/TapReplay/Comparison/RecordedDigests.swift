@@ -17,6 +17,8 @@ public struct RecordedDigests {
         let firstValue: UInt32
         let valueCount: UInt16
         let role: Role
+        /// A hash of its name and direction.
+        let kind: UInt32
         let direction: Direction
         let isUndecided: Bool
         /// The number of the request that it answers; -1 of everything else.
@@ -145,13 +147,14 @@ public struct RecordedDigests {
         session.items.append(
             Item(
                 shape: Hash.mix(digest.shape, side),
-                likeness: Hash.mix(heads.likeness[0], side),
+                likeness: Hash.mix(heads.whole, side),
                 pair: pair,
                 sequence: record.sequence,
                 at: record.monotonic,
                 firstValue: UInt32(truncatingIfNeeded: session.values.count),
                 valueCount: UInt16(clamping: digester.values.count),
                 role: role,
+                kind: UInt32(truncatingIfNeeded: Hash.mix(heads.kind, side)),
                 direction: direction,
                 isUndecided: digest.isUndecided,
                 request: request

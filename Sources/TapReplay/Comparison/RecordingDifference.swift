@@ -72,14 +72,17 @@ private struct DigestItem: Expectable {
     let shape: UInt64
     let fine: UInt64
     let kind: UInt64
+    /// The shape of the answer to it; 0 where there is none.
+    let preference: UInt64
     let firstValue: UInt32
     let valueCount: UInt16
 
-    init(_ item: RecordedDigests.Item, at index: Int) {
+    init(_ item: RecordedDigests.Item, at index: Int, answer: UInt64 = 0) {
+        preference = answer
         self.index = Int32(truncatingIfNeeded: index)
         shape = item.shape
         fine = item.likeness
-        kind = UInt64(item.role.rawValue) << 1 | (item.direction == .send ? 1 : 0)
+        kind = UInt64(item.kind)
         firstValue = item.firstValue
         valueCount = item.valueCount
     }
@@ -171,6 +174,9 @@ private struct PairComparison {
     /// For each recorded request its live one, and for each live one whether it has a recorded one; -1 is none.
     private var liveRequest: [Int32]
     private var recordedRequest: [Int32]
+    /// For each request the shape of its answer, 0 of everything else: of equal requests those with equal answers belong together.
+    private let answers: [UInt64]
+    private let liveAnswers: [UInt64]
 
     init(
         recorded: RecordedDigests.Session,
@@ -184,8 +190,16 @@ private struct PairComparison {
         context = DigestItem.Context(recorded: recorded.values, live: live.values, rules: rules.rules)
         liveRequest = Array(repeating: -1, count: recorded.items.count)
         recordedRequest = Array(repeating: -1, count: live.items.count)
+        answers = Self.answers(recorded.items)
+        liveAnswers = Self.answers(live.items)
         undecided = recorded.unreadable + live.unreadable
         undecided += recorded.items.count { $0.isUndecided } + live.items.count { $0.isUndecided }
+    }
+
+    private static func answers(_ items: [Item]) -> [UInt64] {
+        var answers: [UInt64] = Array(repeating: 0, count: items.count)
+        for item in items where item.request >= 0 { answers[Int(item.request)] = item.shape }
+        return answers
     }
 
     mutating func run() {
@@ -226,14 +240,14 @@ private struct PairComparison {
             let (end, liveEnd) = (min(ours + step, recorded.items.count), min(theirs + step, live.items.count))
             for index in ours..<end where recorded.items[index].request < 0 {
                 let item = recorded.items[index]
-                set.expect(DigestItem(item, at: index), lane(item))
+                set.expect(DigestItem(item, at: index, answer: answers[index]), lane(item))
             }
             var matched: [(Int32, Int32)] = []
             set.retry(&context) { item, outcome, set in
                 if let number = outcome.number { matched.append((set.item(number).index, item.index)) }
             }
             for index in theirs..<liveEnd where live.items[index].request < 0 {
-                let item = DigestItem(live.items[index], at: index)
+                let item = DigestItem(live.items[index], at: index, answer: liveAnswers[index])
                 let outcome = set.receive(item, lane(live.items[index]), &context)
                 if let number = outcome.number { matched.append((set.item(number).index, item.index)) }
             }

@@ -102,7 +102,7 @@ public struct StanzaComparison {
             livePath.removeLast()
         }
         rules.fill(&found, for: recordedPath)
-        switch rules.action(for: .element, found)?.1 {
+        switch rules.action(for: NoiseRules.elementTarget, found)?.1 {
         case .ignore, .present: return
         default: break
         }
@@ -140,7 +140,7 @@ public struct StanzaComparison {
         _ isOfRoom: Bool
     ) {
         let name = attribute.name.utf8Span.span
-        let action = rules.action(forAttribute: name, attribute.namespaceURI.utf8Span.span, found)?.1
+        let action = rules.action(for: NoiseRules.key(name, attribute.namespaceURI.utf8Span.span), found)?.1
         if case .ignore = action { return }
         let path = place.attribute(attribute)
         guard let recorded else { return differ(path, nil, live, .unexpected) }
@@ -156,7 +156,7 @@ public struct StanzaComparison {
 
     private mutating func compareTexts(_ recorded: Element, _ live: Element, _ place: PlacePath) {
         let (recordedText, liveText) = (recorded.text, live.text)
-        if let action = rules.action(for: .text, found)?.1 {
+        if let action = rules.action(for: NoiseRules.textTarget, found)?.1 {
             compare(recordedText, liveText, action, place.ofText)
         } else {
             compareLiterals(recordedText, liveText, place.ofText)

@@ -46,7 +46,9 @@ struct AddressNames: Sendable {
     static func stands(_ word: [UInt8], at index: Int, in text: Span<UInt8>) -> Bool {
         let end = index + word.count
         guard end <= text.count, text.extracting(index..<end).equals(word.span) else { return false }
-        return end == text.count || !isWordByte(text[end])
+        guard end < text.count, isWordByte(text[end]) else { return true }
+        // A full stop ends a sentence, unless a name goes on behind it.
+        return text[end] == 0x2E && (end + 1 == text.count || !isWordByte(text[end + 1]))
     }
 
     /// `conference.` before a domain and `romeo@` before it leave it a word of its own; letters and hyphens do not.

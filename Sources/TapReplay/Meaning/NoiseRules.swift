@@ -61,10 +61,32 @@ public struct NoiseRules: Sendable {
 
     /// In the order in which they are asked; the first one for a place holds.
     public private(set) var rules: [Rule] = []
+    /// A rule as it is looked up: by hashes, so that an element without rules costs a few comparisons.
+    private struct Candidate: BitwiseCopyable {
+        enum Reach: BitwiseCopyable {
+            /// Every element of the name and namespace.
+            case anywhere
+            /// The stanza itself.
+            case stanza
+            /// To be told by the path.
+            case path
+        }
+
+        let index: Int
+        /// Hash of the element's name; 0 is any.
+        let name: UInt64
+        let reach: Reach
+    }
+
     /// Rules of which the last element's namespace is in the table, of the streams' content under ``Namespace/client``.
-    private var byNamespace: [[Int]] = Array(repeating: [], count: 256)
+    private var byNamespace: [[Candidate]] = Array(repeating: [], count: 256)
     /// The others.
-    private var anywhere: [Int] = []
+    private var anywhere: [Candidate] = []
+    /// For each rule what of its element it speaks of, as ``key(_:_:)``, or one of the two below.
+    private var targets: [UInt64] = []
+
+    static let elementTarget: UInt64 = 1
+    static let textTarget: UInt64 = 2
 
     /// The rules of noise files, and behind them the built-in ones.
     public init(_ own: [Rule] = []) {
@@ -78,42 +100,72 @@ public struct NoiseRules: Sendable {
     private mutating func add(_ rule: Rule) {
         let index = rules.count
         rules.append(rule)
+        switch rule.locator.target {
+        case .element: targets.append(Self.elementTarget)
+        case .text: targets.append(Self.textTarget)
+        case .attribute(let uri, let name): targets.append(Self.key(name.span, uri.span))
+        }
+        var name: UInt64 = 0
+        var reach = Candidate.Reach.path
+        if case .element(let space, .one(let bytes)) = rule.locator.steps.last {
+            name = Hash.of(bytes.span, seed: Hash.nameSeed)
+            switch (space, rule.locator.steps.count) {
+            case (.content, 1): reach = .stanza
+            case (.one(let key), 2)
+            where rule.locator.steps[0] == .depth && key.namespace != .other && key.namespace != .client:
+                reach = .anywhere
+            default: break
+            }
+        }
+        let candidate = Candidate(index: index, name: name, reach: reach)
         switch rule.locator.lastNamespace {
-        case .content: byNamespace[Int(Namespace.client.rawValue)].append(index)
-        case .one(let key) where key.namespace != .other: byNamespace[Int(key.namespace.rawValue)].append(index)
-        case .one, .any: anywhere.append(index)
+        case .content: byNamespace[Int(Namespace.client.rawValue)].append(candidate)
+        case .one(let key) where key.namespace != .other: byNamespace[Int(key.namespace.rawValue)].append(candidate)
+        case .one, .any: anywhere.append(candidate)
         }
     }
 
-    /// The rules that may speak of the last element of `path`, whose first is the stanza: for ``action(forAttribute:_:_:)`` and
-    /// its like.
-    func fill(_ found: inout [Int], for path: [Element]) {
+    /// What an attribute is looked up by.
+    static func key(_ name: Span<UInt8>, _ uri: Span<UInt8>) -> UInt64 {
+        Hash.mix(Hash.of(name, seed: 3), uri.isEmpty ? 0 : Hash.of(uri, seed: 4))
+    }
+
+    /// The rules that may speak of the last element of `path`, whose first is the stanza: for ``action(for:_:)``.
+    ///
+    /// - Parameter name: A hash of the element's name, with ``Hash/nameSeed``.
+    func fill(_ found: inout [Int], for path: [Element], name: UInt64) {
         found.removeAll(keepingCapacity: true)
         guard let element = path.last else { return }
         let space = element.isContent ? Namespace.client : element.namespace
-        let own = byNamespace[Int(space.rawValue)]
-        for index in own where rules[index].locator.matches(path) { found.append(index) }
+        add(byNamespace[Int(space.rawValue)], path, name, to: &found)
         guard !anywhere.isEmpty else { return }
         let count = found.count
-        for index in anywhere where rules[index].locator.matches(path) { found.append(index) }
+        add(anywhere, path, name, to: &found)
         if count > 0, found.count > count { found.sort() }
     }
 
-    /// What is done with an attribute; nil where no rule speaks of it.
-    func action(forAttribute name: Span<UInt8>, _ uri: Span<UInt8>, _ found: [Int]) -> (Int, Action)? {
-        for index in found {
-            if case .attribute(let ownURI, let ownName) = rules[index].locator.target, ownName.span.equals(name),
-                ownURI.span.equals(uri)
-            {
-                return (index, rules[index].action)
-            }
-        }
-        return nil
+    /// The same, without a hash at hand.
+    func fill(_ found: inout [Int], for path: [Element]) {
+        let name = path.last?.withName { Hash.of($0, seed: Hash.nameSeed) }
+        fill(&found, for: path, name: name ?? 0)
     }
 
-    /// What is done with the text, or with the element itself; nil where no rule speaks of it.
-    func action(for target: Locator.Target, _ found: [Int]) -> (Int, Action)? {
-        for index in found where rules[index].locator.target == target { return (index, rules[index].action) }
+    private func add(_ candidates: [Candidate], _ path: [Element], _ name: UInt64, to found: inout [Int]) {
+        for candidate in candidates where candidate.name == name || candidate.name == 0 {
+            let isMeant =
+                switch candidate.reach {
+                case .anywhere: true
+                case .stanza: path.count == 1
+                case .path: rules[candidate.index].locator.matches(path)
+                }
+            if isMeant { found.append(candidate.index) }
+        }
+    }
+
+    /// What is done with an attribute, of which ``key(_:_:)`` is given, with the text or the element; nil where no rule speaks of
+    /// it.
+    func action(for target: UInt64, _ found: [Int]) -> (Int, Action)? {
+        for index in found where targets[index] == target { return (index, rules[index].action) }
         return nil
     }
 }

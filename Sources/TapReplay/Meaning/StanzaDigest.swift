@@ -63,6 +63,9 @@ struct StanzaDigester {
 
     private var path: [Element] = []
     private var found: [Int] = []
+    /// For each value what it is sorted by, and the hashes of the children of the elements that are open.
+    private var keys: [UInt64] = []
+    private var hashes: [UInt64] = []
     private var isUndecided = false
 
     init(rules: NoiseRules, names: AddressNames) {
@@ -73,12 +76,13 @@ struct StanzaDigester {
     /// The digest of an item.
     mutating func digest(_ element: Element) -> StanzaDigest {
         values.removeAll(keepingCapacity: true)
+        keys.removeAll(keepingCapacity: true)
         return digest(element, in: [])
     }
 
     /// The digest of an element inside others, whose values are added to ``values``.
     mutating func digest(_ element: Element, in path: [Element]) -> StanzaDigest {
-        self.path = path
+        if path.isEmpty { self.path.removeAll(keepingCapacity: true) } else { self.path = path }
         isUndecided = false
         return StanzaDigest(
             shape: element.stanzaIsOfRoom && path.isEmpty ? room(element) : hash(element),
@@ -92,10 +96,10 @@ struct StanzaDigester {
     private mutating func hash(_ element: Element, isOfRoom: Bool = false) -> UInt64 {
         path.append(element)
         defer { path.removeLast() }
-        rules.fill(&found, for: path)
-        var hash = element.withName { Hash.of($0, seed: 1) }
+        var hash = element.withName { Hash.of($0, seed: Hash.nameSeed) }
+        rules.fill(&found, for: path, name: hash)
         if !element.isContent { hash = Hash.mix(hash, element.withNamespaceURI { Hash.of($0, seed: 2) }) }
-        switch found.isEmpty ? nil : rules.action(for: .element, found)?.1 {
+        switch found.isEmpty ? nil : rules.action(for: NoiseRules.elementTarget, found)?.1 {
         case .ignore: return 0
         case .present: return hash
         default: break
@@ -112,14 +116,13 @@ struct StanzaDigester {
     private mutating func attributes(_ element: Element, _ isOfRoom: Bool) -> UInt64 {
         var sum: UInt64 = 0
         let first = values.count
-        var keys: [UInt64] = []
         element.forEachAttribute { name, uri, value in
-            let key = Hash.mix(Hash.of(name, seed: 3), uri.isEmpty ? 0 : Hash.of(uri, seed: 4))
+            let key = NoiseRules.key(name, uri)
             let count = values.count
-            if let hash = attribute(name, uri, value, isOfRoom) { sum &+= Hash.mix(key, hash) }
-            for _ in count..<values.count { keys.append(key) }
+            if let hash = attribute(name, uri, value, key, isOfRoom) { sum &+= Hash.mix(key, hash) }
+            for index in count..<values.count { keys[index] = key }
         }
-        if keys.count > 1 { sort(from: first, by: keys) }
+        sortValues(from: first)
         return sum
     }
 
@@ -128,9 +131,10 @@ struct StanzaDigester {
         _ name: Span<UInt8>,
         _ uri: Span<UInt8>,
         _ value: Span<UInt8>,
+        _ key: UInt64,
         _ isOfRoom: Bool
     ) -> UInt64? {
-        if !found.isEmpty, let (index, action) = rules.action(forAttribute: name, uri, found) {
+        if !found.isEmpty, let (index, action) = rules.action(for: key, found) {
             return self.value(value, action, index)
         }
         guard uri.isEmpty, Self.isAddress(name) else { return literal(value) }
@@ -150,6 +154,11 @@ struct StanzaDigester {
 
     // MARK: Values
 
+    private mutating func add(_ value: VolatileValue) {
+        values.append(value)
+        keys.append(0)
+    }
+
     /// nil of one that does not count.
     private mutating func value(_ value: Span<UInt8>, _ action: NoiseRules.Action, _ rule: Int) -> UInt64? {
         switch action {
@@ -158,19 +167,19 @@ struct StanzaDigester {
         case .matches(let expression): return expression.matches([UInt8](value)) ? 1 : literal(value)
         case .number:
             guard let number = Double(value.string()) else { return literal(value) }
-            values.append(VolatileValue(number, rule: rule))
+            add(VolatileValue(number, rule: rule))
             return 1
         case .bind(.itemID) where value.holds(UInt8(ascii: "@")): return address(value, isNickname: false)
         // The id of a request and its answer says nothing but that they belong together.
         case .bind(.stanzaID) where path.count == 1 && path[0].isNamed("iq"): return 2
         case .bind(let valueClass):
             if value.isEmpty { return literal(value) }
-            values.append(VolatileValue(valueClass, Hash.of(value, seed: valueClass.code)))
+            add(VolatileValue(valueClass, Hash.of(value, seed: valueClass.code)))
             return 2
         case .bindSuffix(let valueClass):
             guard let mark = value.lastPlace(of: UInt8(ascii: "#")) else { return literal(value) }
             let suffix = value.extracting((mark + 1)...)
-            values.append(VolatileValue(valueClass, Hash.of(suffix, seed: valueClass.code)))
+            add(VolatileValue(valueClass, Hash.of(suffix, seed: valueClass.code)))
             return literal(value.extracting(...mark))
         case .address: return address(value, isNickname: false)
         }
@@ -179,7 +188,7 @@ struct StanzaDigester {
     private mutating func address(_ value: Span<UInt8>, isNickname: Bool) -> UInt64 {
         guard !isNickname, let slash = value.place(of: UInt8(ascii: "/")) else { return literal(value) }
         let bare = literal(value.extracting(..<slash))
-        values.append(Self.resource(value.extracting((slash + 1)...), of: bare))
+        add(Self.resource(value.extracting((slash + 1)...), of: bare))
         return Hash.mix(bare, 6)
     }
 
@@ -210,7 +219,7 @@ struct StanzaDigester {
 
     private mutating func text(_ element: Element) -> UInt64 {
         var hash: UInt64 = 0
-        let rule = found.isEmpty ? nil : rules.action(for: .text, found)
+        let rule = found.isEmpty ? nil : rules.action(for: NoiseRules.textTarget, found)
         // Nearly always one run; of several the text is that of all of them.
         var runs = 0
         element.forEachText { _ in runs += 1 }
@@ -229,23 +238,24 @@ struct StanzaDigester {
 
     /// In no order, but of the items of a node, whose order is that of their publication.
     private mutating func children(_ element: Element) -> UInt64 {
-        let first = values.count
+        let (firstValue, firstHash) = (values.count, hashes.count)
         let isOrdered = element.isNamed("items")
-        var hashes: [UInt64] = []
-        var keys: [UInt64] = []
         element.forEachElement { child in
             let count = values.count
             let hash = self.hash(child)
             guard hash != 0 else { return true }
             hashes.append(hash)
-            for _ in count..<values.count { keys.append(hash) }
+            for index in count..<values.count { keys[index] = hash }
             return true
         }
-        if !isOrdered, hashes.count > 1 {
-            if keys.count > 1 { sort(from: first, by: keys) }
-            hashes.sort()
+        if !isOrdered, hashes.count > firstHash + 1 {
+            sortValues(from: firstValue)
+            if !Self.isSorted(hashes[firstHash...]) { hashes[firstHash...].sort() }
         }
-        return hashes.reduce(10) { Hash.mix($0, $1) }
+        var hash: UInt64 = 10
+        for index in firstHash..<hashes.count { hash = Hash.mix(hash, hashes[index]) }
+        hashes.removeSubrange(firstHash...)
+        return hash
     }
 
     private mutating func mixed(_ element: Element) -> UInt64 {
@@ -259,12 +269,17 @@ struct StanzaDigester {
         return hash
     }
 
-    /// Sorts the values from `first` on by a key of each; those of equal keys stay in order.
-    private mutating func sort(from first: Int, by keys: [UInt64]) {
-        guard !zip(keys, keys.dropFirst()).allSatisfy({ $0 <= $1 }) else { return }
-        let order = keys.indices.sorted { (keys[$0], $0) < (keys[$1], $1) }
-        let sorted = order.map { values[first + $0] }
-        values.replaceSubrange(first..., with: sorted)
+    /// Sorts the values from `first` on by their keys; those of equal keys stay in order.
+    private mutating func sortValues(from first: Int) {
+        guard values.count > first + 1, !Self.isSorted(keys[first...]) else { return }
+        let order = (first..<keys.count).sorted { (keys[$0], $0) < (keys[$1], $1) }
+        let sorted = order.map { (values[$0], keys[$0]) }
+        for (index, entry) in sorted.enumerated() { (values[first + index], keys[first + index]) = entry }
+    }
+
+    private static func isSorted(_ hashes: ArraySlice<UInt64>) -> Bool {
+        for index in hashes.indices.dropFirst() where hashes[index - 1] > hashes[index] { return false }
+        return true
     }
 }
 
@@ -279,6 +294,9 @@ extension Element {
 
 /// A hash for digests: fast, the same in every run, of 64 bits.
 enum Hash {
+    /// Of the names of elements.
+    static let nameSeed: UInt64 = 1
+
     static func mix(_ one: UInt64, _ other: UInt64) -> UInt64 {
         let product = (one ^ 0x9E37_79B9_7F4A_7C15).multipliedFullWidth(by: other ^ 0xE703_7ED1_A0B4_28DB)
         return product.high ^ product.low

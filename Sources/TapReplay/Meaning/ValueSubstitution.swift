@@ -69,7 +69,7 @@ private struct Substitution {
         AttributeValue.decode(item.slice(attribute.value), into: &value)
         // A rule for an attribute of a namespace is rare enough to be left to whole words.
         let name = item.slice(attribute.name)
-        let rule = attribute.namespace == .none ? rules.action(forAttribute: name, Span(), found)?.1 : nil
+        let rule = attribute.namespace == .none ? rules.action(for: NoiseRules.key(name, Span()), found)?.1 : nil
         guard let other = other(value, rule, isAddress: StanzaDigester.isAddress(name)) else { return }
         edit.replace(attribute.value, with: Self.escaped(other))
     }
@@ -79,7 +79,7 @@ private struct Substitution {
         guard !text.bytes.isEmpty, let element = path.last else { return }
         var found: [Int] = []
         rules.fill(&found, for: path)
-        let rule = element.firstChild == nil ? rules.action(for: .text, found)?.1 : nil
+        let rule = element.firstChild == nil ? rules.action(for: NoiseRules.textTarget, found)?.1 : nil
         guard let other = other(text.bytes, rule, isAddress: false) else { return }
         edit.replace(text.range, with: Self.escaped(other))
     }

@@ -39,7 +39,7 @@ import XMPPCore
 
     @Test(
         arguments: [
-            ("iq/@id", "x:1:8: expected ignore, present, regex, number, bind, bind-suffix or jid"),
+            ("iq/@id", "x:1:7: expected ignore, present, regex, number, bind, bind-suffix or jid"),
             ("iq/@id perhaps", "x:1:8: expected ignore, present, regex, number, bind, bind-suffix or jid"),
             ("@id ignore", "x:1:1: expected an element before @"),
             ("iq//x ignore", "x:1:4: expected the name of an element, \"*\" or \"**\""),

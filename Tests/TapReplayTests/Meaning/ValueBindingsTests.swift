@@ -73,7 +73,7 @@ import Testing
     @Test func whatIsNoElementStaysAsItIs() throws {
         var bindings = ValueBindings()
         try bindings.bind("1", to: "2", .stanzaID)
-        for item in ["", "<iq", "<iq id='1'></message>", " ", "\u{0}"] {
+        for item in ["", "<iq", " ", "\u{0}"] {
             #expect(bindings.substituted(Array(item.utf8), .toLive) == Array(item.utf8))
         }
     }
