@@ -20,8 +20,8 @@ struct XMPPTap: AsyncParsableCommand {
         version: Version.text,
         subcommands: [
             DemoCommand.self, ProxyCommand.self, ReadCommand.self, ProbeCommand.self, ExplainCommand.self,
-            DiffCommand.self, ReplayCommand.self, ServeCommand.self, ConvertCommand.self, RulesCommand.self,
-            SessionsCommand.self, TailCommand.self, InjectCommand.self, PingCommand.self,
+            DiffCommand.self, ReplayCommand.self, RecordTestCommand.self, ServeCommand.self, ConvertCommand.self,
+            RulesCommand.self, SessionsCommand.self, TailCommand.self, InjectCommand.self, PingCommand.self,
             LevelCommand.self, AuthorityCommand.self,
             DoctorCommand.self,
         ]

@@ -26,7 +26,8 @@ struct ReplayScene {
                 options: ["--ca", scene.authority] + options
             )
         }
-        let juliet = try client(.juliet, .init(ping: true, reply: "Wherefore art thou", receive: 2))
+        // She loses her connection and resumes: sessions 1 and 2 are hers.
+        let juliet = try client(.juliet, .init(ping: true, reply: "Wherefore art thou", receive: 2), ["--resume"])
         try await juliet.event("ready")
         let lines = [(to: Account.juliet, body: "But, soft!"), (to: Account.juliet, body: "what light <&> 🌹")]
         let romeo = try client(.romeo, .init(ping: true, send: lines, receive: 2), ["--add", Account.juliet.jid])
@@ -42,8 +43,8 @@ struct ReplayScene {
     }
 
     /// A server of its own that nobody has used.
-    func server(settings: String = "") async throws -> ProsodyServer {
-        try await ProsodyServer(encryption: .startTLS(certificate), settings: settings)
+    func server(accounts: [Account] = [.juliet, .romeo], host: String = "") async throws -> ProsodyServer {
+        try await ProsodyServer(encryption: .startTLS(certificate), accounts: accounts, host: host)
     }
 
     /// Plays the recording against a server.

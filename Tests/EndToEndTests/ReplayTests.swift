@@ -20,10 +20,44 @@ import Testing
 
     @Test func `against a server without a module the divergence is named`() async throws {
         let scene = try await ReplayScene()
-        let server = try await scene.server(settings: "modules_disabled = { \"s2s\", \"ping\" }")
+        let server = try await scene.server(host: "modules_disabled = { \"ping\" }")
         let (ending, output, error) = try await scene.replay(to: server.port)
         #expect(ending == .exited(1), "\(output)\(error)")
         #expect(output.contains("service-unavailable") && output.contains("behaviour"), "\(output)\(error)")
+        try await server.stop()
+    }
+
+    @Test func `one client with a puppet, on a prepared server without accounts, sees what it saw`() async throws {
+        let scene = try await ReplayScene()
+        let server = try await scene.server(
+            accounts: [ClientsScene.nurse],
+            host: "modules_enabled = { \"register\" }\nallow_registration = true"
+        )
+        let (ending, output, error) = try await scene.replay(
+            to: server.port,
+            ["--session", "1", "--session", "2", "--register", "--prepare"]
+        )
+        #expect(ending == .exited(0), "\(output)\(error)")
+        #expect(output.contains("2 sessions") && !output.contains("behaviour"), "\(output)\(error)")
+        try await server.stop()
+    }
+
+    @Test func `copies have accounts and ids of their own`() async throws {
+        let scene = try await ReplayScene()
+        let users = (1...3).flatMap { number in
+            ["juliet", "romeo"].map {
+                Account("\($0)\(number)", password: $0 == "juliet" ? Account.juliet.password : Account.romeo.password)
+            }
+        }
+        let server = try await scene.server(accounts: users)
+        let rows = "juliet%d@localhost juliet as=juliet@localhost\nromeo%d@localhost romeo as=romeo@localhost\n"
+        let (ending, output, error) = try await scene.replay(
+            to: server.port,
+            ["--copies", "3", "--ramp", "100ms", "--fail-on", "behaviour,state,timing,peer-absent"],
+            accounts: scene.folder.write(rows, to: "copies")
+        )
+        #expect(ending == .exited(0), "\(output)\(error)")
+        #expect(output.contains("9 sessions") && output.contains("iq ping: "), "\(output)\(error)")
         try await server.stop()
     }
 

@@ -1,7 +1,7 @@
 import TapRecord
 import TapReplay
 
-/// A recording for tests, one item a line: `NANOSECONDS SESSION DIRECTION XML`, where `ready JID` stands for a completed login,
+/// A recording for tests, one item a line: `MILLISECONDS SESSION DIRECTION XML`, below 1000, where `ready JID` stands for a completed login,
 /// `resumed NUMBER JID` for one that resumed that session, `ended` for the end of the session.
 struct RecordedText {
     private var reader = ConversationReader()
@@ -63,7 +63,7 @@ struct RecordedText {
     private mutating func add(_ at: Int64, _ session: UInt64, _ fields: String) throws {
         sequence += 1
         let text =
-            #"{"sequence":\#(sequence),"time":"2026-11-22T10:00:00Z","monotonic":\#(Double(at) / 1e9),"level":"info","session":\#(session),\#(fields)}"#
+            #"{"sequence":\#(sequence),"time":"2026-11-22T10:00:00Z","monotonic":0.\#(String(at + 1000).dropFirst()),"level":"info","session":\#(session),\#(fields)}"#
         reader.take(try RecordLine(json: Array(text.utf8).span.bytes))
     }
 }

@@ -158,16 +158,30 @@ import XMPPCore
             5 1 send <message to='romeo@capulet.example/orchard' id='n'><body>Ay me</body></message>
             6 2 recv <message from='juliet@capulet.example/balcony' to='romeo@capulet.example/orchard' id='n'><body>Ay me</body></message>
             """
-        let accounts = [
-            ("juliet@capulet.example", "juliet@live.example"), ("romeo@capulet.example", "romeo@live.example"),
-        ]
-        var peer = try Peer(text, accounts) { client, text in
+        var peer = try Peer(text, Self.both) { client, text in
             let from = client == 0 ? "juliet@live.example/0" : "romeo@live.example/1"
             return [(1 - client, text.replacing("<message", with: "<message from='\(from)'"))]
         }
         try peer.run()
         #expect(peer.found == [])
         #expect(peer.log[2].contains("to='juliet@live.example/0'") && peer.log[3].contains("to='romeo@live.example/1'"))
+    }
+
+    @Test func `what arrived first comes first, in whatever order it was recorded`() throws {
+        let text = """
+            1 1 ready juliet@capulet.example/balcony
+            2 2 ready romeo@capulet.example/orchard
+            4 1 recv <message from='romeo@capulet.example/orchard' to='juliet@capulet.example/balcony' id='m'><body>But soft</body></message>
+            5 1 send <message to='romeo@capulet.example/orchard' id='n'><body>Ay me</body></message>
+            3 2 send <message to='juliet@capulet.example/balcony' id='m'><body>But soft</body></message>
+            6 2 recv <message from='juliet@capulet.example/balcony' to='romeo@capulet.example/orchard' id='n'><body>Ay me</body></message>
+            """
+        var peer = try Peer(text, Self.both) { client, text in
+            let from = client == 0 ? "juliet@live.example/0" : "romeo@live.example/1"
+            return [(1 - client, text.replacing("<message", with: "<message from='\(from)'"))]
+        }
+        try peer.run()
+        #expect(peer.found == [] && peer.now < 1_000_000_000)
     }
 
     @Test func `a peer that is not played is absent, and nobody waits for it`() throws {

@@ -15,8 +15,15 @@ protocol ClientOwner: AnyObject {
     func tlsOpened(_ parameters: TLSParameters) -> Bool
     /// TLS has failed; the session hears of it next.
     func tlsFailed(_ fault: TLSFault)
+    /// More can be sent, after the connection had taken no more.
+    func writable()
     /// The connection is over.
     func closed()
+}
+
+extension ClientOwner {
+    /// Most say little at a time.
+    func writable() {}
 }
 
 /// Carries bytes between a channel and a ``ClientSession``, and TLS between the two.
@@ -71,6 +78,9 @@ final class ClientConnection: ChannelInboundHandler {
         }
         isPerforming = false
     }
+
+    /// Whether the connection takes more: otherwise what is sent waits in memory.
+    var isWritable: Bool { context?.channel.isWritable ?? true }
 
     /// Sends what is the owner's own, after the session is bound.
     func send(_ bytes: [UInt8]) {
@@ -156,6 +166,10 @@ final class ClientConnection: ChannelInboundHandler {
         case ChannelEvent.inputClosed: lose("the server closed the connection")
         default: context.fireUserInboundEventTriggered(event)
         }
+    }
+
+    func channelWritabilityChanged(context: ChannelHandlerContext) {
+        if context.channel.isWritable { owner?.writable() }
     }
 
     func channelInactive(context: ChannelHandlerContext) {

@@ -64,6 +64,12 @@ final class LiveClient: ClientOwner {
         }
     }
 
+    /// Called when more can be sent, after ``isWritable`` was false.
+    var onWritable: (() -> Void)?
+
+    /// Whether more can be sent at the moment without waiting in memory.
+    var isWritable: Bool { connection?.isWritable ?? true }
+
     /// Sends items, verbatim; what is sent in one go is written in one go.
     func send(_ bytes: [UInt8]) {
         outgoing += bytes
@@ -93,6 +99,7 @@ final class LiveClient: ClientOwner {
     func drop() {
         flush()
         expiry?.cancel()
+        onWritable = nil
         tell = nil
         connection?.close()
     }
@@ -203,11 +210,14 @@ final class LiveClient: ClientOwner {
     func tlsBegins(directly: Bool) {}
     func passes(_ direction: Direction, _ bytes: Span<UInt8>) {}
 
+    func writable() { onWritable?() }
+
     func closed() { end(.failed(ClientFault(step: .open, code: .broken, reason: "the server closed the connection"))) }
 
     private func end(_ end: LiveEnd) {
         expiry?.cancel()
         connection = nil
+        onWritable = nil
         tell?(.ended(end))
         tell = nil
     }

@@ -117,6 +117,8 @@ private final class ReplayDriver {
     private var timer: Scheduled<Void>?
     private var timerDeadline: Int64?
     private var isPerforming = false
+    /// A connection takes no more at the moment.
+    private var isStalled = false
     private var isOver = false
 
     init(
@@ -149,7 +151,7 @@ private final class ReplayDriver {
         body(&replayer)
         guard !isPerforming else { return }
         isPerforming = true
-        while !isOver, let action = replayer.next() { perform(action) }
+        while !isOver, !isStalled, let action = replayer.next() { perform(action) }
         isPerforming = false
         guard !isOver else { return }
         tell?(replayer.progress)
@@ -159,7 +161,10 @@ private final class ReplayDriver {
     private func perform(_ action: Replayer.Action) {
         switch action {
         case .connect(let client, let resuming): connect(client, resuming)
-        case .send(let client, let bytes): clients[client]?.send(bytes)
+        case .send(let client, let bytes):
+            guard let client = clients[client] else { return }
+            client.send(bytes)
+            isStalled = !client.isWritable
         case .close(let client): clients[client]?.close()
         case .drop(let client): clients.removeValue(forKey: client)?.drop()
         case .finish: finish(nil)
@@ -180,6 +185,10 @@ private final class ReplayDriver {
         let client = LiveClient(live, at: server, parser: parser, on: loop) { [self] event in
             happened(event, index, account)
         }
+        client.onWritable = { [self] in
+            isStalled = false
+            perform { $0.tick(at: Self.now) }
+        }
         clients[index] = client
         opening.insert(index)
         client.connect()
@@ -197,6 +206,7 @@ private final class ReplayDriver {
         case .received(let bytes, let element):
             perform { $0.handle(.received(bytes, element), client: client, at: now) }
         case .ended(let end):
+            isStalled = false
             clients[client] = nil
             guard opening.remove(client) == nil else { return finish(Self.failure(end, account.live)) }
             var reason: String?

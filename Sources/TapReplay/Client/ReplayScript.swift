@@ -68,7 +68,7 @@ public struct ReplayScript: Sendable {
         }
         for puppet in puppets { maker.add(PuppetScript(puppet, in: conversations), of: puppet) }
         for conversation in conversations { maker.add(conversation) }
-        maker.places.sort { ($0.run, $0.sequence, $0.order) < ($1.run, $1.sequence, $1.order) }
+        maker.places.sort { ($0.run, $0.at, $0.sequence, $0.order) < ($1.run, $1.at, $1.sequence, $1.order) }
         rooms = Set(conversations.flatMap { Self.rooms($0) })
         played = Set(maker.clients.map(\.account.normalized.description))
         clients = maker.clients
@@ -79,7 +79,8 @@ public struct ReplayScript: Sendable {
 
     /// Puts steps in their places.
     private struct Maker {
-        /// Where a step stands: within its run by the number of its record; several of one record in their order.
+        /// Where a step stands: within its run by its time, which is that of its arrival; sessions on two threads may be
+        /// recorded in another order. Then by the number of its record; several of one record in their order.
         struct Place {
             var run: Int
             var sequence: UInt64
@@ -154,17 +155,19 @@ public struct ReplayScript: Sendable {
                     isPuppet: false
                 )
             )
-            add(.connect(index), run: conversation.run, conversation.readySequence, at: conversation.ready)
+            var last = conversation.ready
+            add(.connect(index), run: conversation.run, conversation.readySequence, at: last)
             for item in conversation.items {
                 guard let step = ReplayScript.step(item, index) else { continue }
-                add(step, run: conversation.run, item.sequence, at: item.at)
+                last = max(last, item.at)
+                add(step, run: conversation.run, item.sequence, at: last)
             }
             guard conversation.ending != .client else { return }
             add(
                 conversation.ending == .lost ? .drop(index) : .close(index),
                 run: conversation.run,
                 conversation.ended.sequence,
-                at: conversation.ended.at
+                at: max(last, conversation.ended.at)
             )
         }
     }

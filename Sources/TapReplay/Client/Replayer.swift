@@ -58,6 +58,8 @@ public struct Replayer {
     public let script: ReplayScript
     private let options: ReplayOptions
     private var players: [Player]
+    /// How many of them are logging in.
+    private var connecting = 0
     private var context: Stanza.Context
     private let parser = StanzaParser()
     /// Which recorded value is which live value.
@@ -71,6 +73,10 @@ public struct Replayer {
     private var cursor = 0
     private var actions: [Action] = []
     private var firstAction = 0
+    /// There is more to do when what is listed has been done.
+    private var isPaused = false
+    /// Actions that are listed at most before they are done.
+    private static let mostActions = 256
     private var now: Int64 = 0
     /// Items that came.
     private var received: UInt64 = 0
@@ -147,10 +153,11 @@ public struct Replayer {
 
     /// The next thing to do; nil when there is nothing until something happens.
     public mutating func next() -> Action? {
-        guard firstAction < actions.count else {
+        if firstAction == actions.count {
             actions.removeAll(keepingCapacity: true)
             firstAction = 0
-            return nil
+            if isPaused { advance() }
+            guard !actions.isEmpty else { return nil }
         }
         defer { firstAction += 1 }
         return actions[firstAction]
@@ -170,10 +177,12 @@ public struct Replayer {
         lastActivity = now
         switch event {
         case .bound(let jid):
+            connecting -= 1
             players[client].state = .open
             let recorded = script.clients[client].jid
             if recorded.isFull { try? context.bindings.bind(recorded.description, to: jid.description, .resource) }
         case .resumed:
+            connecting -= 1
             players[client].state = .open
             inherit(client)
         case .received(let bytes, let element): received(bytes, element, client)
@@ -192,6 +201,7 @@ public struct Replayer {
 
     private mutating func ended(_ client: Int, _ reason: String?) {
         let wasOpen = players[client].state == .open
+        if players[client].state == .connecting { connecting -= 1 }
         players[client].state = .over
         guard wasOpen, !script.clients[client].isEndedByServer else { return }
         let end = Divergence.Item(
@@ -289,7 +299,12 @@ public struct Replayer {
             began = now
             lastActivity = now
         }
+        isPaused = false
         while cursor < script.steps.count {
+            guard actions.count < Self.mostActions else {
+                isPaused = true
+                return
+            }
             let step = script.steps[cursor]
             if case .expect(let client, let item) = step {
                 if let number = numbers[cursor], players[client].expectations.isWaiting(number),
@@ -313,7 +328,7 @@ public struct Replayer {
 
     /// Whether nothing that comes before a step has to be waited for.
     private mutating func isDue(_ step: ReplayScript.Step) -> Bool {
-        guard !players.contains(where: { $0.state == .connecting }) else { return false }
+        guard connecting == 0 else { return false }
         if case .connect(let client) = step {
             // The server may not know yet that the earlier connection is over.
             let account = script.clients[client].account
@@ -368,6 +383,7 @@ public struct Replayer {
         switch step {
         case .connect(let client):
             players[client].state = .connecting
+            connecting += 1
             let earlier = script.clients[client].resumes.map { players[$0] }
             let resuming = earlier.flatMap { player in player.resumptionID.map { ($0, player.handled) } }
             actions.append(.connect(client, resuming: resuming))

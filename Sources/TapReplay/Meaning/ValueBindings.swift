@@ -31,6 +31,8 @@ public struct ValueBindings: Sendable {
     private var toRecorded: [Key: String] = [:]
     /// The bindings in the order in which they were made.
     private var journal: [(recorded: Key, live: Key)] = []
+    /// Which of them are of accounts, domains and full JIDs.
+    private var addressPlaces: [Int] = []
     private(set) var recordedNames = AddressNames()
     private(set) var liveNames = AddressNames()
 
@@ -58,6 +60,7 @@ public struct ValueBindings: Sendable {
         }
         toLive[recordedKey] = live
         toRecorded[liveKey] = recorded
+        if Self.addressClasses.contains(valueClass) { addressPlaces.append(journal.count) }
         journal.append((recordedKey, liveKey))
         switch valueClass {
         case .account:
@@ -110,6 +113,8 @@ public struct ValueBindings: Sendable {
             toLive[last.recorded] = nil
             toRecorded[last.live] = nil
         }
+        while let last = addressPlaces.last, last >= journal.count { addressPlaces.removeLast() }
+        addressPlaces += journal.count..<(journal.count + kept.count)
         journal += kept.reversed()
     }
 
@@ -134,9 +139,11 @@ public struct ValueBindings: Sendable {
         }
     }
 
+    private static let addressClasses: Set<ValueClass> = [.account, .domain, .resource]
+
     /// Accounts, domains and full JIDs with what each is on the other side, the longest first.
     func addresses(_ way: Way) -> [(text: [UInt8], other: [UInt8])] {
-        journal.filter { [.account, .domain, .resource].contains($0.recorded.valueClass) }
+        addressPlaces.map { journal[$0] }
             .map { way == .toLive ? ($0.recorded.value, $0.live.value) : ($0.live.value, $0.recorded.value) }
             .map { (Array($0.utf8), Array($1.utf8)) }
             .sorted { $0.0.count > $1.0.count }

@@ -170,7 +170,8 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
         let outcomes = try await run.outcomes(
             of: plan.copies,
             ramp: .nanoseconds(ramp),
-            on: MultiThreadedEventLoopGroup.singleton
+            on: MultiThreadedEventLoopGroup.singleton,
+            tell: { [progress = ReplayProgress()] in progress.note($0) }
         )
         let result = ReplayResult(outcomes, plan, server: "\(to)", failing: failOn.classes)
         try result.show(self)

@@ -116,7 +116,7 @@ final class ClientHarness {
             case .bound(let jid, _): bound = jid.description
             case .failed(let fault): self.fault = fault
             case .ended: hasEnded = true
-            case .announced, .element: break
+            case .announced, .element, .resumed, .registered: break
             }
         }
         defer { sent = "" }

@@ -21,7 +21,7 @@ import XMPPCore
         #expect(one.isComplete && one.jid?.description == "juliet@capulet.example/balcony")
         #expect(one.items.map(\.id) == ["s", "r", "r", nil])
         #expect(one.items.map(\.kind) == [.iq, .iq, .iq, .end])
-        #expect(one.ending == .client && one.ready == 2 && one.ended.at == 7)
+        #expect(one.ending == .client && one.ready == 2_000_000 && one.ended.at == 7_000_000)
         let contact = try #require(one.roster?.first)
         #expect(one.roster?.count == 1 && contact.jid == "romeo@montague.example")
         #expect(contact.subscription == "both" && contact.groups == ["Friends"])
