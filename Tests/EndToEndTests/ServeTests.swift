@@ -125,13 +125,39 @@ private struct ServeScene {
         let binary = try XMPPTapBinary(
             ["serve", split, "--listen", "127.0.0.1:0", "--session", "1", "--chunks", "--quiet", "500ms"] + authority
         )
-        let peer = try await ServePeer(port: try await binary.port(), trusting: scene.trusted)
-        let reads = try await peer.reads(until: "</message>")
+        let peer = try ServePeer(
+            port: try await binary.port(),
+            trusting: scene.trusted,
+            sending: "<presence/>",
+            until: "</message>"
+        )
+        let reads = try await peer.reads()
         let index = try #require(reads.firstIndex { $0.last == 0xE2 })
         #expect(reads[index + 1].first == 0x80)
         let whole = String(decoding: reads.joined(), as: UTF8.self)
         #expect(whole.contains(Self.text))
         _ = try await scene.stop(binary)
+    }
+
+    @Test func `a request that was not recorded is answered by a real server`() async throws {
+        let scene = try await ServeScene()
+        let password = try scene.folder.write("\(Account.juliet.password)\n", to: "juliet")
+        chmod(password, 0o600)
+        let accounts = try scene.folder.write("\(Account.juliet.jid) juliet\n", to: "accounts")
+        let real = try await ProsodyServer()
+        let (binary, port) = try await scene.serve([
+            "--accounts", accounts, "--unmatched", "forward=127.0.0.1:\(real.port)",
+        ])
+        let peer = try ServePeer(
+            port: port,
+            trusting: scene.trusted,
+            sending: "<iq type='get' id='v1' to='localhost'><query xmlns='jabber:iq:version'/></iq>",
+            until: "</iq>"
+        )
+        let answer = String(decoding: try await peer.reads().joined(), as: UTF8.self)
+        #expect(answer.contains("id='v1'") && answer.contains("<name>Prosody</name>"), "\(answer)")
+        #expect(try await scene.stop(binary).contains("; forwarded"))
+        try await real.stop()
     }
 
     @Test func `nonsense ends its own stream alone`() async throws {
@@ -193,7 +219,9 @@ private struct ServeScene {
 private struct ServePeer {
     private let process: ToolProcess
 
-    init(port: UInt16, trusting authority: String) async throws {
+    /// Juliet logs in with her password, sends an item, and reads up to a text.
+    init(port: UInt16, trusting authority: String, sending item: String, until text: String) throws {
+        let secret = Data("\0\(Account.juliet.user)\0\(Account.juliet.password)".utf8).base64EncodedString()
         let script = """
             import socket, ssl, sys
             s = socket.create_connection(("127.0.0.1", \(port)), 20)
@@ -208,12 +236,12 @@ private struct ServePeer {
             s.sendall(b"<starttls xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>"); until(b"<proceed")
             s = ssl.create_default_context(cafile="\(authority)").wrap_socket(s, server_hostname="localhost")
             s.sendall(head); until(b"</stream:features>")
-            s.sendall(b"<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>AGp1bGlldAB4</auth>"); until(b"<success")
+            s.sendall(b"<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='PLAIN'>\(secret)</auth>"); until(b"<success")
             s.sendall(head); until(b"</stream:features>")
             s.sendall(b"<iq type='set' id='b'><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/></iq>"); until(b"</iq>")
-            s.sendall(b"<presence/>")
+            s.sendall(b"\(item)")
             data = b""
-            while b"</message>" not in data:
+            while b"\(text)" not in data:
                 piece = s.recv(65536)
                 if not piece: break
                 data += piece
@@ -222,8 +250,8 @@ private struct ServePeer {
         process = try ToolProcess("/usr/bin/python3", ["-c", script])
     }
 
-    /// The pieces in which all came up to a text.
-    func reads(until text: String) async throws -> [[UInt8]] {
+    /// The pieces in which all came.
+    func reads() async throws -> [[UInt8]] {
         guard try await process.ending(within: .seconds(60)) == .exited(0) else { throw process.failure("no session") }
         return process.lines(of: .standardOutput).map { line in
             stride(from: 0, to: line.utf8.count - 1, by: 2).compactMap { index in

@@ -12,7 +12,7 @@ public struct ReplayRun: Sendable {
         /// Its bare JID at the server.
         public let live: JID
         /// Its password, in clear.
-        let password: String
+        public let password: String
 
         /// Puts the parts together.
         public init(recorded: JID, live: JID, password: String) {

@@ -10,6 +10,7 @@ final class ServeResponder: ServerResponder {
         var session: ServedSession
         let jid: JID
         var timer: Scheduled<Void>?
+        var forwarder: ServeForwarder?
 
         init(_ session: ServedSession, _ jid: JID) {
             self.session = session
@@ -93,6 +94,7 @@ final class ServeResponder: ServerResponder {
 
     func unbind(_ connection: ConnectionID) {
         guard let client = clients[connection] else { return }
+        client.forwarder?.close()
         client.session.end()
         perform(connection)
         clients[connection] = nil
@@ -107,7 +109,11 @@ final class ServeResponder: ServerResponder {
             case .send(let bytes): directory.send(bytes, to: connection)
             case .acknowledge(let iq): directory.send(directory.result(of: iq, client.jid) { _ in }, to: connection)
             case .refuse(let iq):
-                directory.refuse(iq, .serviceUnavailable, ServerSender(connection: connection, jid: client.jid))
+                if let forwarder = forwarder(of: client, connection) {
+                    forwarder.forward(iq)
+                } else {
+                    directory.refuse(iq, .serviceUnavailable, ServerSender(connection: connection, jid: client.jid))
+                }
             case .report(let divergence): tell(.diverged(client.jid, divergence))
             case .close:
                 directory.send(Array("</stream:stream>".utf8), to: connection)
@@ -120,6 +126,28 @@ final class ServeResponder: ServerResponder {
                 self?.tick(connection)
             }
         }
+    }
+
+    /// Who forwards a client's requests; nil where nobody does.
+    private func forwarder(of client: Client, _ connection: ConnectionID) -> ServeForwarder? {
+        guard let forwarding = plan.forwarding, let password = forwarding.passwords[client.jid.bare] else { return nil }
+        if let forwarder = client.forwarder { return forwarder }
+        let account = LiveAccount(jid: client.jid.bare, password: password, resource: nil, resumption: nil)
+        let forwarder = ServeForwarder(account, at: forwarding.server, parser: parser, on: loop) {
+            [weak self, jid = client.jid] request, answer in
+            guard let self, let directory else { return }
+            if let answer {
+                let bytes = XMLWriter.bytes {
+                    $0.element(answer, inheriting: Namespace.client.uri.description, setting: ["to": jid.description])
+                }
+                directory.send(bytes, to: connection)
+            } else {
+                directory.refuse(request, .serviceUnavailable, ServerSender(connection: connection, jid: jid))
+            }
+            state?.settle()
+        }
+        client.forwarder = forwarder
+        return forwarder
     }
 
     private func tick(_ connection: ConnectionID) {

@@ -18,6 +18,8 @@ public struct ServePlan: Sendable {
     public var settings = ServedSession.Settings()
     /// What may differ.
     public var rules = NoiseRules()
+    /// Where requests go that the recording has no answer to; nil answers them with service-unavailable.
+    public var forwarding: ServeForwarding?
 
     /// - Parameters:
     ///   - conversations: Those that cannot be played are left out.

@@ -74,6 +74,22 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
     )
     var quiet: Int64 = 2_000_000_000
 
+    @Option(
+        help: ArgumentHelp(
+            "Requests without a recorded answer: refuse, or forward=HOST:PORT (default: refuse).",
+            discussion: "Requests are forwarded with the accounts of --accounts, which the real server must have.",
+            valueName: "action"
+        ),
+        transform: UnmatchedFlag.init
+    )
+    var unmatched = UnmatchedFlag(server: nil)
+
+    @Option(
+        help: ArgumentHelp("PEM trust anchors for that server (default: the system's).", valueName: "file"),
+        completion: .file()
+    )
+    var upstreamCa: String?
+
     @Option(help: ArgumentHelp("Noise file; repeatable.", valueName: "file"), completion: .file())
     var noise: [String] = []
 
@@ -90,6 +106,7 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
         plan.settings.keepsChunks = chunks
         plan.settings.patience = quiet
         plan.rules = try NoiseFiles.rules(noise, beside: files)
+        plan.forwarding = try forwarding(cryptography)
         let identity = try identity(plan.domain)
         let service: ServeService
         do {
@@ -99,7 +116,7 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
                 identity: identity,
                 cryptography: cryptography,
                 group: MultiThreadedEventLoopGroup.singleton
-            ) { Console.show(ServeReport.line($0)) }
+            ) { [forwards = plan.forwarding != nil] in Console.show(ServeReport.line($0, forwards: forwards)) }
         } catch {
             throw Failure.network("cannot listen on \(listen): \(error)")
         }
@@ -141,6 +158,21 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
         }
     }
 
+    private func forwarding(_ cryptography: OpenSSLCryptography) throws -> ServeForwarding? {
+        guard let endpoint = unmatched.server else { return nil }
+        guard let accounts else {
+            throw Failure.usage("--unmatched forward needs the passwords of --accounts to log in to \(endpoint)")
+        }
+        var passwords: [JID: String] = [:]
+        for account in try ReplayPlan.accounts(in: accounts) { passwords[account.live] = account.password }
+        do {
+            let server = try LiveServer(endpoint, authority: upstreamCa, cryptography: cryptography)
+            return ServeForwarding(server: server, passwords: passwords)
+        } catch let error as TLSContextError {
+            throw Failure.file("--upstream-ca: \(error)")
+        }
+    }
+
     /// A certificate for the domain, by a CA of the folder, which is created if there is none.
     private func identity(_ domain: String) throws(Failure) -> TLSIdentity {
         let folder = try authority.resolved()
@@ -157,6 +189,27 @@ struct ServeCommand: AsyncParsableCommand, Configurable {
             return try CertificateMinter(provider).identity(for: name, mirroring: [], at: RunClock().now().time)
         } catch {
             throw Failure(error, in: folder)
+        }
+    }
+}
+
+/// `--unmatched`.
+struct UnmatchedFlag {
+    /// Where requests are forwarded; nil refuses them.
+    let server: Endpoint?
+
+    init(server: Endpoint?) { self.server = server }
+
+    init(_ text: String) throws(Failure) {
+        guard text != "refuse" else {
+            server = nil
+            return
+        }
+        guard text.hasPrefix("forward=") else { throw .usage("write refuse or forward=HOST:PORT") }
+        do throws(EndpointError) {
+            server = try Endpoint(String(text.dropFirst("forward=".count)))
+        } catch {
+            throw .usage("\(error)")
         }
     }
 }

@@ -14,7 +14,7 @@ enum ValueFlags {
         "--password-file", "--peer", "--ping", "--ping-timeout", "--port", "--quiet", "--ramp", "--redact",
         "--resolver", "--rotate-keep",
         "--rotate-size", "--seed", "--server-tls", "--subscriptions", "--timeout", "--tls", "--tls-min", "--to",
-        "--upstream",
+        "--unmatched", "--upstream",
         "--upstream-ca", "--upstream-certificate", "--upstream-key", "--via", "--wait", "--with",
     ]
 

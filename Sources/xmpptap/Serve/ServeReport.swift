@@ -4,15 +4,16 @@ internal import TapReplay
 
 /// What `serve` prints while clients are served, one line an event.
 enum ServeReport {
-    static func line(_ event: ServeEvent) -> String {
+    /// - Parameter forwards: Requests without a recorded answer go to a real server.
+    static func line(_ event: ServeEvent, forwards: Bool) -> String {
         switch event {
         case .began(let jid, let session): LineBuffer.escaped("\(jid) logged in and gets session \(session)")
         case .ended(let jid): LineBuffer.escaped("\(jid) is gone")
-        case .diverged(let jid, let divergence): LineBuffer.escaped("\(jid): \(words(divergence))")
+        case .diverged(let jid, let divergence): LineBuffer.escaped("\(jid): \(words(divergence, forwards))")
         }
     }
 
-    private static func words(_ divergence: Divergence) -> String {
+    private static func words(_ divergence: Divergence, _ forwards: Bool) -> String {
         let live = divergence.live.map { shortened($0.text) } ?? ""
         let recorded = divergence.recorded.map { shortened($0.text) } ?? ""
         switch divergence.code {
@@ -25,7 +26,8 @@ enum ServeReport {
         default:
             let why = divergence.message.isEmpty ? "" : ": \(divergence.message)"
             let isRequest = live.hasPrefix("<iq ")
-            return "sent \(live), which was not recorded\(why)\(isRequest ? "; answered service-unavailable" : "")"
+            let what = !isRequest ? "" : forwards ? "; forwarded" : "; answered service-unavailable"
+            return "sent \(live), which was not recorded\(why)\(what)"
         }
     }
 

@@ -1,0 +1,89 @@
+import Foundation
+import TapTestKit
+import Testing
+
+/// `xmpptap convert` to scansion scripts, and `xmpptap replay` of scripts, against Prosody.
+@Suite(
+    .timeLimit(.minutes(3)),
+    .serialized,
+    .enabled(if: TestProgram.areInstalled(.prosody, .slixmpp), "a server or a client is missing")
+) struct ScriptTests {
+    /// The accounts file of the two, in a folder.
+    private static func accounts(in folder: TemporaryFolder) throws -> String {
+        let lines = try [Account.juliet, .romeo].map { account in
+            chmod(try folder.write("\(account.password)\n", to: account.user), 0o600)
+            return "\(account.jid) \(account.user)\n"
+        }
+        return try folder.write(lines.joined(), to: "accounts")
+    }
+
+    @Test func `a recorded conversation becomes a script that another server passes`() async throws {
+        let folder = try TemporaryFolder()
+        let recorded = try await ProsodyServer()
+        let tap = try await Tap(upstream: recorded.port)
+        let juliet = try ScriptedClient(
+            .slixmpp,
+            as: .juliet,
+            port: tap.port,
+            .init(ping: true, receive: 1),
+            options: ["--add", Account.romeo.jid]
+        )
+        try await juliet.event("ready")
+        let romeo = try ScriptedClient(
+            .slixmpp,
+            as: .romeo,
+            port: tap.port,
+            .init(ping: true, send: [(.juliet, "What light ${Juliet's JID} & 'window' — ünïcode")])
+        )
+        try await juliet.finish()
+        try await romeo.finish()
+        try await tap.stop()
+        try await recorded.stop()
+
+        let script = folder.path(of: "talk.scs")
+        let converted = try await XMPPTapBinary.run(["convert", tap.capture, script])
+        #expect(converted.ending == .exited(0), "\(converted.error)")
+        let text = Tap.read(script)
+        #expect(text.contains("[Client] Juliet") && text.contains("{scansion:any}"))
+        #expect(text.contains("from=\"${Romeo's full JID}\""))
+
+        let fresh = try await ProsodyServer()
+        let server = ["--to", "127.0.0.1:\(fresh.port)", "--accounts", try Self.accounts(in: folder)]
+        let replayed = try await XMPPTapBinary.run(["replay", script] + server)
+        #expect(replayed.ending == .exited(0), "\(replayed.output)\(replayed.error)")
+        #expect(replayed.output.contains("1 of 1 scripts passed"))
+        try await fresh.stop()
+    }
+
+    @Test func `scripts of a folder are run, those that fail are named`() async throws {
+        let folder = try TemporaryFolder()
+        let server = try await ProsodyServer()
+        let header = "[Client] Romeo\n\tjid: \(Account.romeo.jid)\n-----\nRomeo connects\n"
+        _ = try folder.write("# Good\n\(header)Romeo receives: nothing\n", to: "a.scs")
+        _ = try folder.write("# Bad\n## slow\n\(header)Romeo receives:\n\t<presence/>\n", to: "b.scs")
+        let arguments = [
+            "replay", folder.path, "--to", "127.0.0.1:\(server.port)", "--accounts", try Self.accounts(in: folder),
+            "--wait", "1s",
+        ]
+        let all = try await XMPPTapBinary.run(arguments)
+        #expect(all.ending == .exited(1))
+        #expect(all.output.contains("1 of 2 scripts passed"))
+        #expect(all.output.contains("b.scs:7: Romeo receives: nothing received within 1 s"))
+        let quick = try await XMPPTapBinary.run(arguments + ["--skip-tags", "slow"])
+        #expect(quick.ending == .exited(0) && quick.output.contains("1 of 1 scripts passed"))
+        _ = try folder.write("# Worse\n\(header)Romeo sends:\n\t<presence>\n", to: "c.scs")
+        let mistaken = try await XMPPTapBinary.run(arguments)
+        #expect(mistaken.ending == .exited(3) && mistaken.output.isEmpty)
+        #expect(mistaken.error.contains("c.scs:7:12: the stanza has no end"))
+        try await server.stop()
+    }
+
+    @Test func `what cannot be converted is refused`() async throws {
+        let folder = try TemporaryFolder()
+        let log = try folder.write("nothing\n", to: "a.log")
+        let unknown = try await XMPPTapBinary.run(["convert", log, folder.path(of: "a.doc")])
+        #expect(unknown.ending == .exited(2) && unknown.error.contains("unknown format"))
+        let empty = try await XMPPTapBinary.run(["convert", log, folder.path(of: "a.scs")])
+        #expect(empty.ending == .exited(3))
+    }
+}
