@@ -1,4 +1,4 @@
-public import TapDiagnosis
+internal import TapDiagnosis
 public import TapRecord
 public import XMPPCore
 

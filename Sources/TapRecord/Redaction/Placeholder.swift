@@ -1,4 +1,4 @@
-package import XMPPCore
+internal import XMPPCore
 
 /// The text that stands where a secret stood.
 package enum Placeholder {

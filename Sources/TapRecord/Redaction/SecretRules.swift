@@ -1,4 +1,4 @@
-package import XMPPCore
+internal import XMPPCore
 
 // SASL (RFC 6120 §6), SASL2 (XEP-0388) with what it carries inline, and the ways of logging in before them.
 //

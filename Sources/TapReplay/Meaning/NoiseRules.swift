@@ -100,11 +100,7 @@ public struct NoiseRules: Sendable {
     private mutating func add(_ rule: Rule) {
         let index = rules.count
         rules.append(rule)
-        switch rule.locator.target {
-        case .element: targets.append(Self.elementTarget)
-        case .text: targets.append(Self.textTarget)
-        case .attribute(let uri, let name): targets.append(Self.key(name.span, uri.span))
-        }
+        targets.append(Self.key(rule.locator.target))
         var name: UInt64 = 0
         var reach = Candidate.Reach.path
         if case .element(let space, .one(let bytes)) = rule.locator.steps.last {
@@ -122,6 +118,15 @@ public struct NoiseRules: Sendable {
         case .content: byNamespace[Int(Namespace.client.rawValue)].append(candidate)
         case .one(let key) where key.namespace != .other: byNamespace[Int(key.namespace.rawValue)].append(candidate)
         case .one, .any: anywhere.append(candidate)
+        }
+    }
+
+    /// What a part of an element is looked up by.
+    static func key(_ target: Locator.Target) -> UInt64 {
+        switch target {
+        case .element: elementTarget
+        case .text: textTarget
+        case .attribute(let uri, let name): key(name.span, uri.span)
         }
     }
 

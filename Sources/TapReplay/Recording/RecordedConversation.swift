@@ -1,4 +1,4 @@
-public import TapRecord
+internal import TapRecord
 public import XMPPCore
 
 /// What one recorded session holds behind its login, as far as it can be played again.

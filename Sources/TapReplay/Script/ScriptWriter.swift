@@ -120,7 +120,7 @@ public struct ScriptWriter {
     }
 
     fileprivate func action(_ target: Locator.Target, _ found: [Int]) -> NoiseRules.Action? {
-        rules.action(for: target, found)?.1
+        rules.action(for: NoiseRules.key(target), found)?.1
     }
 }
 
