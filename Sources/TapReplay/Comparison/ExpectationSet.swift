@@ -19,7 +19,7 @@ extension Expectable {
     public var preference: UInt64 { 0 }
 }
 
-/// The items that are to come, in the order in which they may come (R6.3): messages in order from one to the other, presence and
+/// The items that are to come, in the order in which they may come (RFC 6120 §10.1): messages in order from one to the other, presence and
 /// pushes in any order, answers each to its request.
 ///
 /// An item is expected, with its window; live items are received. What of a window has not come when the window is closed is

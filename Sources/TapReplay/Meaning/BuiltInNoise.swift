@@ -1,4 +1,4 @@
-/// What differs between any two sessions, whatever the server (R6.1): ids, stamps, versions, tokens and their like.
+/// What differs between any two sessions, whatever the server: ids, stamps, versions, tokens and their like.
 enum BuiltInNoise {
     /// In the form of a noise file, so that a user can read it and a test parses it.
     static let text = """

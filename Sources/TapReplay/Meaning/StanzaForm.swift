@@ -1,7 +1,9 @@
 public import XMPPCore
 
-/// The canonical form of an item: two items with the same form mean the same XML (R6.4 of replay: namespaces resolved, prefixes
-/// and quotes gone, attributes sorted, references replaced, white space between the children of an element left out).
+/// The canonical form of an item: two items with the same form mean the same XML.
+///
+/// Namespaces are resolved, prefixes and quotes are gone, attributes are sorted, references are replaced, and white space
+/// between the children of an element is left out.
 public struct StanzaForm: Sendable {
     /// The item as it was parsed.
     public let element: Element

@@ -89,6 +89,26 @@ import Testing
         #expect(try read([folder.file("x.xtap"), folder.file("x.xtap.1")]) == ["h", "2", "1", "4", "h", "3", "5"])
     }
 
+    @Test func linesThatArePassedOverAreNotMissing() throws {
+        let folder = try Folder()
+        try folder.write(header(10, before: 0) + record(1) + record(2), "x.log.1")
+        try folder.write(header(20, before: 2) + record(3), "x.log")
+        let reader = try RecordReader([folder.file("x.log"), folder.file("x.log.1")])
+        // All but the last.
+        reader.passesOver = { line in
+            line.withUnsafeBytes { !$0.starts(with: "{\"xtap\"".utf8) && !$0.starts(with: "{\"sequence\":3".utf8) }
+        }
+        var sequences: [UInt64] = []
+        while let entry = try reader.next() {
+            switch entry {
+            case .record(let line): sequences.append(line.record.sequence)
+            case .gap, .damage: Issue.record("\(entry)")
+            case .header: break
+            }
+        }
+        #expect(sequences == [3] && reader.isComplete)
+    }
+
     @Test func aTornLastLineIsToldAndSkipped() throws {
         let folder = try Folder()
         let text = header() + record(1)
