@@ -68,7 +68,7 @@ import Testing
         let all = try await XMPPTapBinary.run(arguments)
         #expect(all.ending == .exited(1))
         #expect(all.output.contains("1 of 2 scripts passed"))
-        #expect(all.output.contains("b.scs:7: Romeo receives: nothing received within 1 s"))
+        #expect(all.output.contains("b.scs:7: Romeo receives: nothing received within 1.0 s"))
         let quick = try await XMPPTapBinary.run(arguments + ["--skip-tags", "slow"])
         #expect(quick.ending == .exited(0) && quick.output.contains("1 of 1 scripts passed"))
         _ = try folder.write("# Worse\n\(header)Romeo sends:\n\t<presence>\n", to: "c.scs")
