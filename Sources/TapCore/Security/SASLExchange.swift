@@ -88,6 +88,8 @@ public struct SASLCondition: Hashable, Sendable, CustomStringConvertible {
 
     /// The client has given up.
     public static let aborted = SASLCondition("aborted")
+    /// The mechanism needs TLS.
+    public static let encryptionRequired = SASLCondition("encryption-required")
     /// The base64 was wrong.
     public static let incorrectEncoding = SASLCondition("incorrect-encoding")
     /// The name to act as is wrong or not allowed.

@@ -1,7 +1,7 @@
 public import NIOCore
 public import TapReplay
 internal import TapSecurity
-public import XMPPCore
+internal import XMPPCore
 
 /// Runs a scansion script against a live server.
 public struct ScriptRun: Sendable {

@@ -1,5 +1,5 @@
 internal import NIOCore
-public import TapReplay
+internal import TapReplay
 internal import TapSecurity
 public import XMPPCore
 
