@@ -4,15 +4,15 @@ import Testing
 
 @Suite struct ScriptWriterTests {
     private static let recording = """
-        1000000 1 ready romeo@localhost/r1
-        2000000 2 ready juliet@localhost/j1
-        3000000 1 send <iq type='get' id='a1'><query xmlns='jabber:iq:roster'/></iq>
-        4000000 1 recv <iq type='result' id='a1' to='romeo@localhost/r1'><query xmlns='jabber:iq:roster' ver='7'><item jid='juliet@localhost' subscription='both'/><item jid='nurse@localhost' subscription='to'/></query></iq>
-        5000000 1 send <enable xmlns='urn:xmpp:sm:3'/>
-        6000000 1 send <message to='juliet@localhost/j1' id='m1' type='chat'><body>1 &lt; 2&#10;"x"</body></message>
-        7000000 2 recv <message to='juliet@localhost/j1' from='romeo@localhost/r1' id='m1' type='chat'><body>1 &lt; 2&#10;"x"</body><delay xmlns='urn:xmpp:delay' stamp='2026-11-22T10:00:00Z'/><stanza-id xmlns='urn:xmpp:sid:0' id='q9' by='juliet@localhost'/></message>
-        8000000 1 ended
-        9000000 2 ended
+        1 1 ready romeo@localhost/r1
+        2 2 ready juliet@localhost/j1
+        3 1 send <iq type='get' id='a1'><query xmlns='jabber:iq:roster'/></iq>
+        4 1 recv <iq type='result' id='a1' to='romeo@localhost/r1'><query xmlns='jabber:iq:roster' ver='7'><item jid='juliet@localhost' subscription='both'/><item jid='nurse@localhost' subscription='to'/></query></iq>
+        5 1 send <enable xmlns='urn:xmpp:sm:3'/>
+        6 1 send <message to='juliet@localhost/j1' id='m1' type='chat'><body>1 &lt; 2&#10;"x"</body></message>
+        7 2 recv <message to='juliet@localhost/j1' from='romeo@localhost/r1' id='m1' type='chat'><body>1 &lt; 2&#10;"x"</body><delay xmlns='urn:xmpp:delay' stamp='2026-11-22T10:00:00Z'/><stanza-id xmlns='urn:xmpp:sid:0' id='q9' by='juliet@localhost'/></message>
+        8 1 ended
+        9 2 ended
         """
 
     @Test func aRecordingBecomesAScript() throws {
@@ -80,10 +80,10 @@ import Testing
     @Test func whatLooksLikeAVariableIsNoVariable() throws {
         let body = "<body>${Romeo&apos;s JID} {scansion:any}</body>"
         let recording = """
-            1000000 1 ready romeo@c/1
-            2000000 1 send <message id='1'>\(body)</message>
-            3000000 1 recv <message id='1'>\(body)</message>
-            4000000 1 ended
+            1 1 ready romeo@c/1
+            2 1 send <message id='1'>\(body)</message>
+            3 1 recv <message id='1'>\(body)</message>
+            4 1 ended
             """
         let text = try #require(ScriptWriter(try RecordedText(recording).conversations).script(title: ""))
         let script = try Script(Array(text.utf8), file: "a.scs")
