@@ -74,6 +74,7 @@ struct ClientSession: ~Copyable {
 
     let account: JID
     private let resumption: Resumption?
+    private let language: String?
     private let cryptography: any Cryptography
     /// The resource asked for; nil leaves it to the server.
     private let resource: String?
@@ -90,16 +91,19 @@ struct ClientSession: ~Copyable {
     /// - Parameters:
     ///   - account: Whose session it is to be.
     ///   - resource: Asked for; the server may give another.
+    ///   - language: The `xml:lang` of its streams; nil names none.
     ///   - resumption: The session to resume; if the server cannot, a resource is bound.
     init(
         account: JID,
         resource: String?,
+        language: String? = nil,
         resumption: Resumption? = nil,
         security: Security,
         cryptography: any Cryptography,
         parser: StanzaParser
     ) {
         self.resumption = resumption
+        self.language = language
         self.account = account.bare
         self.resource = resource
         self.security = security
@@ -189,7 +193,10 @@ struct ClientSession: ~Copyable {
         xml.start(
             "stream:stream",
             xmlns: Namespace.client.uri.description,
-            ["xmlns:stream": Namespace.streams.uri.description, "to": account.domain, "version": "1.0"]
+            [
+                "xmlns:stream": Namespace.streams.uri.description, "to": account.domain, "version": "1.0",
+                "xml:lang": language,
+            ]
         )
         queue.append(.send(xml.take()))
     }

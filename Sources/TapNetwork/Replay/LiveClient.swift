@@ -112,6 +112,7 @@ final class LiveClient: ClientOwner {
             let session = ClientSession(
                 account: account.jid,
                 resource: account.resource,
+                language: account.language,
                 resumption: account.resumption,
                 security: security,
                 cryptography: server.cryptography,

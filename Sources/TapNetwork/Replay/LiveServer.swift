@@ -47,6 +47,8 @@ struct LiveAccount: Sendable {
     var password: String
     /// The resource to ask for; nil leaves it to the server.
     var resource: String?
+    /// The language of the stream; nil names none.
+    var language: String?
     /// The session to resume; if the server cannot, a resource is bound.
     var resumption: ClientSession.Resumption?
 }

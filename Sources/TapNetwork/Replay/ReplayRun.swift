@@ -180,6 +180,7 @@ private final class ReplayDriver {
             jid: account.live,
             password: account.password,
             resource: recorded.resource,
+            language: recorded.language,
             resumption: resuming.map { .init(id: $0.id, handled: $0.handled) }
         )
         let client = LiveClient(live, at: server, parser: parser, on: loop) { [self] event in

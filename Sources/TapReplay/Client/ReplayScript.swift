@@ -14,6 +14,8 @@ public struct ReplayScript: Sendable {
         public let jid: JID
         /// The resource to ask for; nil leaves it to the server.
         public let resource: String?
+        /// The language of its stream; nil if it names none.
+        public let language: String?
         /// The number of the session within its run.
         public let session: UInt64
         /// The client whose session it resumes (XEP-0198).
@@ -102,6 +104,7 @@ public struct ReplayScript: Sendable {
                     account: jid.bare,
                     jid: jid,
                     resource: jid.resource,
+                    language: nil,
                     session: 0,
                     resumes: nil,
                     isEndedByServer: false,
@@ -149,6 +152,7 @@ public struct ReplayScript: Sendable {
                     account: jid.bare,
                     jid: jid,
                     resource: conversation.resource,
+                    language: conversation.language,
                     session: conversation.number,
                     resumes: conversation.resumes == nil ? nil : earlier,
                     isEndedByServer: conversation.ending == .server,

@@ -85,6 +85,8 @@ public struct Replayer {
     private var lastActivity: Int64 = 0
     /// When what is sent next began to wait.
     private var waitingSince: Int64?
+    /// When it began to wait until nothing more comes.
+    private var quietSince: Int64?
     /// Steps of what has to come before the next step.
     private var gating: Set<Int> = []
     /// Ids of requests whose answers have to come before the next step.
@@ -148,7 +150,7 @@ public struct Replayer {
     /// When ``tick(at:)`` is due at the latest; nil if never.
     public var nextDeadline: Int64? {
         guard !isFinished else { return nil }
-        return [gateDeadline, paceDeadline].compactMap { $0 }.min()
+        return [gateDeadline, paceDeadline, quietDeadline].compactMap { $0 }.min()
     }
 
     /// The next thing to do; nil when there is nothing until something happens.
@@ -237,6 +239,12 @@ public struct Replayer {
             came(number, client)
         case .changed(let number): came(number, client)
         case .unexpected:
+            // What has changed has come, too: nothing more is to be waited for.
+            let changed = gating.filter { step in
+                guard script.steps[step].client == client, let number = numbers[step] else { return false }
+                return players[client].expectations.item(number).shape == stanza.shape
+            }
+            if let step = changed.min() { gating.remove(step) }
             // Whoever asks gets an answer, so that nobody waits for it.
             guard live.kind == .iq, live.type == "get" || live.type == "set" else { return }
             let answer = Self.answer(to: element, "error") {
@@ -319,7 +327,7 @@ public struct Replayer {
             }
             cursor += 1
         }
-        guard isGateOpen() else { return }
+        guard isGateOpen(), isQuiet() else { return }
         for client in players.indices { report(players[client].expectations.finish(), client) }
         divergences.sort { $0.place < $1.place }
         isFinished = true
@@ -339,7 +347,7 @@ public struct Replayer {
             else { return false }
         }
         guard isGateOpen() else { return false }
-        return paceDeadline.map { now >= $0 } ?? true
+        return isQuiet() && paceDeadline.map { now >= $0 } ?? true
     }
 
     /// Whether all has come that came before in the recording, or is given up.
@@ -371,6 +379,29 @@ public struct Replayer {
             script.steps[step].isAnswer
         }
         return isAnswerDue || !settling.isEmpty || !hasGivenUp ? last : min(last, lastActivity + options.quiet)
+    }
+
+    /// Until when what nobody expects may still come: a client that is played leaves next, or nothing is left to do.
+    private var quietDeadline: Int64? {
+        guard gating.isEmpty, settling.isEmpty, !isFinished else { return nil }
+        guard cursor < script.steps.count else {
+            return players.contains { $0.state == .open } ? quietEnd : nil
+        }
+        guard case .close(let client) = script.steps[cursor], players[client].state == .open,
+            !script.clients[client].isPuppet
+        else { return nil }
+        return quietEnd
+    }
+
+    /// A server that is never quiet is not waited for without end.
+    private var quietEnd: Int64 { min(lastActivity + options.quiet, (quietSince ?? now) + options.wait) }
+
+    private mutating func isQuiet() -> Bool {
+        guard let deadline = quietDeadline else { return true }
+        if quietSince == nil { quietSince = now }
+        guard now >= deadline else { return false }
+        quietSince = nil
+        return true
     }
 
     /// When the next step was recorded, at the pace of the replay.
@@ -473,7 +504,9 @@ public struct Replayer {
             )
         }
         // Another kind of answer is another behaviour; other contents may be other data.
-        if recorded == nil || live == nil || recorded?.form.type == live?.form.type {
+        let isNoAnswer =
+            code == .missing && recorded.map { $0.form.type == "result" || $0.form.type == "error" } == true
+        if !isNoAnswer, recorded == nil || live == nil || recorded?.form.type == live?.form.type {
             divergence.classify(recorded?.form ?? live?.form)
         }
         if case .step(let step)? = recorded?.tag, case .expect(_, let item) = script.steps[step] {

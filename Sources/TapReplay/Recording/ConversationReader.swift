@@ -99,7 +99,7 @@ extension ConversationReader.Reading {
         case .bytes: isEncrypted = true
         case .stanza, .element, .streamClose:
             guard isReady else { return noteBinding(line, parser) }
-            guard let item = RecordedItem(line, root: roots[direction] ?? []) else {
+            guard let item = RecordedItem(line, root: roots[direction] ?? StanzaForm.clientDeclarations) else {
                 lacking += 1
                 return
             }
@@ -116,6 +116,15 @@ extension ConversationReader.Reading {
         decoder.append(line.content.span.slice(xml))
         while decoder.next() != nil {}
         roots[direction] = decoder.declarations
+        if direction == .send { conversation.language = Self.language(line.content.span.slice(xml).string()) }
+    }
+
+    /// The value of `xml:lang` in a stream header.
+    private static func language(_ header: String) -> String? {
+        guard let name = header.firstRange(of: "xml:lang=") else { return nil }
+        let value = header[name.upperBound...]
+        guard let quote = value.first else { return nil }
+        return String(value.dropFirst().prefix { $0 != quote })
     }
 
     private mutating func noteBinding(_ line: RecordLine, _ parser: StanzaParser) {
@@ -125,7 +134,10 @@ extension ConversationReader.Reading {
             conversation.features = Array(line.content[xml.range])
         }
         guard line.record.direction == .send, line.record.payloadNamespace == .bind, let xml = line.record.xml,
-            let bind = try? parser.parse(line.content.span.slice(xml), root: roots[.send] ?? []).child("bind", .bind)
+            let bind = try? parser.parse(
+                line.content.span.slice(xml),
+                root: roots[.send] ?? StanzaForm.clientDeclarations
+            ).child("bind", .bind)
         else { return }
         conversation.resource = bind.childText("resource", .bind)
     }

@@ -49,6 +49,8 @@ public struct RecordedConversation: Sendable {
     public internal(set) var resource: String?
     /// The stream features that the server offered last before the login was complete; nil if they were not recorded.
     public internal(set) var features: [UInt8]?
+    /// The `xml:lang` of the client's last stream header; nil if it had none.
+    public internal(set) var language: String?
     /// The client's address.
     public internal(set) var remote: String?
     /// What followed the login, in the order of the recording.

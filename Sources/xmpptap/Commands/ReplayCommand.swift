@@ -122,7 +122,7 @@ struct ReplayCommand: AsyncParsableCommand, Configurable {
     var ramp: Int64 = 0
 
     @Option(
-        help: ArgumentHelp("Seed of generated ids, for a repeatable replay (default: random).", valueName: "number"),
+        help: ArgumentHelp("Seed of generated ids, to play the same again (default: random).", valueName: "number"),
         transform: { UInt64(try Number.parse($0, in: 0...Int.max)) }
     )
     var seed: UInt64?

@@ -2,20 +2,18 @@
 enum ValueFlags {
     /// Flags that can be repeated, with some command.
     static let repeatable: Set = [
-        "--limit", "--listen", "--log-to", "--proxy-protocol", "--proxy-protocol-from", "--rules", "--session",
-        "--only-tags", "--skip-tags", "--upstream-domain", "--value",
+        "--limit", "--listen", "--log-to", "--noise", "--only-tags", "--proxy-protocol", "--proxy-protocol-from",
+        "--rules", "--session", "--skip-tags", "--upstream-domain", "--value",
     ]
     static let single: Set = [
         "--accounts", "--by", "--ca", "--ca-dir", "--capture", "--certificate", "--chain", "--channel-binding",
         "--client-tls", "--config", "--control", "--copies", "--count", "--domain", "--fail-on", "--filter", "--format",
-        "--from", "--grace",
-        "--interval", "--jid", "--key", "--keylog", "--level", "--log", "--message", "--metrics", "--on-unparsable",
-        "--pace", "--part",
-        "--password-file", "--peer", "--ping", "--ping-timeout", "--port", "--quiet", "--ramp", "--redact",
-        "--resolver", "--rotate-keep",
+        "--from", "--grace", "--interval", "--jid", "--junit", "--key", "--keylog", "--level", "--log", "--message",
+        "--metrics", "--most", "--on-unparsable", "--pace", "--part", "--password-file", "--peer", "--ping",
+        "--ping-timeout", "--port", "--quiet", "--ramp", "--redact", "--report", "--resolver", "--rotate-keep",
         "--rotate-size", "--seed", "--server-tls", "--subscriptions", "--timeout", "--tls", "--tls-min", "--to",
-        "--unmatched", "--upstream",
-        "--upstream-ca", "--upstream-certificate", "--upstream-key", "--via", "--wait", "--with",
+        "--unmatched", "--upstream", "--upstream-ca", "--upstream-certificate", "--upstream-key", "--via", "--wait",
+        "--with", "--write",
     ]
 
     /// The arguments with every value that begins with a hyphen joined to its flag by `=`: the parser takes `-` and `-1` for
