@@ -65,7 +65,7 @@ public final class BuiltInServer: Sendable {
         identity: TLSIdentity?,
         cryptography: any Cryptography,
         group: any EventLoopGroup,
-        responder: @escaping @Sendable (any EventLoop) -> ServeResponder?
+        responder: @escaping @Sendable (any EventLoop) -> (any ServerResponder)?
     ) async throws -> BuiltInServer {
         let tls = try identity.map { ServerTLS(context: try TLSContext(ClientLegTLS()), identity: $0) }
         let loop = group.next()

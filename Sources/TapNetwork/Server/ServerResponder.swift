@@ -5,6 +5,8 @@ internal import XMPPCore
 ///
 /// What it sends goes through ``ServerDirectory/send(_:to:)``; outside of its methods ``ServerState/settle()`` follows.
 protocol ServerResponder: AnyObject {
+    /// The server begins.
+    func attach(to directory: ServerDirectory, _ state: ServerState)
     /// The server's side of a mechanism of ``ServerSettings/mechanisms``; nil if the cryptographic library fails.
     func exchange(_ mechanism: String) -> (any SASLExchange)?
     /// The stream features for a client that has logged in.
