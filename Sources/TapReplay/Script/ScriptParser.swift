@@ -251,7 +251,10 @@ struct ScriptParser {
                 throw source.fault(at: start, "\"\(name)\" is not connected", expected: "\"\(name) connects\" above")
             }
             if isNothing { return append(.receivesNothing) }
-            let from = start + line.text.utf8.distance(from: line.text.startIndex, to: content.startIndex)
+            let from =
+                content.isEmpty
+                ? line.range.upperBound
+                : start + line.text.utf8.distance(from: line.text.startIndex, to: content.startIndex)
             let stanza = try source.stanza(
                 in: block(from: from, line),
                 script.characters,
