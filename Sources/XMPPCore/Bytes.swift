@@ -42,6 +42,42 @@ extension SIMD16<UInt8> {
     }
 }
 
+extension SIMD16<UInt8> {
+    /// Marks the bytes that are beyond ASCII, below a space, `<`, `&` or the quote.
+    @inline(__always)
+    func textStops(_ quote: UInt8) -> SIMDMask<SIMD16<Int8>> {
+        unusualMarks .| marks(0x3C) .| marks(0x26) .| marks(quote)
+    }
+}
+
+extension Span where Element == UInt8 {
+    /// The first offset from `index` on at which the byte is none of plain ASCII text, or the end: a control character,
+    /// a byte beyond ASCII, `<`, `&` and the quote stop it.
+    @inline(__always)
+    func skipPlain(from index: Int, quote: UInt8) -> Int {
+        var index = index
+        let raw = bytes
+        while index &+ 16 <= count {
+            let plain = unsafe raw.unsafeLoadUnaligned(fromByteOffset: index, as: SIMD16<UInt8>.self).textStops(quote)
+                .first
+            index &+= plain
+            if plain < 16 { return index }
+        }
+        return skipPlainBytes(from: index, quote: quote)
+    }
+
+    /// The same, byte by byte.
+    func skipPlainBytes(from index: Int, quote: UInt8) -> Int {
+        var index = index
+        while index < count {
+            let byte = self[index]
+            if byte < 0x20 || byte >= 0x80 || byte == 0x3C || byte == 0x26 || byte == quote { break }
+            index &+= 1
+        }
+        return index
+    }
+}
+
 extension SIMDMask<SIMD16<Int8>> {
     /// The index of the first byte that is marked; 16 where none is.
     @inlinable

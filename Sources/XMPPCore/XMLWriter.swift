@@ -182,7 +182,7 @@ public struct XMLWriter: Sendable {
         while position < source.count {
             // Behind `]` a `>` may need an escape.
             if brackets == 0 || place == .attribute {
-                position = TextScan.skipPlain(source, from: position, quote: stop)
+                position = source.skipPlain(from: position, quote: stop)
                 guard position < source.count else { break }
             }
             guard let escape = self.escape(at: position, of: source, in: place) else {

@@ -136,7 +136,7 @@ public struct ElementReader {
     private func needsDecoding(_ item: Span<UInt8>, _ range: ByteRange) -> Bool {
         var index = Int(range.start)
         while true {
-            index = TextScan.skipPlain(item, from: index, quote: 0x3C)
+            index = item.skipPlain(from: index, quote: 0x3C)
             guard index < Int(range.end) else { return false }
             if item[index] == 0x26 || item[index] == 0x0D { return true }
             index &+= 1

@@ -149,7 +149,7 @@ public struct ItemReader {
         guard !open.isEmpty else { return fault() }
         let start = cursor
         while cursor < item.count, item[cursor] != 0x3C {
-            cursor = TextScan.skipPlain(item, from: cursor, quote: 0x3C)
+            cursor = item.skipPlain(from: cursor, quote: 0x3C)
             // Stops at bytes that mean nothing here; the scanner has judged them.
             if cursor < item.count, item[cursor] != 0x3C { cursor &+= 1 }
         }

@@ -115,7 +115,7 @@ struct Tag {
         guard quote == 0x22 || quote == 0x27 else { return .fault(.malformedTag, at: index, limit: 0) }
         let valueStart = index &+ 1
         // Most values are plain: one pass finds the closing quote and nothing else.
-        let plain = TextScan.skipPlain(bytes, from: valueStart, quote: quote)
+        let plain = bytes.skipPlain(from: valueStart, quote: quote)
         if plain < bytes.count, bytes[plain] == quote {
             index = plain &+ 1
         } else {

@@ -29,38 +29,7 @@ enum TextScan {
         return index
     }
 
-    /// The first offset from `index` on at which the byte is none of plain ASCII text, or the end: a control character,
-    /// a byte beyond ASCII, `<`, `&` and the quote stop it.
-    @inline(__always)
-    static func skipPlain(_ bytes: Span<UInt8>, from index: Int, quote: UInt8) -> Int {
-        var index = index
-        let raw = bytes.bytes
-        while index &+ 16 <= bytes.count {
-            let plain = stops(unsafe raw.unsafeLoadUnaligned(fromByteOffset: index, as: SIMD16<UInt8>.self), quote)
-                .first
-            index &+= plain
-            if plain < 16 { return index }
-        }
-        return skipPlainBytes(bytes, from: index, quote: quote)
-    }
-
-    private static func skipPlainBytes(_ bytes: Span<UInt8>, from index: Int, quote: UInt8) -> Int {
-        var index = index
-        while index < bytes.count {
-            let byte = bytes[index]
-            if byte < 0x20 || byte >= 0x80 || byte == 0x3C || byte == 0x26 || byte == quote { break }
-            index &+= 1
-        }
-        return index
-    }
-
-    /// Marks the bytes that are beyond ASCII, below a space, `<`, `&` or the quote.
-    @inline(__always)
-    private static func stops(_ block: SIMD16<UInt8>, _ quote: UInt8) -> SIMDMask<SIMD16<Int8>> {
-        block.unusualMarks .| block.marks(0x3C) .| block.marks(0x26) .| block.marks(quote)
-    }
-
-    /// The same for text, which stops at `]`. `mayHoldKey` becomes true where a sign of a key in a URL was passed: see
+    /// As ``Swift/Span/skipPlain(from:quote:)`` for text, which stops at `]`. `mayHoldKey` becomes true where a sign of a key in a URL was passed: see
     /// ``holdsKeySign(_:_:)``.
     @inline(__always)
     private static func skipPlainText(_ bytes: Span<UInt8>, from index: Int, mayHoldKey: inout Bool) -> Int {
@@ -68,7 +37,7 @@ enum TextScan {
         let raw = bytes.bytes
         while index &+ 16 <= bytes.count {
             let block = unsafe raw.unsafeLoadUnaligned(fromByteOffset: index, as: SIMD16<UInt8>.self)
-            let end = index &+ stops(block, 0x5D).first
+            let end = index &+ block.textStops(0x5D).first
             // Only those before the first stop were passed.
             if !mayHoldKey, index &+ (block.marks(0x23) .| block.marks(0x3D) .| block.marks(0x2F)).first < end {
                 mayHoldKey = holdsKeySign(bytes, index..<end)
@@ -76,7 +45,7 @@ enum TextScan {
             if end < index &+ 16 { return end }
             index = end
         }
-        let end = skipPlainBytes(bytes, from: index, quote: 0x5D)
+        let end = bytes.skipPlainBytes(from: index, quote: 0x5D)
         if !mayHoldKey, holdsKeySign(bytes, index..<end) { mayHoldKey = true }
         return end
     }
@@ -85,7 +54,7 @@ enum TextScan {
     static func scanValue(_ bytes: Span<UInt8>, from start: Int, quote: UInt8) -> TextStop {
         var index = start
         while true {
-            index = skipPlain(bytes, from: index, quote: quote)
+            index = bytes.skipPlain(from: index, quote: quote)
             guard index < bytes.count else { return .end(index) }
             switch bytes[index] {
             case quote, 0x3C: return .special(index)
