@@ -88,6 +88,11 @@ enum ItemReading {
     /// The answer to an injected request.
     case injected(IQTracker.Request)
     case streamManagement(StreamManagementTranslator.Translation)
+
+    var isInjected: Bool {
+        if case .injected = self { return true }
+        return false
+    }
 }
 
 /// What goes on in the place of an item.

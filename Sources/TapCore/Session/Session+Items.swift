@@ -42,9 +42,9 @@ extension Session {
         _ kind: StanzaScanner.Item.Kind,
         _ direction: Direction
     ) {
-        if let rules, let ruling = rules.ruling { shape(direction, for: ruling, rules) }
+        if let rules, let ruling = rules.ruling, ruling.shapes { shape(direction, for: ruling, rules) }
         apply(decision, to: event, direction)
-        if let action, event.item == .element, event.head.kind != .nonza {
+        if let action, event.item == .element, event.head.kind != .nonza, !reading.isInjected {
             counters.count(.acted(action, event.head.kind, direction))
         }
         switch (decision, reading) {
@@ -85,6 +85,8 @@ extension Session {
         let decision = intercept(event, direction, mayAct: mayAct, &reading) ?? .pass
         if case .refuse = decision { return decision }
         guard let rules, !negotiation.isRefusing else { return mayAct ? decision : .pass }
+        // An answer to xmpptap itself is no stanza of a peer's for the other.
+        if reading.isInjected { return decision }
         // The last interceptor: rules see what xmpptap itself lets pass.
         if mayAct { return interceptByRules(event, direction, decision, rules) }
         watch(event, direction, rules)

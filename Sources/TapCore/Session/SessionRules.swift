@@ -56,17 +56,19 @@ final class SessionRules {
     /// - Parameter ledgers: The counts of a session that can be resumed; nil of any other.
     func replace(by new: RuleSet, _ ledgers: StreamManagementLedgers?) {
         if let ledgers {
-            earlier.append(EarlierRules(set, state.counters, ledgers))
+            let waiting = Direction.allCases.filter { self[$0].item?.isStanza == true }
+            earlier.append(EarlierRules(set, state.counters, ledgers, waiting))
             forgetEarlier(ledgers)
         }
+        for index in lines.indices { lines[index].item?.ruling.shapes = false }
         set = new
         state.counters = [:]
     }
 
     /// What a session leaves to the one that resumes it.
-    func memory(_ ledgers: StreamManagementLedgers?) -> RuleMemory {
+    func memory(_ ledgers: StreamManagementLedgers?, _ roster: Roster) -> RuleMemory {
         let last = EarlierRules(set, state.counters, ledgers ?? StreamManagementLedgers())
-        return RuleMemory(marks: state.marks, generator: state.generator, rules: earlier + [last])
+        return RuleMemory(marks: state.marks, generator: state.generator, rules: earlier + [last], roster: roster)
     }
 
     /// Goes on where another session has ended.
@@ -151,10 +153,19 @@ struct EarlierRules: Sendable {
     fileprivate(set) var counters: [Int: Int]
     private let ends: [UInt64]
 
-    init(_ set: RuleSet, _ counters: [Int: Int], _ ledgers: StreamManagementLedgers) {
+    /// - Parameter waiting: Where a stanza waits that they have decided on, and that is not counted yet.
+    init(
+        _ set: RuleSet,
+        _ counters: [Int: Int],
+        _ ledgers: StreamManagementLedgers,
+        _ waiting: [Direction] = []
+    ) {
         self.set = set
         self.counters = counters
-        ends = Direction.allCases.map { ledgers[$0].lastNumber }
+        ends = Direction.allCases.map { direction in
+            let ledger = ledgers[direction]
+            return max(ledger.lastNumber, ledger.sent + (waiting.contains(direction) ? 1 : 0))
+        }
     }
 
     /// The number of the last stanza of a direction that they, or rules before them, have decided on.
@@ -169,6 +180,8 @@ struct RuleMemory: Sendable {
     let generator: UInt64
     /// The rules of the session, the last ones at the end.
     let rules: [EarlierRules]
+    /// The session's contacts.
+    let roster: Roster
 }
 
 /// What rules decided about an item.
@@ -181,6 +194,8 @@ struct ItemRuling {
     let repetition: Repetition
     /// The item passes whatever they decide: bytes of it have gone out.
     var isWatched = false
+    /// Its faults shape the link; not those of rules that others have replaced while the item waited.
+    var shapes = true
     /// The records of its hits are made.
     var hasNotedHits = false
     /// See ``RuleState/answers``.
@@ -237,7 +252,7 @@ struct WaitingItem {
     let event: StreamEvent
     var decision: ItemDecision
     let reading: ItemReading
-    let ruling: ItemRuling
+    var ruling: ItemRuling
     /// When it came, in nanoseconds of the run.
     let since: Int64
     /// When it goes on, in nanoseconds of the run; nil is never.
@@ -248,6 +263,8 @@ struct WaitingItem {
     var held: HeldItem?
     /// What follows it is not decoded, for this reason.
     private(set) var opacity: DirectionRelay.Opacity?
+
+    var isStanza: Bool { event.item == .element && event.head.kind != .nonza }
 
     /// Ends the wait, since the direction is not decoded from here on.
     mutating func endWait(_ why: DirectionRelay.Opacity) {

@@ -3,6 +3,7 @@ import Testing
 import XMPPCore
 
 @testable import TapCore
+import TapDiagnosis
 import TapRecord
 
 /// Sessions that go on with an earlier one on a new connection (XEP-0198 §5).
@@ -231,6 +232,22 @@ import TapRecord
         table.enable(keys[Int(count)], Self.content(count), seconds: nil)
         #expect(table.count == ResumptionTable.capacity)
         #expect(table.resume(keys[1], by: 1, at: 1) == nil && table.resume(keys[0], by: 0, at: 1) != nil)
+    }
+
+    @Test func `what rules remember goes to one session only, and its roster is within the bounds`() {
+        let table = ResumptionTable()
+        let key = table.key(id: "a", account: "juliet@example.org")
+        var roster = Roster()
+        _ = roster.observe(.subscribe, .recv, contact: "romeo@example.net")
+        let memory = RuleMemory(marks: ["m": 1], generator: 1, rules: [], roster: roster)
+        table.enable(key, ResumptionTable.Suspended(jid: "juliet@example.org/x", session: 1), seconds: nil)
+        table.suspend(key, of: 1, at: 0, rules: memory)
+        #expect(table.ledgerByteCount == roster.byteCount)
+        #expect(table.resume(key, by: 2, at: 1)?.rules?.marks == ["m": 1])
+        #expect(table.ledgerByteCount == 0)
+        // The second one is still connected.
+        let second = table.resume(key, by: 3, at: 2)
+        #expect(second?.session == 2 && second?.rules == nil)
     }
 
     @Test func `the bytes of addresses are bounded, and one that is no address is not kept`() {

@@ -9,7 +9,7 @@ import XMPPCore
 /// the id together with the bare account that has logged in. So a client that guesses an id does not appear as another
 /// account.
 ///
-/// Bounded: at most ``capacity`` entries whose addresses have ``byteCapacity`` bytes together, and their ledgers
+/// Bounded: at most ``capacity`` entries whose addresses have ``byteCapacity`` bytes together, and their ledgers and rosters
 /// ``ledgerByteCapacity``. Where there is no room, the session that was suspended first is forgotten; sessions that are
 /// connected are kept. Each call takes constant time, on the average of many.
 ///
@@ -20,7 +20,7 @@ final class ResumptionTable: Sendable {
     static let capacity = 16_384
     /// Bytes of their addresses at most.
     static let byteCapacity = 4 << 20
-    /// Bytes of the ledgers of suspended sessions at most.
+    /// Bytes of the ledgers and rosters of suspended sessions at most.
     static let ledgerByteCapacity = 16 << 20
     /// Forgotten sessions at most of which it is known that they cannot be resumed.
     static let lostCapacity = 4096
@@ -155,11 +155,10 @@ final class ResumptionTable: Sendable {
             let (end, isTooMuch) = monotonic.addingReportingOverflow(entry.lifetime)
             let last = isTooMuch ? Int64.max : end
             table.entries[key]?.end = last
-            table.entries[key]?.content.rules = rules
             table.suspensions += 1
             table.entries[key]?.suspension = table.suspensions
             table.append((key, table.suspensions))
-            if let ledgers { table.keep(ledgers, key) }
+            table.keep(ledgers, rules, key)
         }
     }
 
@@ -204,7 +203,7 @@ final class ResumptionTable: Sendable {
                 table.forget(key)
                 return nil
             }
-            table.dropLedgers(key)
+            table.dropLeft(key)
             table.entries[key]?.content.session = number
             table.entries[key]?.end = nil
             table.entries[key]?.suspension = 0
@@ -215,8 +214,8 @@ final class ResumptionTable: Sendable {
 
 extension ResumptionTable.Table {
     fileprivate mutating func remove(_ key: ResumptionTable.Key) {
+        dropLeft(key)
         if let entry = entries.removeValue(forKey: key) { byteCount -= entry.content.jid.utf8.count }
-        dropLedgers(key)
     }
 
     /// Removes a session that might have been resumed: where its ends count differently that is remembered.
@@ -225,14 +224,21 @@ extension ResumptionTable.Table {
         remove(key)
     }
 
-    fileprivate mutating func dropLedgers(_ key: ResumptionTable.Key) {
+    /// Forgets what a suspended session has left beside its address.
+    fileprivate mutating func dropLeft(_ key: ResumptionTable.Key) {
         if let gone = ledgers.removeValue(forKey: key) { ledgerByteCount -= gone.byteCount }
+        if let gone = entries[key]?.content.rules.take() { ledgerByteCount -= gone.roster.byteCount }
     }
 
-    fileprivate mutating func keep(_ kept: StreamManagementLedgers, _ key: ResumptionTable.Key) {
-        dropLedgers(key)
+    fileprivate mutating func keep(
+        _ kept: StreamManagementLedgers?,
+        _ rules: RuleMemory?,
+        _ key: ResumptionTable.Key
+    ) {
+        dropLeft(key)
         ledgers[key] = kept
-        ledgerByteCount += kept.byteCount
+        entries[key]?.content.rules = rules
+        ledgerByteCount += (kept?.byteCount ?? 0) + (rules?.roster.byteCount ?? 0)
         while ledgerByteCount > ResumptionTable.ledgerByteCapacity, forgetOldest() {}
     }
 
@@ -319,7 +325,10 @@ extension Session {
         if let earlier {
             info.jid = earlier.jid
             client = earlier.client
-            if let rules, let memory = earlier.rules { rules.resume(memory) }
+            if let rules, let memory = earlier.rules {
+                rules.resume(memory)
+                roster = memory.roster
+            }
         }
         let words =
             earlier.map { "resumed session \($0.session)" }
@@ -334,7 +343,7 @@ extension Session {
         if case .clean? = info.ending { return run.resumptions.end(key, of: number) }
         for direction in Direction.allCases { keepUnsent(direction) }
         let ledgers = streamManagement?.translator.legacy
-        let memory = rules.map { $0.memory(ledgers) }
+        let memory = rules.map { $0.memory(ledgers, roster) }
         run.resumptions.suspend(key, of: number, at: now.monotonic, leaving: ledgers, rules: memory)
     }
 

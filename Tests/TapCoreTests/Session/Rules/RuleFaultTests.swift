@@ -133,6 +133,14 @@ private func message(_ number: Int) -> String { "<message id='m\(number)'><body>
         #expect(scene.harness.finished == [.server])
     }
 
+    @Test func `an item that waited does not shape the link by rules that were replaced meanwhile`() throws {
+        var scene = try RuleScene("::send\n\nKIND: message\nDELAY=500ms\nTHROTTLE=2kB")
+        #expect(scene.send(message(1)).server.isEmpty)
+        _ = scene.handle(.rules(try RuleFileTests.load("::send\n\nKIND: message\nLOG=x")))
+        #expect(scene.wait(milliseconds: 500).server == message(1))
+        #expect(scene.harness.shapes.isEmpty)
+    }
+
     @Test func `what waits in a direction that ceases to be decoded goes out, and has its record`() throws {
         var scene = try RuleScene(
             "::send\n\nKIND: message\nSET=@type=chat\nDELAY=5s",

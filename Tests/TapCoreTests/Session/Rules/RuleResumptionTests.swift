@@ -54,6 +54,37 @@ private func message(_ number: Int, _ body: String = "hello") -> String {
         #expect(passes)
     }
 
+    @Test func `an item that waited while rules were replaced comes again to those that it has met`() throws {
+        let old = "::send\n\nKIND: message\nSET=body#=old\nDELAY=500ms"
+        let new = "::send\n\nKIND: message\nSET=body#=new"
+        let run = Run()
+        var first = try RuleScene(old, run: run, enablesStreamManagement: true)
+        #expect(first.send(message(1)).server.isEmpty)
+        _ = first.handle(.rules(try RuleFileTests.load(new)))
+        #expect(first.wait(milliseconds: 500).server == message(1, "old"))
+        #expect(first.send(message(2)).server == message(2, "new"))
+        var second = try first.resumed(new, run: run)
+        #expect(second.send(message(1)).server.isEmpty)
+        #expect(second.wait(milliseconds: 500).server == message(1, "old"))
+        #expect(second.send(message(2)).server == message(2, "new"))
+    }
+
+    @Test func `contacts stay known when their session is resumed`() throws {
+        let rules = "::recv\n\nKIND: message\nNOT IN ROSTER?\nDROP."
+        func message(from name: String) -> String { "<message from='\(name)@example.net'><body>hello</body></message>" }
+        let run = Run()
+        var first = try RuleScene(rules, run: run, enablesStreamManagement: true)
+        _ = first.send("<iq type='get' id='r'><query xmlns='jabber:iq:roster'/></iq>")
+        _ = first.recv(
+            "<iq type='result' id='r'><query xmlns='jabber:iq:roster'>"
+                + "<item jid='romeo@example.net' subscription='both'/></query></iq>"
+        )
+        #expect(first.recv(message(from: "romeo")).client == message(from: "romeo"))
+        var second = try first.resumed(rules, run: run)
+        #expect(second.recv(message(from: "romeo")).client == message(from: "romeo"))
+        #expect(second.recv(message(from: "tybalt")).client.isEmpty)
+    }
+
     @Test func `rules of several times are each asked about what they have met`() throws {
         let run = Run()
         var first = try RuleScene("::send\n\nKIND: message\nSET=body#=1", run: run, enablesStreamManagement: true)
