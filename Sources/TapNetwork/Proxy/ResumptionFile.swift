@@ -11,6 +11,8 @@ public final class ResumptionFile: ResumptionJournal {
     /// Sessions that are kept at least.
     public static let capacity = 4096
     private static let markBytes = 16
+    /// How often a lock is tried, a millisecond apart.
+    private static let lockTries = 50
 
     /// Where it is, in a folder that is made where it is missing.
     public let path: String
@@ -64,7 +66,7 @@ public final class ResumptionFile: ResumptionJournal {
         let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard file >= 0 else { return false }
         defer { close(file) }
-        guard flock(file, LOCK_EX) == 0 else { return false }
+        guard lock(file, LOCK_EX) else { return false }
         // A part of a mark, which is at the end of a torn file, would put all behind it out of place.
         let end = lseek(file, 0, SEEK_END)
         let whole = end - end % off_t(Self.markBytes)
@@ -76,11 +78,10 @@ public final class ResumptionFile: ResumptionJournal {
         }
         let count = Int(whole) + mark.count
         guard count > 2 * Self.capacity * Self.markBytes else { return true }
-        let marks = read(
-            file,
-            Self.capacity * Self.markBytes,
-            from: count - Self.capacity * Self.markBytes
-        )
+        let kept = Self.capacity * Self.markBytes
+        let marks = read(file, kept, from: count - kept)
+        // What cannot be read whole is shortened another time.
+        guard marks.count == kept else { return true }
         return pwrite(file, marks, marks.count, 0) == marks.count
             && ftruncate(file, off_t(marks.count)) == 0
     }
@@ -89,8 +90,20 @@ public final class ResumptionFile: ResumptionJournal {
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         guard file >= 0 else { return [] }
         defer { close(file) }
-        guard flock(file, LOCK_SH) == 0 else { return [] }
+        // Without the lock a mark may be missed that is being written just now.
+        _ = lock(file, LOCK_SH)
         return read(file, (2 * Self.capacity + 1) * Self.markBytes, from: 0)
+    }
+
+    /// Locks the file, which others hold for moments only: a thread that serves many sessions waits no longer.
+    private func lock(_ file: Int32, _ kind: Int32) -> Bool {
+        for _ in 0..<Self.lockTries {
+            if flock(file, kind | LOCK_NB) == 0 { return true }
+            guard errno == EWOULDBLOCK || errno == EINTR else { return false }
+            usleep(1000)
+        }
+        errno = EWOULDBLOCK
+        return false
     }
 
     private func read(_ file: Int32, _ most: Int, from start: Int) -> [UInt8] {

@@ -65,6 +65,22 @@ import Testing
         }
     }
 
+    @Test func `a file that somebody keeps locked is read without the lock, and holds nobody up`() throws {
+        let folder = try TemporaryFolder()
+        let failures = Failures()
+        let path = folder.path(of: "resumption")
+        let file = ResumptionFile(path: path) { reason in failures.told.withLock { $0.append(reason) } }
+        file.add(Self.mark(1))
+        let other = try FileHandle(forUpdating: URL(filePath: path))
+        #expect(flock(other.fileDescriptor, LOCK_EX) == 0)
+        file.add(Self.mark(2))
+        #expect(failures.told.withLock { $0.count } == 1)
+        #expect(file.contains(Self.mark(1)) && !file.contains(Self.mark(2)))
+        try other.close()
+        file.add(Self.mark(2))
+        #expect(file.contains(Self.mark(2)))
+    }
+
     @Test func `a file that cannot be written is told once`() throws {
         let folder = try TemporaryFolder()
         let failures = Failures()
