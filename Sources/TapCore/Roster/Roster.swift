@@ -25,7 +25,7 @@ struct Roster {
     /// The whole roster has been shown: who is not in ``contacts`` is no contact. A versioned roster that the client has
     /// already is not shown (RFC 6121 §2.6).
     private var isComplete = false
-    /// A contact was not kept for want of room.
+    /// A contact of the last whole roster was not kept for want of room.
     private var hasForgotten = false
     private var listed = Usage()
     private var unlisted = Usage()
@@ -81,7 +81,10 @@ struct Roster {
     /// The server shows the whole roster, or in a push some items of it.
     mutating func observe(_ query: Element, isPush: Bool, keepsGroups: Bool = false) -> [SubscriptionChange] {
         let before = isPush ? [:] : contacts
-        if !isPush { forgetListed() }
+        if !isPush {
+            forgetListed()
+            hasForgotten = false
+        }
         let changes = query.children.compactMap { apply($0, keepsGroups, before) }
         if !isPush { isComplete = !hasForgotten }
         return changes
@@ -127,6 +130,8 @@ struct Roster {
 
     /// - Parameter groups: nil are those of before.
     private mutating func set(_ address: String, _ contact: Contact, _ groups: [String]? = nil) {
+        // The same is known of those who are not kept.
+        if isComplete, !contact.isListed, contact.state == SubscriptionState() { return remove(address) }
         if let old = contacts[address], old.isListed == contact.isListed, groups ?? [] == [],
             self.groups[address] == nil
         {
@@ -141,6 +146,8 @@ struct Roster {
         let used = contact.isListed ? listed : unlisted
         guard used.contacts > Self.capacity || used.bytes > Self.byteCapacity else { return }
         remove(address)
+        if !groups.isEmpty { return set(address, contact, []) }
+        guard contact.isListed else { return }
         hasForgotten = true
         isComplete = false
     }

@@ -4,10 +4,10 @@ import XMPPCore
 
 // Contacts: every change of a subscription is logged (RFC 6121 §2, §3).
 extension Session {
-    /// Whether a log or a rule needs what is known of contacts. Others than clients speak for many accounts, whose presence
+    /// Whether a log or a rule needs what is known of contacts; rules that ask for it may come at any time. Others than clients speak for many accounts, whose presence
     /// lines say it.
     private var followsRoster: Bool {
-        info.kind == .client && (options.level >= .info || rules?.set.asksRoster == true)
+        info.kind == .client && (options.level >= .info || options.rules != nil)
     }
 
     /// A presence that asks for, grants or ends a subscription.
@@ -26,7 +26,7 @@ extension Session {
             Roster.isOwn(from: text(event.head.from, .recv), of: info.jid),
             let query = tools.elements.read(directions[direction].decoder)?.child("query", .roster)
         else { return }
-        let changes = roster.observe(query, isPush: isPush, keepsGroups: rules?.set.asksRoster == true)
+        let changes = roster.observe(query, isPush: isPush, keepsGroups: options.rules != nil)
         if isPush {
             for change in changes.prefix(Self.mostPushedChanges) { tell(change, "roster push from the server") }
             guard changes.count > Self.mostPushedChanges else { return }

@@ -202,6 +202,37 @@ import TapRecord
         #expect(!roster.observe(.subscribe, .recv, contact: "\(Roster.capacity + 1)@example.net").before.isPendingIn)
     }
 
+    private static func roster(_ items: String) throws -> Element {
+        let text = "<query xmlns='jabber:iq:roster'>\(items)</query>"
+        return try StanzaParser().parse(Array(text.utf8).span, root: [])
+    }
+
+    @Test func `strangers of whom nothing is known take no room, and a roster stays whole for them`() throws {
+        var roster = Roster()
+        _ = try roster.observe(Self.roster("<item jid='c@d' subscription='both'/>"), isPush: false)
+        for number in 0..<(Roster.capacity + 5) {
+            _ = roster.observe(.unsubscribe, .recv, contact: "\(number)@example.net")
+        }
+        #expect(roster.contacts.count == 1)
+        for number in 0..<(Roster.capacity + 5) {
+            _ = roster.observe(.subscribe, .recv, contact: "\(number)@example.net")
+        }
+        #expect(roster.observe(.subscribe, .send, contact: "e@f").before == SubscriptionState())
+    }
+
+    @Test func `a contact whose groups do not fit is kept without them`() throws {
+        var roster = Roster()
+        func item(_ group: String) -> String {
+            "<item jid='c@d' subscription='both'><group>\(group)</group></item>"
+        }
+        _ = try roster.observe(Self.roster(item("Friends")), isPush: false, keepsGroups: true)
+        #expect(roster.groups(of: "c@d") == ["Friends"])
+        let long = String(repeating: "x", count: Roster.byteCapacity)
+        _ = try roster.observe(Self.roster(item(long)), isPush: true, keepsGroups: true)
+        #expect(roster.contacts["c@d"]?.state == .both && roster.groups(of: "c@d").isEmpty)
+        #expect(roster.byteCount == 3)
+    }
+
     @Test func longAddressesCostNoMoreThanShortOnes() throws {
         var roster = Roster()
         let long = String(repeating: "x", count: 60_000)
