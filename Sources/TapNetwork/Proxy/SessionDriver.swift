@@ -246,6 +246,7 @@ final class SessionDriver {
         isPerforming = false
         client.flush()
         server.flush()
+        readTime = nil
         updateReading()
         setAlarm()
         conclude()
