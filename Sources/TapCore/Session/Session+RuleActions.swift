@@ -221,7 +221,8 @@ extension Session {
         record.message = Prose(actions.isEmpty ? "\(hit.place) holds" : "\(hit.place): \(actions)")
         var details: Attributes = ["rule": .string("\(hit.place)")]
         if !actions.isEmpty { details["action"] = .string(actions) }
-        if !hit.conditions.isEmpty { details["conditions"] = .strings(hit.conditions) }
+        // They may name people.
+        if !hit.conditions.isEmpty, options.redaction != .metadata { details["conditions"] = .strings(hit.conditions) }
         if hit.isTraced, !verdict.tags.isEmpty { details["tags"] = .strings(verdict.tags) }
         record.details = details
         emit(consume record)

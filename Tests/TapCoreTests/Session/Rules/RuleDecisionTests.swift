@@ -31,6 +31,14 @@ private let typing =
         #expect(hit?.details?["conditions"] == .strings(["KIND: message", "NOT TYPE: error"]))
     }
 
+    @Test func `conditions, which may name people, are not shown where people are hidden`() throws {
+        let options = SessionOptions(level: .verbose, redaction: .metadata)
+        var scene = try RuleScene("KIND: message\nNOT TYPE: error\nLOG=x", options)
+        _ = scene.send(body)
+        let hit = scene.told("rule-hit").first?.record
+        #expect(hit != nil && hit?.details?["conditions"] == nil)
+    }
+
     @Test func `hits are counted by all sessions`() throws {
         let live = LiveRules(try RuleFileTests.load("KIND: message\nDROP.\n\nKIND: presence\nLOG=there")) { _ in
             RuleLocalTime()
