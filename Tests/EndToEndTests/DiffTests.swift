@@ -56,6 +56,23 @@ struct DiffTests {
         #expect(try await diff(one, other).ending == .exited(0))
     }
 
+    @Test func `Sessions with nothing but stanzas are compared`() async throws {
+        func stanzas(_ text: String) -> String {
+            text.split(separator: "\n").filter { $0.contains("\"kind\":\"stanza\"") || !$0.contains("\"sequence\":") }
+                .joined(separator: "\n") + "\n"
+        }
+        let one = try await capture("a.xtap", changed: stanzas)
+        let other = try await capture("b.xtap") { stanzas($0).replacing("<body>", with: "<body>not ") }
+        let run = try await diff(one, other)
+        #expect(run.ending == .exited(1), "\(run.output)\(run.error)")
+        #expect(run.output.contains("message/body/text(): "))
+        let timing = try await diff(one, other, "--most", "1", "--fail-on", "timing")
+        #expect(timing.ending == .exited(0), "\(timing.output)\(timing.error)")
+        let junit = folder.path(of: "j.xml")
+        #expect(try await diff(one, other, "--most", "1", "--junit", junit).ending == .exited(1))
+        #expect(Tap.read(junit).contains("name=\"not shown\""))
+    }
+
     @Test func `Mistakes have exit code 2, files that cannot be read 3`() async throws {
         let one = try await capture("a.xtap")
         #expect(try await diff(one).ending == .exited(2))

@@ -51,6 +51,15 @@ public struct ComparedStanza<Tag>: Expectable {
             }
     }
 
+    /// How little is known of both being each other's.
+    public static func strangeness(recorded: Self, live: Self, _ context: inout Context) -> Int? {
+        let count = context.bindings.count
+        guard agree(recorded: recorded, live: live, &context) else { return nil }
+        let strangeness = context.bindings.made(since: count).reduce(0) { $0 + ($1 ? 1 : literallyDifferent) }
+        context.bindings.rollBack(to: count)
+        return strangeness
+    }
+
     /// Whether both mean the same; what is seen for the first time is bound then.
     public static func agree(recorded: Self, live: Self, _ context: inout Context) -> Bool {
         let count = context.bindings.count

@@ -12,11 +12,18 @@ public protocol Expectable {
     /// Whether a live item means what the recorded one means. Where it does, `context` has learned from both; where it does
     /// not, `context` is as it was.
     static func agree(recorded: Self, live: Self, _ context: inout Context) -> Bool
+    /// Of two that ``agree(recorded:live:_:)``, how little is known of it: 0 where all values that differ from session to session
+    /// are bound to each other, 1 for each that is the same text, ``literallyDifferent`` for each other. nil of two that do not
+    /// agree. `context` stays as it was.
+    static func strangeness(recorded: Self, live: Self, _ context: inout Context) -> Int?
 }
 
 extension Expectable {
     /// None.
     public var preference: UInt64 { 0 }
+
+    /// More than all values of an item that are the same text.
+    static var literallyDifferent: Int { 1 << 16 }
 }
 
 /// The items that are to come, in the order in which they may come (RFC 6120 §10.1): messages in order from one to the other, presence and
@@ -85,16 +92,38 @@ public struct ExpectationSet<Item: Expectable> {
     private struct Queue {
         var numbers: [Int] = []
         var first = 0
-        /// The last that came; of an ordered lane.
+
+        /// The place of the first number that is not below `number`.
+        func place(of number: Int) -> Int {
+            var range = first..<numbers.count
+            while !range.isEmpty {
+                let middle = range.lowerBound + range.count / 2
+                range = numbers[middle] < number ? middle + 1..<range.upperBound : range.lowerBound..<middle
+            }
+            return range.lowerBound
+        }
+    }
+
+    /// An ordered lane.
+    private struct Order {
+        var queue = Queue()
+        /// The number of the last that came.
         var last = -1
         /// Where the next one is looked for first: behind those for which something else came, which has them changed rather than
         /// those behind them moved.
         var next = 0
     }
 
+    /// Items of one lane that may be one.
+    private struct Alike: Hashable {
+        let lane: UInt64
+        let shape: UInt64
+    }
+
     private var expected: [Expected] = []
     private var answers: [UInt64: Queue] = [:]
-    private var ordered: [UInt64: Queue] = [:]
+    private var orders: [UInt64: Order] = [:]
+    private var ordered: [Alike: Queue] = [:]
     private var free: [UInt64: Queue] = [:]
     /// The numbers of each window, and how many of them have not come.
     private var windows: [Int: (numbers: [Int], waiting: Int)] = [:]
@@ -120,7 +149,9 @@ public struct ExpectationSet<Item: Expectable> {
         windows[window, default: ([], 0)].waiting += 1
         switch lane {
         case .answer(let key): answers[key, default: Queue()].numbers.append(number)
-        case .ordered(let key): ordered[key, default: Queue()].numbers.append(number)
+        case .ordered(let key):
+            orders[key, default: Order()].queue.numbers.append(number)
+            ordered[Alike(lane: key, shape: item.shape), default: Queue()].numbers.append(number)
         case .any: free[item.shape, default: Queue()].numbers.append(number)
         }
         return number
@@ -143,24 +174,35 @@ public struct ExpectationSet<Item: Expectable> {
         switch lane {
         case .answer(let key): return receive(item, answerTo: key, &context)
         case .ordered(let key):
-            guard let queue = ordered[key] else { break }
-            let next = max(queue.first, min(queue.next, queue.numbers.count))
+            guard let order = orders[key] else { break }
+            let next = max(order.queue.first, min(order.next, order.queue.numbers.count))
+            let alike = Alike(lane: key, shape: item.shape)
             guard
-                let number = find(item, queue.numbers[next...], &context)
-                    ?? find(item, queue.numbers[queue.first..<next], &context)
+                let number = find(
+                    item,
+                    alike,
+                    from: next < order.queue.numbers.count ? order.queue.numbers[next] : .max,
+                    &context
+                )
             else {
-                let skipped = queue.numbers[next...].firstIndex { expected[$0].isWaiting }
-                ordered[key]?.next = (skipped ?? next) + 1
+                let skipped = order.queue.numbers[next...].firstIndex { expected[$0].isWaiting }
+                orders[key]?.next = (skipped ?? next) + 1
                 break
             }
-            let isReordered = number < queue.last || expected[number].isPassed
-            let first = passed(queue, number)
-            ordered[key]?.first = first
-            ordered[key]?.next = max(queue.next, first)
-            ordered[key]?.last = max(number, queue.last)
+            let isReordered = number < order.last || expected[number].isPassed
+            let first = passed(order.queue, number)
+            orders[key]?.queue.first = first
+            orders[key]?.next = max(order.next, first)
+            orders[key]?.last = max(number, order.last)
+            if let queue = ordered[alike] {
+                let first = passed(queue, number)
+                ordered[alike]?.first = first
+            }
             return came(number, as: item, isReordered: isReordered)
         case .any:
-            guard let queue = free[item.shape], let number = find(item, queue.numbers[queue.first...], &context)
+            guard let queue = free[item.shape],
+                let number = likeliest(item, queue.numbers[queue.first...], isPreferred: true, &context)
+                    ?? likeliest(item, queue.numbers[queue.first...], isPreferred: false, &context)
             else { break }
             let first = passed(queue, number)
             free[item.shape]?.first = first
@@ -179,26 +221,46 @@ public struct ExpectationSet<Item: Expectable> {
         return first
     }
 
-    private func find(_ item: Item, _ numbers: ArraySlice<Int>, _ context: inout Item.Context) -> Int? {
-        find(item, numbers, &context) { $0.preference == item.preference }
-            ?? find(item, numbers, &context) { $0.preference != item.preference }
+    /// The first of an ordered lane that agrees, from a number on, or else before it.
+    private func find(_ item: Item, _ alike: Alike, from number: Int, _ context: inout Item.Context) -> Int? {
+        guard let queue = ordered[alike] else { return nil }
+        let next = queue.place(of: number)
+        return find(item, queue.numbers[next...], &context) ?? find(item, queue.numbers[queue.first..<next], &context)
     }
 
-    private func find(
-        _ item: Item,
-        _ numbers: ArraySlice<Int>,
-        _ context: inout Item.Context,
-        where isCandidate: (Item) -> Bool
-    ) -> Int? {
+    private func find(_ item: Item, _ numbers: ArraySlice<Int>, _ context: inout Item.Context) -> Int? {
         var candidates = 0
         for number in numbers.prefix(mostLooks) where expected[number].isWaiting {
-            let candidate = expected[number].item
-            guard candidate.shape == item.shape, isCandidate(candidate) else { continue }
-            if Item.agree(recorded: candidate, live: item, &context) { return number }
+            if Item.agree(recorded: expected[number].item, live: item, &context) { return number }
             candidates += 1
             if candidates == mostCandidates { break }
         }
         return nil
+    }
+
+    /// Of those that agree the one of which most is known: the first one that can be bound would take another's values.
+    private func likeliest(
+        _ item: Item,
+        _ numbers: ArraySlice<Int>,
+        isPreferred: Bool,
+        _ context: inout Item.Context
+    ) -> Int? {
+        var best: (number: Int, strangeness: Int)?
+        var candidates = 0
+        for number in numbers.prefix(mostLooks) where expected[number].isWaiting {
+            let candidate = expected[number].item
+            guard (candidate.preference == item.preference) == isPreferred else { continue }
+            if let strangeness = Item.strangeness(recorded: candidate, live: item, &context),
+                strangeness < best?.strangeness ?? .max
+            {
+                best = (number, strangeness)
+                if strangeness == 0 { break }
+            }
+            candidates += 1
+            if candidates == mostCandidates { break }
+        }
+        guard let best, Item.agree(recorded: expected[best.number].item, live: item, &context) else { return nil }
+        return best.number
     }
 
     private mutating func receive(_ item: Item, answerTo key: UInt64, _ context: inout Item.Context) -> Outcome {
@@ -249,12 +311,14 @@ public struct ExpectationSet<Item: Expectable> {
 
     /// Forgets what came as expected, so that only what is open takes memory. Numbers given before mean nothing then.
     public mutating func compact() {
-        for queue in ordered.values {
-            for number in queue.numbers[queue.first...] where number < queue.last { expected[number].isPassed = true }
+        for order in orders.values {
+            for number in order.queue.numbers[order.queue.first...] where number < order.last {
+                expected[number].isPassed = true
+            }
         }
         let open = expected.filter(\.isWaiting)
         (expected, answers, free, windows) = ([], [:], [:], [:])
-        ordered = [:]
+        (orders, ordered) = ([:], [:])
         for entry in open {
             let number = expect(entry.item, entry.lane, window: entry.window)
             expected[number].isOverdue = entry.isOverdue

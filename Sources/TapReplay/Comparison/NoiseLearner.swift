@@ -16,23 +16,27 @@ public struct NoiseLearner: Sendable {
             guard !divergence.differences.isEmpty, divergence.differences.allSatisfy({ $0.reason != .name }) else {
                 return unlearned.append(divergence)
             }
-            for difference in divergence.differences { learn(difference) }
+            let learned = divergence.differences.map { learn($0) }
+            if learned.contains(false) { unlearned.append(divergence) }
         case .missing, .unexpected, .session: unlearned.append(divergence)
         case .reordered: if divergence.divergenceClass != .timing { unlearned.append(divergence) }
         case .late, .slower, .undecided: break
         }
     }
 
-    private mutating func learn(_ difference: ValueDifference) {
+    /// - Returns: false where no noise file can name the place, as its namespace has a space or a brace.
+    private mutating func learn(_ difference: ValueDifference) -> Bool {
         let path = Self.withoutNumbers(difference.path)
-        guard let locator = try? Locator(path) else { return }
+        guard let locator = try? Locator(path), !path.contains(where: \.isWhitespace) else { return false }
         let isOptional = difference.recorded == nil || difference.live == nil
         let rule = NoiseRules.Rule(locator, isOptional ? .ignore : .present)
         guard let index = known[path] else {
             known[path] = rules.count
-            return rules.append(rule)
+            rules.append(rule)
+            return true
         }
         if isOptional { rules[index] = rule }
+        return true
     }
 
     /// A place with the numbers of siblings taken out, but not what stands in braces.

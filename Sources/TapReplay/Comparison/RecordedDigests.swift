@@ -50,6 +50,8 @@ public struct RecordedDigests {
         }
     }
 
+    /// The numbers that rules let differ, of all sessions.
+    var numbers: [Double] { digester.numbers }
     private(set) var sessions: [SessionKey: Session] = [:]
     private let wanted: Set<SessionKey>
     private var digester: StanzaDigester

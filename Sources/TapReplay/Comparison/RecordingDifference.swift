@@ -48,6 +48,7 @@ public struct RecordingDifference: Sendable {
             var comparison = PairComparison(
                 recorded: recorded.sessions[pair.recorded.key] ?? none,
                 live: live.sessions[pair.live.key] ?? none,
+                numbers: (recorded.numbers, live.numbers),
                 keys: (pair.recorded.key, pair.live.key),
                 rules: rules
             )
@@ -64,6 +65,7 @@ private struct DigestItem: Expectable {
     struct Context {
         let recorded: [VolatileValue]
         let live: [VolatileValue]
+        let numbers: (recorded: [Double], live: [Double])
         let rules: [NoiseRules.Rule]
         var bindings = DigestBindings()
     }
@@ -85,6 +87,13 @@ private struct DigestItem: Expectable {
         kind = UInt64(item.kind)
         firstValue = item.firstValue
         valueCount = item.valueCount
+    }
+
+    static func strangeness(recorded: DigestItem, live: DigestItem, _ context: inout Context) -> Int? {
+        let bindings = context.bindings.count
+        guard agree(recorded: recorded, live: live, &context) else { return nil }
+        let made = context.bindings.rollBack(to: bindings)
+        return made.reduce(0) { $0 + ($1.0 == $1.1 ? 1 : literallyDifferent) }
     }
 
     var likeness: [UInt64] { [fine, kind] }
@@ -117,7 +126,8 @@ private struct DigestItem: Expectable {
             let (value, counterpart) = (context.recorded[one], context.live[other])
             if let number = value.number, let otherNumber = counterpart.number {
                 guard case .number(let tolerance) = context.rules[number.rule].action else { continue }
-                if Double(abs(number.value - otherNumber.value)) > tolerance { collisions.append((value, counterpart)) }
+                let distance = context.numbers.recorded[number.index] - context.numbers.live[otherNumber.index]
+                if !(abs(distance) <= tolerance) { collisions.append((value, counterpart)) }
             } else if !context.bindings.allows(value, counterpart) {
                 collisions.append((value, counterpart))
             }
@@ -148,12 +158,18 @@ private struct DigestBindings {
         return true
     }
 
-    mutating func rollBack(to count: Int) {
-        while journal.count > count {
-            let (recorded, live) = journal.removeLast()
+    /// Takes back all bindings but the first `count`.
+    ///
+    /// - Returns: those that were taken back.
+    @discardableResult
+    mutating func rollBack(to count: Int) -> [(VolatileValue, VolatileValue)] {
+        let undone = Array(journal[count...])
+        for (recorded, live) in undone {
             toLive[recorded] = nil
             toRecorded[live] = nil
         }
+        journal.removeLast(undone.count)
+        return undone
     }
 
     /// Has the bindings so far stay.
@@ -181,13 +197,19 @@ private struct PairComparison {
     init(
         recorded: RecordedDigests.Session,
         live: RecordedDigests.Session,
+        numbers: ([Double], [Double]),
         keys: (SessionKey, SessionKey),
         rules: NoiseRules
     ) {
         self.recorded = recorded
         self.live = live
         self.keys = keys
-        context = DigestItem.Context(recorded: recorded.values, live: live.values, rules: rules.rules)
+        context = DigestItem.Context(
+            recorded: recorded.values,
+            live: live.values,
+            numbers: numbers,
+            rules: rules.rules
+        )
         liveRequest = Array(repeating: -1, count: recorded.items.count)
         recordedRequest = Array(repeating: -1, count: live.items.count)
         answers = Self.answers(recorded.items)
@@ -213,7 +235,7 @@ private struct PairComparison {
     private func time(of index: Int) -> (Int64, Int) {
         let finding = findings[index]
         let began = (recorded.items.first?.at ?? 0, live.items.first?.at ?? 0)
-        return (finding.recorded.map { $0.at - began.0 } ?? finding.live.map { $0.at - began.1 } ?? 0, index)
+        return (finding.recorded.map { $0.at &- began.0 } ?? finding.live.map { $0.at &- began.1 } ?? 0, index)
     }
 
     private func place(_ index: Int32, isRecorded: Bool) -> RecordingDifference.Place {
@@ -331,10 +353,11 @@ private struct PairComparison {
             return
         }
         context.bindings.commit()
-        let took = one.at - recorded.items[Int(one.request)].at
-        let liveTook = two.at - live.items[Int(two.request)].at
+        let took = one.at &- recorded.items[Int(one.request)].at
+        let liveTook = two.at &- live.items[Int(two.request)].at
         let slower = RecordingDifference.slower
-        guard liveTook / slower.factor >= took, liveTook - took >= slower.more else { return }
+        // A clock can go back, and then nothing is known.
+        guard took >= 0, liveTook / slower.factor >= took, liveTook - took >= slower.more else { return }
         var finding = difference(.slower, answer, other)
         finding.roundTrips = (took, liveTook)
         findings.append(finding)

@@ -81,7 +81,7 @@ public struct StanzaComparison {
             recorded.element,
             live.element,
             at: PlacePath(recorded.element),
-            isOfRoom: recorded.element.stanzaIsOfRoom
+            nickname: recorded.element.nicknameAttribute
         )
         swap(&self.bindings, &bindings)
     }
@@ -91,9 +91,15 @@ public struct StanzaComparison {
         differences.append(ValueDifference(path: path, recorded: recorded, live: live, reason: reason))
     }
 
-    private mutating func compare(_ recorded: Element, _ live: Element, at place: PlacePath, isOfRoom: Bool = false) {
-        guard recorded.name == live.name,
-            recorded.isContent && live.isContent || recorded.namespaceURI == live.namespaceURI
+    private mutating func compare(
+        _ recorded: Element,
+        _ live: Element,
+        at place: PlacePath,
+        nickname: StaticString? = nil
+    ) {
+        let isContent = recorded.isContent(of: recordedPath.first ?? recorded)
+        guard recorded.name == live.name, isContent == live.isContent(of: livePath.first ?? live),
+            isContent || recorded.namespaceURI == live.namespaceURI
         else { return differ(place.text, recorded.written, live.written, .name) }
         recordedPath.append(recorded)
         livePath.append(live)
@@ -106,7 +112,7 @@ public struct StanzaComparison {
         case .ignore, .present: return
         default: break
         }
-        compareAttributes(recorded, live, place, isOfRoom)
+        compareAttributes(recorded, live, place, nickname)
         guard recordedPath.count < StanzaForm.deepest else { return }
         switch (recorded.firstChild, live.firstChild) {
         case (nil, nil): compareTexts(recorded, live, place)
@@ -119,16 +125,20 @@ public struct StanzaComparison {
 
     // MARK: Values
 
-    private mutating func compareAttributes(_ recorded: Element, _ live: Element, _ place: PlacePath, _ isOfRoom: Bool)
-    {
+    private mutating func compareAttributes(
+        _ recorded: Element,
+        _ live: Element,
+        _ place: PlacePath,
+        _ nickname: StaticString?
+    ) {
         var others: [[String]: Element.Attribute] = [:]
         for attribute in live.attributes { others[[attribute.namespaceURI, attribute.name]] = attribute }
         for attribute in recorded.attributes.sorted(by: { ($0.namespaceURI, $0.name) < ($1.namespaceURI, $1.name) }) {
             let other = others.removeValue(forKey: [attribute.namespaceURI, attribute.name])
-            compareAttribute(attribute, attribute.value, other?.value, place, isOfRoom)
+            compareAttribute(attribute, attribute.value, other?.value, place, nickname)
         }
         for attribute in others.values.sorted(by: { ($0.namespaceURI, $0.name) < ($1.namespaceURI, $1.name) }) {
-            compareAttribute(attribute, nil, attribute.value, place, isOfRoom)
+            compareAttribute(attribute, nil, attribute.value, place, nickname)
         }
     }
 
@@ -137,7 +147,7 @@ public struct StanzaComparison {
         _ recorded: String?,
         _ live: String?,
         _ place: PlacePath,
-        _ isOfRoom: Bool
+        _ nickname: StaticString?
     ) {
         let name = attribute.name.utf8Span.span
         let action = rules.action(for: NoiseRules.key(name, attribute.namespaceURI.utf8Span.span), found)?.1
@@ -147,7 +157,9 @@ public struct StanzaComparison {
         guard let live else { return differ(path, recorded, nil, .missing) }
         if let action {
             compare(recorded, live, action, path)
-        } else if attribute.namespaceURI.isEmpty, !isOfRoom, StanzaDigester.isAddress(name) {
+        } else if attribute.namespaceURI.isEmpty, StanzaDigester.isAddress(name),
+            !(nickname.map { name.equals($0) } ?? false)
+        {
             compareAddresses(recorded, live, path)
         } else {
             compareLiterals(recorded, live, path)
@@ -157,6 +169,11 @@ public struct StanzaComparison {
     private mutating func compareTexts(_ recorded: Element, _ live: Element, _ place: PlacePath) {
         let (recordedText, liveText) = (recorded.text, live.text)
         if let action = rules.action(for: NoiseRules.textTarget, found)?.1 {
+            if case .present = action, recordedText.isEmpty != liveText.isEmpty {
+                return recordedText.isEmpty
+                    ? differ(place.ofText, nil, liveText, .unexpected)
+                    : differ(place.ofText, recordedText, nil, .missing)
+            }
             compare(recordedText, liveText, action, place.ofText)
         } else {
             compareLiterals(recordedText, liveText, place.ofText)
@@ -170,10 +187,10 @@ public struct StanzaComparison {
             if expression.matches(Array(recorded.utf8)), expression.matches(Array(live.utf8)) { return }
             if recorded != live { differ(path, recorded, live, .pattern) }
         case .number(let tolerance):
-            guard let one = Double(recorded), let other = Double(live) else {
+            guard let one = Double(recorded), let other = Double(live), one.isFinite, other.isFinite else {
                 return compareLiterals(recorded, live, path)
             }
-            if abs(one - other) > tolerance { differ(path, recorded, live, .number) }
+            if !(abs(one - other) <= tolerance) { differ(path, recorded, live, .number) }
         case .bind(.itemID) where recorded.contains("@"): compareAddresses(recorded, live, path)
         case .bind(let valueClass): bind(recorded, live, valueClass, path)
         case .bindSuffix(let valueClass):
@@ -263,7 +280,7 @@ public struct StanzaComparison {
                 pairs.append((index, other))
             }
         }
-        if !recorded.isNamed("items") {
+        if !recorded.hasOrderedChildren {
             pair { $0.shape }
             pair { $0.key }
         }

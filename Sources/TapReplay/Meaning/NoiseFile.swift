@@ -27,7 +27,7 @@ public enum NoiseFile {
     public static func rules(_ text: String, file: String) throws(Faults) -> [NoiseRules.Rule] {
         var rules: [NoiseRules.Rule] = []
         var faults: [Fault] = []
-        for (number, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+        for (number, line) in lines(of: text).enumerated() {
             do throws(LineFault) {
                 if let rule = try rule(line) { rules.append(rule) }
             } catch {
@@ -36,6 +36,11 @@ public enum NoiseFile {
         }
         guard faults.isEmpty else { throw Faults(faults: faults) }
         return rules
+    }
+
+    /// A carriage return and the line feed behind it are one character.
+    private static func lines(of text: String) -> [Substring] {
+        text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }
     }
 
     private struct LineFault: Error {

@@ -10,16 +10,17 @@ struct VolatileValue: Hashable, BitwiseCopyable, Sendable {
 
     init(_ valueClass: ValueClass, _ hash: UInt64) { bits = valueClass.code << 56 | hash >> 8 }
 
-    /// A number that the rule at `rule` lets differ.
-    init(_ number: Double, rule: Int) {
+    /// A number that the rule at `rule` lets differ, by its place among the digester's numbers.
+    init(numberAt index: Int, rule: Int) {
         bits =
-            Self.numberClass << 56 | UInt64(UInt16(truncatingIfNeeded: rule)) << 32 | UInt64(Float(number).bitPattern)
+            Self.numberClass << 56 | UInt64(UInt16(truncatingIfNeeded: rule)) << 32
+            | UInt64(UInt32(truncatingIfNeeded: index))
     }
 
-    /// The number and its rule; nil where it is none.
-    var number: (value: Float, rule: Int)? {
+    /// The place of the number and its rule; nil where it is none.
+    var number: (index: Int, rule: Int)? {
         guard bits >> 56 == Self.numberClass else { return nil }
-        return (Float(bitPattern: UInt32(truncatingIfNeeded: bits)), Int(bits >> 32 & 0xFFFF))
+        return (Int(bits & 0xFFFF_FFFF), Int(bits >> 32 & 0xFFFF))
     }
 }
 
@@ -60,6 +61,8 @@ struct StanzaDigester {
     let names: AddressNames
     /// The values of the item that was digested last, in an order that does not depend on how the item was written.
     private(set) var values: [VolatileValue] = []
+    /// The numbers of all items digested so far that rules let differ.
+    private(set) var numbers: [Double] = []
 
     private var path: [Element] = []
     private var found: [Int] = []
@@ -85,26 +88,23 @@ struct StanzaDigester {
         if path.isEmpty { self.path.removeAll(keepingCapacity: true) } else { self.path = path }
         isUndecided = false
         return StanzaDigest(
-            shape: element.stanzaIsOfRoom && path.isEmpty ? room(element) : hash(element),
+            shape: hash(element, nickname: path.isEmpty ? element.nicknameAttribute : nil),
             isUndecided: isUndecided
         )
     }
 
-    /// Of a room the resources in `from` and `to` are nicknames, which mean something.
-    private mutating func room(_ element: Element) -> UInt64 { hash(element, isOfRoom: true) }
-
-    private mutating func hash(_ element: Element, isOfRoom: Bool = false) -> UInt64 {
+    private mutating func hash(_ element: Element, nickname: StaticString? = nil) -> UInt64 {
         path.append(element)
         defer { path.removeLast() }
         var hash = element.withName { Hash.of($0, seed: Hash.nameSeed) }
         rules.fill(&found, for: path, name: hash)
-        if !element.isContent { hash = Hash.mix(hash, element.withNamespaceURI { Hash.of($0, seed: 2) }) }
+        if !element.isContent(of: path[0]) { hash = Hash.mix(hash, element.withNamespaceURI { Hash.of($0, seed: 2) }) }
         switch found.isEmpty ? nil : rules.action(for: NoiseRules.elementTarget, found)?.1 {
         case .ignore: return 0
         case .present: return hash
         default: break
         }
-        hash = Hash.mix(hash, attributes(element, isOfRoom))
+        hash = Hash.mix(hash, attributes(element, nickname))
         guard path.count < StanzaForm.deepest else { return hash }
         guard element.firstChild != nil else { return Hash.mix(hash, text(element)) }
         return Hash.mix(hash, element.isElementOnly ? children(element) : mixed(element))
@@ -113,13 +113,13 @@ struct StanzaDigester {
     // MARK: Attributes
 
     /// Not of their order; their values come in the order of their names' hashes.
-    private mutating func attributes(_ element: Element, _ isOfRoom: Bool) -> UInt64 {
+    private mutating func attributes(_ element: Element, _ nickname: StaticString?) -> UInt64 {
         var sum: UInt64 = 0
         let first = values.count
         element.forEachAttribute { name, uri, value in
             let key = NoiseRules.key(name, uri)
             let count = values.count
-            if let hash = attribute(name, uri, value, key, isOfRoom) { sum &+= Hash.mix(key, hash) }
+            if let hash = attribute(name, uri, value, key, nickname) { sum &+= Hash.mix(key, hash) }
             for index in count..<values.count { keys[index] = key }
         }
         sortValues(from: first)
@@ -132,13 +132,13 @@ struct StanzaDigester {
         _ uri: Span<UInt8>,
         _ value: Span<UInt8>,
         _ key: UInt64,
-        _ isOfRoom: Bool
+        _ nickname: StaticString?
     ) -> UInt64? {
         if !found.isEmpty, let (index, action) = rules.action(for: key, found) {
             return self.value(value, action, index)
         }
         guard uri.isEmpty, Self.isAddress(name) else { return literal(value) }
-        return address(value, isNickname: isOfRoom)
+        return address(value, isNickname: nickname.map { name.equals($0) } ?? false)
     }
 
     /// Whether an attribute of that name holds a JID.
@@ -163,11 +163,12 @@ struct StanzaDigester {
     private mutating func value(_ value: Span<UInt8>, _ action: NoiseRules.Action, _ rule: Int) -> UInt64? {
         switch action {
         case .ignore: return nil
-        case .present: return 0
+        case .present: return 3
         case .matches(let expression): return expression.matches([UInt8](value)) ? 1 : literal(value)
         case .number:
-            guard let number = Double(value.string()) else { return literal(value) }
-            add(VolatileValue(number, rule: rule))
+            guard let number = Double(value.string()), number.isFinite else { return literal(value) }
+            add(VolatileValue(numberAt: numbers.count, rule: rule))
+            numbers.append(number)
             return 1
         case .bind(.itemID) where value.holds(UInt8(ascii: "@")): return address(value, isNickname: false)
         // The id of a request and its answer says nothing but that they belong together.
@@ -224,6 +225,7 @@ struct StanzaDigester {
         var runs = 0
         element.forEachText { _ in runs += 1 }
         guard runs > 0 || rule != nil else { return 0 }
+        if runs == 0, case .present = rule?.1 { return 0 }
         func hashed(_ text: Span<UInt8>) -> UInt64 {
             guard let (index, action) = rule else { return literal(text) }
             return value(text, action, index) ?? 0
@@ -236,10 +238,10 @@ struct StanzaDigester {
         return hash
     }
 
-    /// In no order, but of the items of a node, whose order is that of their publication.
+    /// In no order, but where it means something.
     private mutating func children(_ element: Element) -> UInt64 {
         let (firstValue, firstHash) = (values.count, hashes.count)
-        let isOrdered = element.isNamed("items")
+        let isOrdered = element.hasOrderedChildren
         element.forEachElement { child in
             let count = values.count
             let hash = self.hash(child)
@@ -284,11 +286,25 @@ struct StanzaDigester {
 }
 
 extension Element {
-    /// Whether it is a stanza of a room: to or from an occupant, whose resource is a nickname (XEP-0045).
-    var stanzaIsOfRoom: Bool {
-        if attribute("type", is: "groupchat") { return true }
-        guard isNamed("presence") || isNamed("message") else { return false }
-        return firstChild { $0.namespace == .mucUser || $0.namespace == .muc } != nil
+    /// Of a stanza of a room, the attribute with the room's address, of which the resource is a nickname and means something
+    /// (XEP-0045): `to` of what is sent to it, `from` of what comes from it. nil of any other stanza.
+    var nicknameAttribute: StaticString? {
+        guard isNamed("presence") || isNamed("message") else { return nil }
+        let payload = firstChild { $0.namespace == .mucUser || $0.namespace == .muc }
+        let isGroupChat = attribute("type", is: "groupchat")
+        guard isGroupChat || payload != nil else { return nil }
+        guard let from = attribute("from"), payload?.namespace != .muc else { return "to" }
+        // What goes to all goes to the room itself, and comes from it to one client.
+        guard isGroupChat, from.contains("/"), let to = attribute("to") else { return "from" }
+        return to.contains("/") ? "from" : "to"
+    }
+
+    /// Whether the order of the children means something: of the items of a node that of their publication, of the values of a
+    /// field and the items of a form (XEP-0004) and of text with markup (XEP-0071) that in which they are shown.
+    var hasOrderedChildren: Bool {
+        if isNamed("items") { return true }
+        if namespace == .other { return withNamespaceURI { $0.equals("http://www.w3.org/1999/xhtml") } }
+        return namespace == .dataForms && (isNamed("field") || firstChild { $0.isNamed("item") } != nil)
     }
 }
 
@@ -327,19 +343,28 @@ extension Span where Element == UInt8 {
 
     /// Whether it is a time of RFC 3339, or of XEP-0091.
     var isMoment: Bool {
-        guard count >= 17, count <= 40, self[0] >= 0x30, self[0] <= 0x39 else { return false }
-        let legacy: StaticString = "00000000T00:00:00"
-        let modern: StaticString = "0000-00-00T00:00:00"
-        return hasForm(modern) || count == 17 && hasForm(legacy)
+        guard count >= 17, count <= 40, isDigit(0) else { return false }
+        if count == 17 { return hasForm("00000000T00:00:00", at: 0) }
+        guard hasForm("0000-00-00T00:00:00", at: 0) else { return false }
+        var index = 19
+        if index < count, self[index] == UInt8(ascii: ".") {
+            index += 1
+            guard isDigit(index) else { return false }
+            while isDigit(index) { index += 1 }
+        }
+        let zone = count - index
+        return zone == 1 && self[index] == UInt8(ascii: "Z")
+            || zone == 6 && (hasForm("+00:00", at: index) || hasForm("-00:00", at: index))
     }
 
-    /// Whether it begins as `form`, in which `0` is any digit.
-    private func hasForm(_ form: StaticString) -> Bool {
-        guard count >= form.utf8CodeUnitCount else { return false }
+    private func isDigit(_ index: Int) -> Bool { index < count && self[index] >= 0x30 && self[index] <= 0x39 }
+
+    /// Whether `form`, in which `0` is any digit, stands at `start`.
+    private func hasForm(_ form: StaticString, at start: Int) -> Bool {
+        guard count - start >= form.utf8CodeUnitCount else { return false }
         for index in 0..<form.utf8CodeUnitCount {
             let expected = form.utf8Start[index]
-            let isDigit = self[index] >= 0x30 && self[index] <= 0x39
-            guard expected == 0x30 ? isDigit : self[index] == expected else { return false }
+            guard expected == 0x30 ? isDigit(start + index) : self[start + index] == expected else { return false }
         }
         return true
     }

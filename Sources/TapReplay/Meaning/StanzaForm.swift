@@ -70,6 +70,9 @@ extension Element {
     /// Whether it is in the namespace of a stream's content, or in none.
     var isContent: Bool { namespace.isContent || namespace == .none }
 
+    /// Whether it is in the namespace of the stream's content, or in none, as the stanza around it.
+    func isContent(of stanza: Element) -> Bool { isContent && namespace == stanza.namespace }
+
     /// Whether there are child elements, and nothing but white space between them.
     var isElementOnly: Bool {
         guard firstChild != nil else { return false }

@@ -101,6 +101,9 @@ public struct ValueBindings: Sendable {
         way == .toLive ? live(for: value, valueClass) : recorded(for: value, valueClass)
     }
 
+    /// Of each binding behind the first `count` whether both values are the same text.
+    func made(since count: Int) -> [Bool] { journal[count...].map { $0.recorded.value == $0.live.value } }
+
     /// Takes back all bindings but the first `count`; accounts and domains stay.
     mutating func rollBack(to count: Int) {
         var kept: [(recorded: Key, live: Key)] = []

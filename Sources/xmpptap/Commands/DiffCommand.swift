@@ -113,7 +113,7 @@ struct DiffCommand: AsyncParsableCommand, Configurable {
             live: other,
             sessions: session.map { ($0.recorded, $0.live) },
             rules: rules,
-            most: most
+            most: learn ? .max : most
         )
         return try await run.report(failingClasses: failOn.classes)
     }

@@ -93,6 +93,39 @@ import Testing
         )
     }
 
+    @Test func whatIsKnownIsPreferredToWhatCanBeBound() throws {
+        func presence(_ resource: String) -> String { "<presence from='a@x/\(resource)'><show>away</show></presence>" }
+        func leave(_ resource: String) -> String { "<presence from='a@x/\(resource)' type='unavailable'/>" }
+        // The same texts in another order, then with values that only one of both can have.
+        #expect(try run([presence("1"), presence("2")], [presence("2"), presence("1")]) == [])
+        #expect(
+            try run(
+                [leave("1"), presence("1"), presence("2"), receipt("1")],
+                [leave("b"), presence("a"), presence("b"), receipt("1")]
+            ) == []
+        )
+        var context = Stanza.Context()
+        var set = ExpectationSet<Stanza>()
+        for number in 1...2 {
+            let stanza = Stanza(recorded: try form(presence("\(number)")), context, tag: number)
+            set.expect(stanza, stanza.lane)
+        }
+        try context.bindings.bind("a@x/2", to: "a@x/b", .resource)
+        let live = Stanza(live: try form(presence("b")), context, tag: 0)
+        #expect(set.receive(live, live.lane, &context) == .matched(1))
+    }
+
+    @Test func literallyEqualPushesBindThemselves() throws {
+        var context = Stanza.Context()
+        var set = ExpectationSet<Stanza>()
+        for number in 1...2 {
+            let stanza = Stanza(recorded: try form("<presence from='a@x/\(number)'/>"), context, tag: number)
+            set.expect(stanza, stanza.lane)
+        }
+        let live = Stanza(live: try form("<presence from='a@x/2'/>"), context, tag: 0)
+        #expect(set.receive(live, live.lane, &context) == .matched(1))
+    }
+
     private func receipt(_ id: String) -> String {
         "<message from='c@x/1' to='b@x'><received xmlns='urn:xmpp:receipts' id='\(id)'/></message>"
     }

@@ -56,6 +56,36 @@ import Testing
         #expect(try Recording([Self.ping, Self.pong]).divergences(from: live).first?.message == "0.100 s → 0.650 s")
     }
 
+    @Test func aClockThatGoesBackTellsNothing() throws {
+        var recording = Recording([Self.ping, Self.pong])
+        recording.items[0].at = 5
+        #expect(try found(recording, Recording([Self.ping, Self.pong])) == [])
+    }
+
+    @Test func numbersAreNotRounded() throws {
+        let (one, other) = (
+            Recording([(.recv, "<presence from='a' n='100000000'/>")]),
+            Recording([(.recv, "<presence from='a' n='100000002'/>")])
+        )
+        #expect(try found(one, other, "presence/@n number ± 1") == ["changed behaviour 1/1"])
+        #expect(try found(one, other, "presence/@n number ± 2") == [])
+    }
+
+    @Test func aRoomsStanzaIsForWhateverResource() throws {
+        func said(_ nick: String, to resource: String) -> Recording {
+            Recording([(.recv, "<message type='groupchat' from='r@x/\(nick)' to='me@x/\(resource)'/>")])
+        }
+        #expect(try found(said("a", to: "1"), said("a", to: "2")) == [])
+        #expect(try found(said("a", to: "1"), said("b", to: "1")) == ["changed behaviour 1/1"])
+    }
+
+    @Test func manyMessagesThatAllDifferAreComparedInTime() throws {
+        func talk(_ word: String) -> Recording {
+            Recording((0..<20_000).map { (.recv, "<message from='a@x/1'><body>\(word) \($0)</body></message>") })
+        }
+        #expect(try found(talk("one"), talk("other")).count == 20_000)
+    }
+
     private func message(_ id: String, _ text: String) -> (Direction, String) {
         (.recv, "<message from='juliet@example.org/balcony' id='\(id)'><body>\(text)</body></message>")
     }

@@ -35,6 +35,18 @@ import Testing
             "<iq><query xmlns='http://jabber.org/protocol/disco#info' node='http://c#AAA='/></iq>",
             "<iq><query xmlns='http://jabber.org/protocol/disco#info' node='http://c#BBB='/></iq>"
         ),
+        (
+            "<message type='groupchat' from='room@x/nick' to='me@x/r1'/>",
+            "<message type='groupchat' from='room@x/nick' to='me@x/r2'/>"
+        ),
+        (
+            "<presence from='me@x/r1' to='room@x/nick'><x xmlns='http://jabber.org/protocol/muc'/></presence>",
+            "<presence from='me@x/r2' to='room@x/nick'><x xmlns='http://jabber.org/protocol/muc'/></presence>"
+        ),
+        (
+            "<message><body>2026-01-01T00:00:00.25+01:00</body></message>",
+            "<message><body>2027-01-01T00:00:00Z</body></message>"
+        ),
     ])
     func sameMeaningHasNoDifference(recorded: String, live: String) throws {
         #expect(try differences(recorded, live) == [])
@@ -65,6 +77,25 @@ import Testing
             "iq/{urn:xmpp:ping}ping missing <ping xmlns=\"urn:xmpp:ping\"></> -"
         ),
         ("<message/>", "<presence/>", "message name message presence"),
+        (
+            "<presence to='room@x/nick'><x xmlns='http://jabber.org/protocol/muc'/></presence>",
+            "<presence to='room@x/other'><x xmlns='http://jabber.org/protocol/muc'/></presence>",
+            "presence/@to value room@x/nick room@x/other"
+        ),
+        (
+            "<message><body>2026-01-01T00:00:00Z hello</body></message>",
+            "<message><body>2026-01-01T00:00:00Z goodbye</body></message>",
+            "message/body/text() value 2026-01-01T00:00:00Z hello 2026-01-01T00:00:00Z goodbye"
+        ),
+        (
+            "<iq><x xmlns='jabber:x:data'><field var='a'><value>1</value><value>2</value></field></x></iq>",
+            "<iq><x xmlns='jabber:x:data'><field var='a'><value>2</value><value>1</value></field></x></iq>",
+            "iq/{jabber:x:data}x/field/value[1]/text() value 1 2"
+        ),
+        (
+            "<message><body/></message>", "<message><body xmlns='jabber:server'/></message>",
+            "message/body missing <body xmlns=\"jabber:client\"></> -"
+        ),
         ("<message xml:lang='de'/>", "<message xml:lang='en'/>", "message/@xml:lang value de en"),
         (
             "<message><html xmlns='urn:h'>a<b/>c</html></message>",
@@ -111,7 +142,10 @@ import Testing
     @Test(arguments: [
         ("iq/@load number ± 0.5", "<iq load='1'/>", "<iq load='1.5'/>", ""),
         ("iq/@load number ± 0.5", "<iq load='1'/>", "<iq load='1.6'/>", "iq/@load number 1 1.6"),
+        ("iq/@load number ± 0.5", "<iq load='NaN'/>", "<iq load='1'/>", "iq/@load value NaN 1"),
         ("iq/@load present", "<iq load='1'/>", "<iq load='x'/>", ""),
+        ("iq/t/text() present", "<iq><t>1</t></iq>", "<iq><t>2</t></iq>", ""),
+        ("iq/t/text() present", "<iq><t>1</t></iq>", "<iq><t/></iq>", "iq/t/text() missing 1 -"),
         ("iq/@load present", "<iq load='1'/>", "<iq/>", "iq/@load missing 1 -"),
         ("iq/@load ignore", "<iq load='1'/>", "<iq/>", ""),
         ("iq/{urn:x}y ignore", "<iq><y xmlns='urn:x'/></iq>", "<iq/>", ""),

@@ -1,3 +1,4 @@
+import TapRecord
 import Testing
 import XMPPCore
 
@@ -57,6 +58,24 @@ import XMPPCore
     func aMistakeIsToldWithItsPlace(line: String, expected: String?) {
         let faults = #expect(throws: NoiseFile.Faults.self) { try NoiseFile.rules(line, file: "x") }
         if let expected { #expect(faults?.faults.map(\.description) == [expected]) }
+    }
+
+    @Test func linesEndAsEveryEditorEndsThem() throws {
+        #expect(try NoiseFile.rules("# a\r\niq/@a ignore\r\n\r\niq/@b present\r\n", file: "x").count == 2)
+        let faults = #expect(throws: NoiseFile.Faults.self) { try NoiseFile.rules("# a\r\nbad\r\n", file: "x") }
+        #expect(faults?.faults.map(\.line) == [2])
+    }
+
+    @Test(arguments: ["urn:a b", "urn:a}b", "urn:a"])
+    func whatANoiseFileCannotNameIsNotLearned(namespace: String) throws {
+        let recordings = ["1", "2"].map {
+            Recording([(.recv, "<message><a xmlns='\(namespace)'>\($0)</a></message>")])
+        }
+        var learner = NoiseLearner()
+        for divergence in try recordings[0].divergences(from: recordings[1]) { learner.learn(divergence) }
+        #expect(learner.rules.count + learner.unlearned.count == 1)
+        #expect(try NoiseFile.rules(NoiseFile.text(learner.rules), file: "x").count == learner.rules.count)
+        #expect(learner.rules.isEmpty == (namespace != "urn:a"))
     }
 
     @Test func allMistakesAreTold() {
