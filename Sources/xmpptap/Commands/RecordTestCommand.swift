@@ -34,7 +34,7 @@ struct RecordTestCommand: AsyncParsableCommand, Configurable {
     )
     var accounts: String
 
-    @Option(help: ArgumentHelp("Address to listen on (default: 15222).", valueName: "[host:]port"))
+    @Option(help: ArgumentHelp("Address to listen on.", valueName: "[host:]port"))
     var listen = "15222"
 
     @Option(
