@@ -14,7 +14,7 @@ struct ReadmeTests {
         var known: Set = ["--generate-completion-script", "--unix-socket"]
         let commands = [
             [], ["proxy"], ["probe"], ["read"], ["explain"], ["demo"], ["doctor"], ["rules", "run"], ["inject"],
-            ["ping"], ["tail"], ["diff"], ["replay"], ["record-test"],
+            ["ping"], ["tail"], ["diff"], ["replay"], ["record-test"], ["serve"], ["convert"],
         ]
         for command in commands + ["create", "show", "export", "remove"].map({ ["ca", $0] }) {
             let help = try await XMPPTapBinary.run(command + ["--help"])
