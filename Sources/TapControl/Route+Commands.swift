@@ -189,7 +189,8 @@ extension Problem {
             case .noAnswer: (.noAnswer, "a longer timeout waits longer")
             case .tooManyWaiting: (.tooManyWaiting, "try again later")
             case .notRequest: (.notRequest, "do not wait for its answer")
-            case .tooLarge, .malformed, .incomplete, .severalItems, .streamEnd, .notStanza: (.invalidStanza, nil)
+            case .tooLarge, .malformed, .incomplete, .severalItems, .streamEnd, .notStanza, .notAddress, .foreignSender:
+                (.invalidStanza, nil)
             }
         self.init(code, "\(fault == .noAnswer ? "" : "not injected: ")\(fault)", advice: advice)
     }

@@ -78,6 +78,10 @@ public enum InjectionFault: Error, Sendable, Hashable, CustomStringConvertible {
     case streamEnd
     /// It is no iq, message or presence of the stream's namespace.
     case notStanza
+    /// The value of its `from` or `to` is no JID.
+    case notAddress(String, attribute: String)
+    /// To the server with a sender that is not the session's own, which ends the session (RFC 6120 §8.1.2.1).
+    case foreignSender(String, jid: String)
     /// Its answer was asked for, but it is no iq request with an id.
     case notRequest
     /// As much waits as may: items, or bytes of them.
@@ -99,6 +103,9 @@ public enum InjectionFault: Error, Sendable, Hashable, CustomStringConvertible {
         case .severalItems(let offset): "more than one stanza; the second begins at offset \(offset)"
         case .streamEnd: "it ends the stream"
         case .notStanza: "it is no iq, message or presence in the stream's namespace"
+        case .notAddress(let value, let attribute): "\(attribute)='\(value)' is no JID"
+        case .foreignSender(let from, let jid):
+            "from='\(from)' is not the session's JID (\(jid)); the server would close the stream (invalid-from)"
         case .notRequest: "an answer can come only to an iq request with an id"
         case .tooManyWaiting(let limit): "as much waits already as may wait (\(limit))"
         case .noBoundary: "the stanza that was passing did not end in time"

@@ -13,11 +13,9 @@ extension Session {
             if let obstacle = obstacle(direction, isOfRule: injection.number == Injection.ruleNumber) { throw obstacle }
             if injection.swallowsAnswer, let obstacle = obstacle(direction.opposite) { throw obstacle }
             let injections = injections ?? Injections()
-            try injections.append(
-                InjectedItem(injection, in: directions[direction].decoder, options.limits, at: now.monotonic),
-                direction,
-                byteLimit: options.injectedBytes
-            )
+            let item = try InjectedItem(injection, in: directions[direction].decoder, options.limits, at: now.monotonic)
+            if !injection.isRaw, injection.number < Injection.copyNumber { try checkAddresses(of: item, direction) }
+            try injections.append(item, direction, byteLimit: options.injectedBytes)
             self.injections = injections
         } catch {
             if error == .ended, InjectedItem.outlivesConnection(injection.number),
@@ -33,6 +31,20 @@ extension Session {
     private func keeps(_ item: [UInt8], _ direction: Direction) -> Bool {
         guard resumption != nil, let streamManagement else { return false }
         return streamManagement.translator.ledgers[direction].keep(lost: item)
+    }
+
+    /// Refuses a stanza of a user's with an address that is none, or with which the server would end the session.
+    private func checkAddresses(of item: InjectedItem, _ direction: Direction) throws(InjectionFault) {
+        guard let head = item.event?.head, directions[direction].decoder.contentNamespace == .client else { return }
+        let stanza = item.stanza
+        for (attribute, name) in [(head.from, "from"), (head.to, "to")] {
+            guard let value = Self.text(attribute, in: stanza.span) else { continue }
+            let address = Address(value)
+            guard address.jid != nil else { throw .notAddress(value, attribute: name) }
+            guard name == "from", direction == .send, let jid = info.jid else { continue }
+            let own = Address(jid)
+            if address != own, address != own.bare { throw .foreignSender(value, jid: jid) }
+        }
     }
 
     /// Leaves what rules have not sent yet to the next connection of the session, as far as there is room.

@@ -258,8 +258,13 @@ extension Session {
 
     /// What an attribute of the last event means; nil where it is absent.
     func text(_ attribute: StanzaHead.Attribute?, _ direction: Direction) -> String? {
+        Self.text(attribute, in: directions.bytes(direction))
+    }
+
+    /// The meaning of an attribute of an item that these are the bytes of.
+    static func text(_ attribute: StanzaHead.Attribute?, in item: Span<UInt8>) -> String? {
         guard let attribute else { return nil }
-        let raw = directions.bytes(direction).slice(attribute.range)
+        let raw = item.slice(attribute.range)
         guard attribute.needsDecoding else { return raw.string() }
         var meaning: [UInt8] = []
         AttributeValue.decode(raw, into: &meaning)

@@ -209,6 +209,30 @@ import XMPPCore
         }
     }
 
+    @Test func `addresses are JIDs, and a sender to the server is the session itself`() throws {
+        var harness = Self.harness()
+        let jid = try #require(harness.session.info.jid)
+        let bare = String(jid.prefix { $0 != "/" })
+        for item in ["<message from='\(jid)'/>", "<message from='\(bare)' to='a@example.net'/>", "<message/>"] {
+            harness.inject(Self.injection(item))
+        }
+        harness.inject(Self.injection("<message from='other@example.net'/>", to: .client))
+        #expect(harness.injected.map(\.outcome) == Array(repeating: .sent, count: 4))
+        for (item, fault) in [
+            ("<message from='other@example.net'/>", InjectionFault.foreignSender("other@example.net", jid: jid)),
+            ("<message from='a&apos;b@@c'/>", .notAddress("a'b@@c", attribute: "from")),
+            ("<iq type='get' id='1' to='@example.net'/>", .notAddress("@example.net", attribute: "to")),
+        ] {
+            var harness = Self.harness()
+            harness.inject(Self.injection(item))
+            #expect(harness.injected.map(\.outcome) == [.failed(fault)])
+            var raw = Self.injection(item)
+            raw.isRaw = true
+            harness.inject(raw)
+            #expect(harness.injected.last?.outcome == .sent)
+        }
+    }
+
     @Test func `it is read by the declarations of the stream it goes into`() {
         var harness = SessionHarness()
         harness.say(
