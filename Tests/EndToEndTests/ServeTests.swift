@@ -152,11 +152,14 @@ private struct ServeScene {
         let peer = try ServePeer(
             port: port,
             trusting: scene.trusted,
-            sending: "<iq type='get' id='v1' to='localhost'><query xmlns='jabber:iq:version'/></iq>",
-            until: "</iq>"
+            // The first has no id to be answered by: it is refused at once.
+            sending: "<iq type='get' to='localhost'><query xmlns='jabber:iq:version'/></iq>"
+                + "<iq type='get' id='v1' to='localhost'><query xmlns='jabber:iq:version'/></iq>",
+            until: "</name>"
         )
         let answer = String(decoding: try await peer.reads().joined(), as: UTF8.self)
         #expect(answer.contains("id='v1'") && answer.contains("<name>Prosody</name>"), "\(answer)")
+        #expect(answer.contains("<service-unavailable"), "\(answer)")
         #expect(try await scene.stop(binary).contains("; forwarded"))
         try await real.stop()
     }

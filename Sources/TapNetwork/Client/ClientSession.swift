@@ -471,8 +471,9 @@ extension ClientSession {
     }
 
     private mutating func resumed(_ answer: Element, _ features: StreamFeatures) throws(ClientFault) {
+        if answer.isNamed("failed") { return try bind(features) }
         guard answer.isNamed("resumed"), let handled = answer.attribute("h").flatMap({ UInt32($0) }) else {
-            return try bind(features)
+            throw fault(.broken, "unexpected <\(answer.name)/> as the answer to <resume/>")
         }
         state = .open
         tell(.resumed(handled: handled))

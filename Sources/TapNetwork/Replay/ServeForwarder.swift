@@ -27,6 +27,8 @@ final class ServeForwarder {
     private let answer: (_ request: Element, _ answer: Element?) -> Void
     private var client: LiveClient?
     private var state = State.connecting
+    /// The most requests that wait for an answer.
+    private static let mostOpen = 1024
     /// Requests without an answer, by id.
     private var open: [String: Element] = [:]
 
@@ -43,11 +45,14 @@ final class ServeForwarder {
         client.connect()
     }
 
-    /// Forwards a request, once the session is open.
-    func forward(_ request: Element) {
-        guard state != .closed, let id = request.attribute("id"), open[id] == nil else { return answer(request, nil) }
+    /// Forwards a request, once the session is open; false where it cannot be.
+    func forward(_ request: Element) -> Bool {
+        guard state != .closed, open.count < Self.mostOpen, let id = request.attribute("id"), open[id] == nil else {
+            return false
+        }
         open[id] = request
         if state == .open { send(request) }
+        return true
     }
 
     /// Ends the session; no answer follows.

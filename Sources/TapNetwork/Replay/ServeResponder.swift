@@ -109,9 +109,7 @@ final class ServeResponder: ServerResponder {
             case .send(let bytes): directory.send(bytes, to: connection)
             case .acknowledge(let iq): directory.send(directory.result(of: iq, client.jid) { _ in }, to: connection)
             case .refuse(let iq):
-                if let forwarder = forwarder(of: client, connection) {
-                    forwarder.forward(iq)
-                } else {
+                if forwarder(of: client, connection)?.forward(iq) != true {
                     directory.refuse(iq, .serviceUnavailable, ServerSender(connection: connection, jid: client.jid))
                 }
             case .report(let divergence): tell(.diverged(client.jid, divergence))

@@ -150,7 +150,9 @@ public struct Replayer {
     /// When ``tick(at:)`` is due at the latest; nil if never.
     public var nextDeadline: Int64? {
         guard !isFinished else { return nil }
-        return [gateDeadline, paceDeadline, quietDeadline].compactMap { $0 }.min()
+        // What waits for a login or an answer goes on when that has come.
+        guard connecting == 0, gating.isEmpty, settling.isEmpty else { return gateDeadline }
+        return [paceDeadline, quietDeadline].compactMap { $0 }.min()
     }
 
     /// The next thing to do; nil when there is nothing until something happens.
@@ -407,7 +409,8 @@ public struct Replayer {
     /// When the next step was recorded, at the pace of the replay.
     private var paceDeadline: Int64? {
         guard case .recorded(let speed) = options.pace, let began, cursor < script.times.count else { return nil }
-        return began + Int64(Double(script.times[cursor]) / speed)
+        // At most some days, however slow the pace.
+        return began + Int64(min(Double(script.times[cursor]) / speed, 1e15))
     }
 
     private mutating func perform(_ step: ReplayScript.Step) {

@@ -342,6 +342,7 @@ public struct ServedSession {
         let most = min(recorded.count, live.count) - head
         let tail = min(most, zip(recorded.reversed(), live.reversed()).prefix { $0 == $1 }.count)
         return chunks.compactMap { Int(exactly: $0) }
+            .filter { $0 <= recorded.count }
             .map {
                 $0 <= head || $0 < recorded.count - tail ? min($0, live.count - tail) : $0 + live.count - recorded.count
             }

@@ -53,8 +53,8 @@ struct RecordTestCommand: AsyncParsableCommand, Configurable {
 
     func run() async throws {
         let capture = "\(name).xtap"
-        guard !TextFile.isRegular(capture) else {
-            throw Failure.usage("\(capture) exists already; remove it or choose another name")
+        for file in [capture, "\(name).noise", "\(name).ci.yml"] where TextFile.isRegular(file) {
+            throw Failure.usage("\(file) exists already; remove it or choose another name")
         }
         var arguments = ["--upstream", "\(to)", "--listen", listen, "--capture", capture, "--log", "warn"]
         if let ca { arguments += ["--upstream-ca", ca] }

@@ -167,6 +167,8 @@ private struct Scene {
             ([3], "ab12ef", "ab789ef", [3]),
             ([6], "ab1234ef", "ab7ef", [3]),
             ([0, 6, 99], "abcdef", "abcdef", []),
+            // What lies outside the item is damage.
+            ([7, 9_223_372_036_854_775_807], "abcdef", "ab789cdef", []),
         ] as [([UInt64], String, String, [Int])]
     )
     func boundariesMoveWithChangedValues(_ chunks: [UInt64], _ recorded: String, _ live: String, _ expected: [Int]) {
